@@ -1,0 +1,1 @@
+"""Delta as values and rules: no I/O, no clock, no randomness, no environment, no logging."""

@@ -1,0 +1,187 @@
+"""The Delta log's actions as frozen values (PROTOCOL.md, "Actions").
+
+An action carries the fields that rules need, typed, beside `raw`: the bytes of its whole
+log line (`{"add":{...}}`), so that fields nobody here knows reach the log byte for byte.
+An action made in code has no raw bytes until `codec.encode` makes them.
+"""
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from tidegate_protocol.paths import decode
+
+# No JSON key of a Delta action contains a space, so this name cannot be met by accident;
+# `codec.decode` overwrites the field whatever the input says.
+_RAW = " raw"
+
+PartitionValues = dict[str, str | None]
+"""Partition column (its physical name) to serialized value; null is a null partition."""
+
+
+class DeletionVector(Struct, frozen=True, kw_only=True, rename="camel"):
+    """PROTOCOL.md, "Deletion Vector Descriptor Schema"."""
+
+    storage_type: str
+    path_or_inline_dv: str
+    offset: int | None = None
+    size_in_bytes: int
+    cardinality: int
+
+    @property
+    def unique_id(self) -> str:
+        """`<storageType><pathOrInlineDv>[@offset]`: what tells two vectors of one file apart."""
+        base = f"{self.storage_type}{self.path_or_inline_dv}"
+        return base if self.offset is None else f"{base}@{self.offset}"
+
+
+class Add(Struct, frozen=True, kw_only=True, rename="camel"):
+    """PROTOCOL.md, "Add File and Remove File"; `size` in bytes, `modification_time` in ms."""
+
+    path: str
+    partition_values: PartitionValues
+    size: int
+    modification_time: int
+    data_change: bool
+    stats: str | None = None
+    tags: dict[str, str | None] | None = None
+    deletion_vector: DeletionVector | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    clustering_provider: str | None = None
+    raw: bytes = field(default=b"", name=_RAW)
+
+
+class Remove(Struct, frozen=True, kw_only=True, rename="camel"):
+    """PROTOCOL.md, "Add File and Remove File"; `deletion_timestamp` in ms."""
+
+    path: str
+    data_change: bool
+    deletion_timestamp: int | None = None
+    extended_file_metadata: bool | None = None
+    partition_values: PartitionValues | None = None
+    size: int | None = None
+    stats: str | None = None
+    tags: dict[str, str | None] | None = None
+    deletion_vector: DeletionVector | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    raw: bytes = field(default=b"", name=_RAW)
+
+
+class AddCDCFile(Struct, frozen=True, kw_only=True, rename="camel"):
+    """PROTOCOL.md, "Add CDC File" (`cdc` in the log)."""
+
+    path: str
+    partition_values: PartitionValues
+    size: int
+    data_change: bool
+    tags: dict[str, str | None] | None = None
+    raw: bytes = field(default=b"", name=_RAW)
+
+
+class Format(Struct, frozen=True, kw_only=True):
+    """PROTOCOL.md, "Format Specification"."""
+
+    provider: str = "parquet"
+    options: dict[str, str] = {}
+
+
+class Metadata(Struct, frozen=True, kw_only=True, rename="camel"):
+    """PROTOCOL.md, "Change Metadata" (`metaData` in the log); `created_time` in ms."""
+
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...]
+    configuration: dict[str, str]
+    format: Format = field(default_factory=Format)
+    name: str | None = None
+    description: str | None = None
+    created_time: int | None = None
+    raw: bytes = field(default=b"", name=_RAW)
+
+
+class Protocol(Struct, frozen=True, kw_only=True, rename="camel"):
+    """PROTOCOL.md, "Protocol Evolution"; features are None where the version has none."""
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: frozenset[str] | None = None
+    writer_features: frozenset[str] | None = None
+    raw: bytes = field(default=b"", name=_RAW)
+
+
+class Txn(Struct, frozen=True, kw_only=True, rename="camel"):
+    """PROTOCOL.md, "Transaction Identifiers"; `last_updated` in ms."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+    raw: bytes = field(default=b"", name=_RAW)
+
+
+class DomainMetadata(Struct, frozen=True, kw_only=True, rename="camel"):
+    """PROTOCOL.md, "Domain Metadata"."""
+
+    domain: str
+    configuration: str
+    removed: bool
+    raw: bytes = field(default=b"", name=_RAW)
+
+
+class CommitInfo(Struct, frozen=True, kw_only=True, rename="camel"):
+    """PROTOCOL.md, "Commit Provenance Information"; the fields that rules read."""
+
+    timestamp: int | None = None
+    in_commit_timestamp: int | None = None
+    operation: str | None = None
+    operation_parameters: dict[str, Any] | None = None
+    operation_metrics: dict[str, Any] | None = None
+    read_version: int | None = None
+    isolation_level: str | None = None
+    is_blind_append: bool | None = None
+    engine_info: str | None = None
+    user_metadata: str | None = None
+    txn_id: str | None = None
+    tags: dict[str, str | None] | None = None
+    raw: bytes = field(default=b"", name=_RAW)
+
+
+class UnknownAction(Struct, frozen=True, kw_only=True):
+    """A log line of a kind that this version of the protocol package does not know."""
+
+    kind: str
+    raw: bytes
+
+
+FileAction = Add | Remove | AddCDCFile
+Action = (
+    Add
+    | Remove
+    | AddCDCFile
+    | Metadata
+    | Protocol
+    | Txn
+    | DomainMetadata
+    | CommitInfo
+    | UnknownAction
+)
+
+KINDS: dict[str, type[Struct]] = {
+    "add": Add,
+    "remove": Remove,
+    "cdc": AddCDCFile,
+    "metaData": Metadata,
+    "protocol": Protocol,
+    "txn": Txn,
+    "domainMetadata": DomainMetadata,
+    "commitInfo": CommitInfo,
+}
+"""The log's name of each known kind of action."""
+
+
+def file_key(action: Add | Remove) -> tuple[str, str | None]:
+    """(path, deletion vector id): what identifies a logical file (PROTOCOL.md, "Action
+    Reconciliation"). The path is the decoded one, see `paths.decode`."""
+    vector = action.deletion_vector
+    return decode(action.path), None if vector is None else vector.unique_id

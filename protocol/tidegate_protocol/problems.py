@@ -1,0 +1,168 @@
+"""The problem codes that the service answers with and the client raises on.
+
+A code is the stable name of one thing a caller can do next. Both ends import this
+table, so that a code cannot exist on one side only (RFC 9457, design section 6).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """Every problem code, in the order of the HTTP contract."""
+
+    # 409: judged against the log and lost.
+    CONCURRENT_APPEND = "concurrent-append"
+    CONCURRENT_DELETE_READ = "concurrent-delete-read"
+    CONCURRENT_DELETE_DELETE = "concurrent-delete-delete"
+    METADATA_CHANGED = "metadata-changed"
+    PROTOCOL_CHANGED = "protocol-changed"
+    CONCURRENT_TRANSACTION = "concurrent-transaction"
+    TABLE_EXISTS = "table-exists"
+    READ_VERSION_TOO_OLD = "read-version-too-old"
+    TRANSACTION_COMMITTED = "transaction-committed"
+    # 410
+    TRANSACTION_ABORTED = "transaction-aborted"
+    # 404
+    TABLE_NOT_FOUND = "table-not-found"
+    VERSION_NOT_FOUND = "version-not-found"
+    TRANSACTION_NOT_FOUND = "transaction-not-found"
+    ROUTE_NOT_FOUND = "route-not-found"
+    # 422: can never be committed.
+    DUPLICATE_ACTION = "duplicate-action"
+    PARTITION_MISMATCH = "partition-mismatch"
+    MULTIPLE_METADATA = "multiple-metadata"
+    MULTIPLE_PROTOCOL = "multiple-protocol"
+    MISSING_METADATA = "missing-metadata"
+    APPEND_ONLY = "append-only"
+    SET_TRANSACTION_CONFLICT = "set-transaction-conflict"
+    DELETION_VECTOR_MISSING_NUM_RECORDS = "deletion-vector-missing-num-records"
+    DELETION_VECTOR_TIGHT_BOUNDS = "deletion-vector-tight-bounds"
+    DELETION_VECTORS_DISALLOWED = "deletion-vectors-disallowed"
+    PROTOCOL_DOWNGRADE = "protocol-downgrade"
+    INVALID_PROTOCOL = "invalid-protocol"
+    UNSUPPORTED_FEATURE = "unsupported-feature"
+    INVALID_ACTION = "invalid-action"
+    INVALID_PREDICATE = "invalid-predicate"
+    INVALID_PATH = "invalid-path"
+    INVALID_SCHEMA = "invalid-schema"
+    INVALID_NAME = "invalid-name"
+    INVALID_LOCATION = "invalid-location"
+    INVALID_REQUEST = "invalid-request"
+    TRANSACTION_ID_REUSED = "transaction-id-reused"
+    # 405, 413, 415, 429: this copy was not executed.
+    METHOD_NOT_ALLOWED = "method-not-allowed"
+    TOO_LARGE = "too-large"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
+    BACKPRESSURE = "backpressure"
+    # 503: says nothing about the outcome; ask again with the same id.
+    COMMIT_STATE_UNKNOWN = "commit-state-unknown"
+    STORAGE_UNAVAILABLE = "storage-unavailable"
+    INDEX_UNAVAILABLE = "index-unavailable"
+    TABLE_QUARANTINED = "table-quarantined"
+    SHUTTING_DOWN = "shutting-down"
+    # 500: a defect of ours; says nothing about the outcome.
+    INTERNAL_ERROR = "internal-error"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a code means on the wire.
+
+    `error_class` is the name Delta Spark gives the same conflict, or None where Delta has none.
+    `retryable` says that the same request may be sent again unchanged.
+    """
+
+    status: int
+    title: str
+    retryable: bool = False
+    error_class: str | None = None
+
+
+PROBLEMS: dict[Code, Problem] = {
+    Code.CONCURRENT_APPEND: Problem(
+        409,
+        "Files were added by a concurrent commit that this transaction should have read",
+        error_class="ConcurrentAppendException",
+    ),
+    Code.CONCURRENT_DELETE_READ: Problem(
+        409,
+        "A file that this transaction read was removed by a concurrent commit",
+        error_class="ConcurrentDeleteReadException",
+    ),
+    Code.CONCURRENT_DELETE_DELETE: Problem(
+        409,
+        "A file that this transaction removes was removed by a concurrent commit",
+        error_class="ConcurrentDeleteDeleteException",
+    ),
+    Code.METADATA_CHANGED: Problem(
+        409,
+        "The table's metadata was changed by a concurrent commit",
+        error_class="MetadataChangedException",
+    ),
+    Code.PROTOCOL_CHANGED: Problem(
+        409,
+        "The table's protocol was changed by a concurrent commit",
+        error_class="ProtocolChangedException",
+    ),
+    Code.CONCURRENT_TRANSACTION: Problem(
+        409,
+        "An application transaction or metadata domain was written by a concurrent commit",
+        error_class="ConcurrentTransactionException",
+    ),
+    Code.TABLE_EXISTS: Problem(409, "A table of this name or location exists already"),
+    Code.READ_VERSION_TOO_OLD: Problem(
+        409, "The history since the read version is no longer in the index"
+    ),
+    Code.TRANSACTION_COMMITTED: Problem(409, "The transaction has landed and cannot be aborted"),
+    Code.TRANSACTION_ABORTED: Problem(410, "The transaction id was aborted and will never land"),
+    Code.TABLE_NOT_FOUND: Problem(404, "There is no such table"),
+    Code.VERSION_NOT_FOUND: Problem(404, "The table has no such version"),
+    Code.TRANSACTION_NOT_FOUND: Problem(404, "The table knows no such transaction id"),
+    Code.ROUTE_NOT_FOUND: Problem(404, "There is nothing at this path"),
+    Code.DUPLICATE_ACTION: Problem(422, "The same file appears in more than one file action"),
+    Code.PARTITION_MISMATCH: Problem(
+        422, "Partition values do not agree with the partition columns"
+    ),
+    Code.MULTIPLE_METADATA: Problem(422, "More than one metaData action in a commit"),
+    Code.MULTIPLE_PROTOCOL: Problem(422, "More than one protocol action in a commit"),
+    Code.MISSING_METADATA: Problem(422, "The first commit of a table needs a metaData action"),
+    Code.APPEND_ONLY: Problem(422, "The table is append-only"),
+    Code.SET_TRANSACTION_CONFLICT: Problem(422, "Two txn actions of one application disagree"),
+    Code.DELETION_VECTOR_MISSING_NUM_RECORDS: Problem(
+        422, "A file with a deletion vector needs numRecords in its statistics"
+    ),
+    Code.DELETION_VECTOR_TIGHT_BOUNDS: Problem(
+        422, "A file with a deletion vector needs tightBounds = false in its statistics"
+    ),
+    Code.DELETION_VECTORS_DISALLOWED: Problem(
+        422, "The table does not allow new deletion vectors"
+    ),
+    Code.PROTOCOL_DOWNGRADE: Problem(422, "The protocol of a table cannot be lowered"),
+    Code.INVALID_PROTOCOL: Problem(422, "The protocol action is not valid"),
+    Code.UNSUPPORTED_FEATURE: Problem(422, "The protocol needs a feature that is not supported"),
+    Code.INVALID_ACTION: Problem(422, "An action is not valid"),
+    Code.INVALID_PREDICATE: Problem(422, "A predicate cannot be read"),
+    Code.INVALID_PATH: Problem(422, "A path is not allowed"),
+    Code.INVALID_SCHEMA: Problem(422, "The schema is not valid"),
+    Code.INVALID_NAME: Problem(422, "The table name is not valid"),
+    Code.INVALID_LOCATION: Problem(422, "The location is not allowed"),
+    Code.INVALID_REQUEST: Problem(422, "The request is not valid"),
+    Code.TRANSACTION_ID_REUSED: Problem(
+        422, "The transaction id was used before with another body"
+    ),
+    Code.METHOD_NOT_ALLOWED: Problem(405, "The method is not allowed at this path"),
+    Code.TOO_LARGE: Problem(413, "The request is too large"),
+    Code.UNSUPPORTED_MEDIA_TYPE: Problem(415, "The media type is not supported"),
+    Code.BACKPRESSURE: Problem(429, "Too many requests are waiting", retryable=True),
+    Code.COMMIT_STATE_UNKNOWN: Problem(
+        503, "The commit may or may not have landed", retryable=True
+    ),
+    Code.STORAGE_UNAVAILABLE: Problem(503, "The object store does not answer", retryable=True),
+    Code.INDEX_UNAVAILABLE: Problem(503, "The index database does not answer", retryable=True),
+    Code.TABLE_QUARANTINED: Problem(
+        503, "The table is quarantined: its log and the index disagree", retryable=True
+    ),
+    Code.SHUTTING_DOWN: Problem(503, "This instance is stopping", retryable=True),
+    Code.INTERNAL_ERROR: Problem(500, "The service met a defect of its own", retryable=True),
+}

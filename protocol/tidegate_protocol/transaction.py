@@ -1,0 +1,187 @@
+"""What a writer proposes, and the values a decision about it is made of."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from tidegate_protocol.actions import (
+    Action,
+    Add,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    PartitionValues,
+    Protocol,
+    Remove,
+    Txn,
+    UnknownAction,
+)
+from tidegate_protocol.codec import encode
+from tidegate_protocol.problems import Code
+
+
+class IsolationLevel(StrEnum):
+    """Delta's isolation levels, by the names that commitInfo carries."""
+
+    SERIALIZABLE = "Serializable"
+    WRITE_SERIALIZABLE = "WriteSerializable"
+    SNAPSHOT_ISOLATION = "SnapshotIsolation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """What a transaction read (Delta: readPredicates, readFiles, readTheWholeTable, readTxn).
+
+    `predicates`: Spark SQL text, one entry a scan, the scan's whole filter; a file was read if
+    any entry matches it. `files`: paths as actions carry them.
+    """
+
+    whole_table: bool = False
+    predicates: tuple[str, ...] = ()
+    files: frozenset[str] = frozenset()
+    app_ids: frozenset[str] = frozenset()
+
+    @property
+    def nothing(self) -> bool:
+        """True where no file was depended on; reading an app id depends on no file."""
+        return not (self.whole_table or self.predicates or self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A transaction as a writer proposes it (HTTP contract, "A proposal").
+
+    `read_version` is None for "judge me at the head" (only for a proposal that read nothing
+    and only adds files) and -1 for the first commit of a table.
+    """
+
+    transaction_id: str
+    operation: str
+    actions: tuple[Action, ...]
+    read_version: int | None = None
+    reads: Reads = field(default_factory=Reads)
+    operation_parameters: Mapping[str, Any] = field(default_factory=dict)
+    operation_metrics: Mapping[str, Any] = field(default_factory=dict)
+    isolation_level: IsolationLevel | None = None
+    user_metadata: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    engine_info: str | None = None
+    skip_if_empty: bool = False
+
+    def digest(self) -> str:
+        """SHA-256 (hex) of everything but the transaction id: tells a retry of the same work
+        from another body under the same id, however the JSON around the actions was laid out."""
+        envelope = [
+            self.operation,
+            self.read_version,
+            self.reads.whole_table,
+            list(self.reads.predicates),
+            sorted(self.reads.files),
+            sorted(self.reads.app_ids),
+            dict(self.operation_parameters),
+            dict(self.operation_metrics),
+            self.isolation_level,
+            self.user_metadata,
+            dict(self.tags),
+            self.engine_info,
+            self.skip_if_empty,
+        ]
+        sha = hashlib.sha256(msgspec.json.encode(envelope, order="deterministic"))
+        for action in self.actions:
+            sha.update(b"\n")
+            sha.update(encode(action))
+        return sha.hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadState:
+    """What the table was at the version a transaction read; version -1 is "no table yet"."""
+
+    version: int
+    protocol: Protocol | None
+    metadata: Metadata | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invalid:
+    """The proposal can never be committed, whatever the log holds."""
+
+    code: Code
+    detail: str
+    action_index: int | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Winner:
+    """A commit between a transaction's read version and its place in the log.
+
+    `timestamp` is its in-commit timestamp, else its commitInfo's, in ms. `is_blind_append` is
+    what its commitInfo claims; `conflicts.blind` decides whether the claim is believed.
+    """
+
+    version: int
+    timestamp: int
+    operation: str | None
+    is_blind_append: bool
+    adds: tuple[Add, ...] = ()
+    removes: tuple[Remove, ...] = ()
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    txns: tuple[Txn, ...] = ()
+    domains: tuple[DomainMetadata, ...] = ()
+    commit_info: CommitInfo | None = None
+    unknown: tuple[UnknownAction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """A winner got there first, and the transaction must be done again on a newer version.
+
+    `partition` is the hint by column name; `read_file` asks the caller, who knows the snapshot
+    at the read version, to fill the hint from that file's partition values.
+    """
+
+    code: Code
+    detail: str
+    winner: Winner
+    path: str | None = None
+    partition: PartitionValues | None = None
+    read_file: str | None = None
+    app_id: str | None = None
+    domain: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTransaction:
+    """A valid proposal on its way: prepared once, then moved past each winner in turn.
+
+    `protocol` and `metadata` are what the table will have after it (the newest known of the
+    transaction's own, the winners' and the read version's); `read` never changes.
+    """
+
+    proposal: Proposal
+    read: ReadState
+    actions: tuple[Action, ...]
+    protocol: Protocol
+    metadata: Metadata
+    metadata_changed: bool
+    isolation_level: IsolationLevel
+    is_blind_append: bool
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyCommit:
+    """What would land as `<version>.json` if nobody else takes the version first."""
+
+    version: int
+    timestamp: int
+    content: bytes
+    actions: tuple[Action, ...]
+    transaction: PreparedTransaction
+    commit_info: CommitInfo

@@ -1,0 +1,1 @@
+"""The Tidegate commit coordinator: REST service, index, storage and background work."""

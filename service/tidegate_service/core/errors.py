@@ -1,0 +1,94 @@
+"""What a use case raises: one class per thing the caller can do next.
+
+ServiceError
+├── NotFound                 the thing named does not exist
+├── Refused                  the request can never succeed as it is
+├── Unavailable              nothing is known to have happened; ask again later
+│   ├── IndexUnavailable
+│   ├── StorageUnavailable
+│   ├── TableQuarantined
+│   └── ShuttingDown
+└── OutcomeUnknown           it may have happened; ask again with the same id
+    ├── CommitStateUnknown
+    └── StorageUnknown       (internal: a PUT without an answer; settled by the commit path)
+"""
+
+from tidegate_protocol.problems import Code
+
+
+class ServiceError(Exception):
+    """Every error carries the problem code that the caller will see."""
+
+    code: Code = Code.INTERNAL_ERROR
+
+    def __init__(self, detail: str, *, code: Code | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        if code is not None:
+            self.code = code
+
+
+class NotFound(ServiceError):
+    """404. `code` says what: table, version or transaction."""
+
+    code = Code.TABLE_NOT_FOUND
+
+
+class Refused(ServiceError):
+    """409, 410, 413 or 422 by its code. `hint` is the next step, `errors` point into the body."""
+
+    code = Code.INVALID_REQUEST
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        code: Code | None = None,
+        hint: str | None = None,
+        version: int | None = None,
+    ) -> None:
+        super().__init__(detail, code=code)
+        self.hint = hint
+        self.version = version
+
+
+class TableExists(Refused):
+    code = Code.TABLE_EXISTS
+
+
+class Unavailable(ServiceError):
+    """503 with Retry-After."""
+
+    code = Code.INDEX_UNAVAILABLE
+
+
+class IndexUnavailable(Unavailable):
+    code = Code.INDEX_UNAVAILABLE
+
+
+class StorageUnavailable(Unavailable):
+    code = Code.STORAGE_UNAVAILABLE
+
+
+class TableQuarantined(Unavailable):
+    code = Code.TABLE_QUARANTINED
+
+
+class ShuttingDown(Unavailable):
+    code = Code.SHUTTING_DOWN
+
+
+class OutcomeUnknown(ServiceError):
+    """503 with the transaction id: it may have landed."""
+
+    code = Code.COMMIT_STATE_UNKNOWN
+
+
+class CommitStateUnknown(OutcomeUnknown):
+    def __init__(self, detail: str, *, transaction_id: str | None = None) -> None:
+        super().__init__(detail)
+        self.transaction_id = transaction_id
+
+
+class StorageUnknown(OutcomeUnknown):
+    code = Code.STORAGE_UNAVAILABLE

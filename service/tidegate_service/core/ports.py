@@ -1,0 +1,176 @@
+"""What the use cases need from the world. `index` and `storage` implement these.
+
+A call that meets a broken database raises `IndexUnavailable`, one that meets a broken store
+raises `StorageUnavailable`; both mean "nothing is known to have happened, ask again".
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from enum import Enum
+from typing import Protocol
+
+from tidegate_protocol.actions import Add, PartitionValues, Txn
+from tidegate_protocol.transaction import ReadState, Winner
+
+from tidegate_service.core.records import (
+    Aborted,
+    CommitRecord,
+    NewTable,
+    RatifiedCommit,
+    TableRecord,
+)
+
+
+class CommitSection(Protocol):
+    """One Postgres transaction that holds one table's row lock (design section 4, step 3).
+
+    Left without `save()`, it is rolled back. `table` is the row as locked, kept up to date by
+    `append`. `now_ms` is the database's clock, read after the lock was granted.
+    """
+
+    table: TableRecord
+    now_ms: int
+
+    async def transaction(self, transaction_id: str) -> CommitRecord | Aborted | None:
+        """What is known of a transaction id on this table."""
+        ...
+
+    async def state_at(self, version: int) -> ReadState | None:
+        """Protocol and metadata at a version; None where the index does not reach."""
+        ...
+
+    async def winners(self, after: int, through: int) -> Sequence[Winner] | None:
+        """Versions `after + 1 .. through` in order; None where any is missing."""
+        ...
+
+    async def partition_values(self, path: str, version: int) -> PartitionValues | None:
+        """Partition values of the file with this decoded path, live at the version."""
+        ...
+
+    async def append(self, commit: RatifiedCommit) -> None:
+        """Write the next version: it must be `table.latest_version + 1`."""
+        ...
+
+    async def abort(self, transaction_id: str) -> None:
+        """Tombstone a transaction id."""
+        ...
+
+    async def quarantine(self, reason: str) -> None:
+        """Mark the table readable but closed to commits."""
+        ...
+
+    async def save(self) -> None:
+        """COMMIT. Raises `CommitStateUnknown` where the answer was lost; the connection is
+        then closed, never returned to the pool."""
+        ...
+
+
+class Index(Protocol):
+    """The commit index. Reads take a connection of their own and see what is committed.
+
+    A `table` argument named `ref` is a full name (any case) or an id; `table_id` is the id.
+    """
+
+    def commit_section(self, table_id: str) -> AbstractAsyncContextManager[CommitSection]:
+        """Lock an existing table's row. Raises `TableNotFound`."""
+        ...
+
+    def creation_section(self, table: NewTable) -> AbstractAsyncContextManager[CommitSection]:
+        """Insert a table at version -1 and hold its row. Raises `TableExists` for a name or
+        location in use, or a location inside or around another table's."""
+        ...
+
+    async def table(self, ref: str) -> TableRecord | None: ...
+
+    async def tables(self, *, prefix: str, after: str | None, limit: int) -> list[TableRecord]:
+        """Tables whose name starts with `prefix`, in name order, strictly after a name."""
+        ...
+
+    async def forget(self, table_id: str) -> bool:
+        """Delete everything known of the table; False where it was not there."""
+        ...
+
+    async def transaction(
+        self, table_id: str, transaction_id: str
+    ) -> CommitRecord | Aborted | None: ...
+
+    async def commit(self, table_id: str, version: int) -> CommitRecord | None: ...
+
+    async def content(self, table_id: str, version: int) -> bytes | None:
+        """The bytes of a version that is held inline; None once it is forgotten."""
+        ...
+
+    async def history(
+        self, table_id: str, *, from_version: int | None, to_version: int | None, limit: int
+    ) -> list[CommitRecord]:
+        """Newest first, both ends included."""
+        ...
+
+    async def state_at(self, table_id: str, version: int) -> ReadState | None: ...
+
+    async def version_at(self, table_id: str, timestamp_ms: int) -> int | None:
+        """The latest version whose timestamp is at or before the given one."""
+        ...
+
+    def files(self, table_id: str, version: int) -> AsyncIterator[Sequence[Add]]:
+        """The files live at a version, in batches, ordered by path."""
+        ...
+
+    async def app_transaction(self, table_id: str, app_id: str) -> Txn | None: ...
+
+    async def unpublished(self, *, limit: int) -> list[TableRecord]:
+        """Active catalog-managed tables whose log lags behind the index."""
+        ...
+
+    async def mark_published(self, table_id: str, version: int) -> None:
+        """Move `published_version` from `version - 1`; idempotent for a version behind it.
+        The inline content stays until `forget_content`."""
+        ...
+
+    async def forget_content(self, table_id: str, *, through: int) -> None:
+        """Drop inline content of versions at or below both `through` and the published one."""
+        ...
+
+    async def quarantine(self, table_id: str, reason: str) -> None: ...
+
+    async def ping(self) -> None:
+        """Raise `IndexUnavailable` unless the database answers."""
+        ...
+
+
+class PutResult(Enum):
+    """CREATED: the bytes are there by this call. EXISTS: something was there before."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+
+
+class Log(Protocol):
+    """One table's `_delta_log` folder. Nothing here overwrites or deletes."""
+
+    async def put_if_absent(self, version: int, content: bytes) -> PutResult:
+        """Write `<version>.json`, durably, unless it exists; tried exactly once.
+
+        Raises `StorageUnknown` where the write may or may not have been applied, and
+        `StorageUnavailable` where it was certainly not.
+        """
+        ...
+
+    async def read(self, version: int) -> bytes | None:
+        """The bytes of `<version>.json`; None where there is none."""
+        ...
+
+    async def holds_anything(self) -> bool:
+        """True where the folder has any commit or checkpoint file."""
+        ...
+
+
+class Storage(Protocol):
+    """Object storage. Locations are URLs: `file:///...`."""
+
+    def log(self, location: str) -> Log: ...
+
+    async def probe(self) -> None:
+        """Raise `StorageUnavailable` unless the warehouse can be written and honours
+        put-if-absent (a second write of the same key is refused)."""
+        ...

@@ -1,0 +1,102 @@
+"""The index's records as the use cases see them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from tidegate_protocol.actions import Action, Metadata, Protocol
+from tidegate_protocol.transaction import IsolationLevel
+
+
+class TableState(StrEnum):
+    """`quarantined`: readable, but its log and the index disagree, so no commit is taken."""
+
+    ACTIVE = "active"
+    QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """A table about to be created; `location` is a canonical URL without a trailing slash."""
+
+    id: str
+    name: str
+    location: str
+    catalog_managed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRecord:
+    """A table's head. Timestamps in ms; `num_files` and `size_bytes` of the latest version.
+
+    `latest_version` is -1 only inside the section that creates the table.
+    """
+
+    id: str
+    name: str
+    location: str
+    catalog_managed: bool
+    state: TableState
+    state_reason: str | None
+    latest_version: int
+    published_version: int
+    latest_timestamp: int
+    protocol: Protocol | None
+    metadata: Metadata | None
+    num_files: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMetrics:
+    """What a commit did, as the answer to its proposal reports it."""
+
+    num_added_files: int
+    num_removed_files: int
+    bytes_added: int
+    bytes_removed: int
+    attempts: int
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRecord:
+    """One version's row. `transaction_id` and `body_digest` are None for a foreign commit
+    that carries no usable `commitInfo.txnId`; `content_sha256` is of the bytes of `<v>.json`."""
+
+    version: int
+    timestamp: int
+    transaction_id: str | None
+    body_digest: str | None
+    content_sha256: str
+    operation: str | None
+    operation_parameters: Mapping[str, Any] = field(default_factory=dict)
+    operation_metrics: Mapping[str, Any] = field(default_factory=dict)
+    isolation_level: IsolationLevel | None
+    is_blind_append: bool
+    read_version: int | None
+    rebased_over: int
+    engine_info: str | None
+    user_metadata: str | None
+    tags: Mapping[str, str | None] = field(default_factory=dict)
+    foreign: bool
+    metrics: CommitMetrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatifiedCommit:
+    """A version to write into the index: its row, its actions and, while it is not
+    published, its bytes."""
+
+    record: CommitRecord
+    actions: tuple[Action, ...]
+    content: bytes
+    published: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Aborted:
+    """The transaction id was tombstoned and will never land."""
+
+    transaction_id: str
