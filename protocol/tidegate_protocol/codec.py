@@ -5,8 +5,8 @@ range, invalid Unicode), because the bytes that are judged are the bytes that la
 """
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +15,9 @@ from tidegate_protocol.actions import KINDS, Action, UnknownAction
 from tidegate_protocol.text import excerpt
 
 MAX_DEPTH = 64
+
+Known = TypeVar("Known", bound=Struct)
+"""One of the kinds of `actions.KINDS`."""
 
 
 class InvalidActionError(ValueError):
@@ -28,6 +31,8 @@ _KIND_OF: dict[type[Struct], str] = {struct: kind for kind, struct in KINDS.item
 _ENVELOPE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ANY = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
+# Sets have no order of their own, and equal actions must have equal bytes in every process.
+_STABLE_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 def decode(line: bytes) -> Action:
@@ -81,7 +86,7 @@ def encode(action: Action) -> bytes:
     if action.raw:
         return action.raw
     kind = _KIND_OF[type(action)]
-    return _ENCODER.encode({kind: _fields(action)})
+    return _STABLE_ENCODER.encode({kind: _fields(action)})
 
 
 def encode_lines(actions: Iterable[Action]) -> bytes:
@@ -89,18 +94,30 @@ def encode_lines(actions: Iterable[Action]) -> bytes:
     return b"".join(encode(action) + b"\n" for action in actions)
 
 
-def with_fields(action: Action, changes: dict[str, Any]) -> Action:
+def from_body(kind: type[Known], body: Mapping[str, Any]) -> Known:
+    """The action of a kind with this body, as if it had come as a log line of its own.
+
+    Raises `InvalidActionError`.
+    """
+    action = decode(_ENCODER.encode({_KIND_OF[kind]: body}))
+    assert isinstance(action, kind)
+    return action
+
+
+def with_fields(action: Known, changes: Mapping[str, Any]) -> Known:
     """A copy of the action whose log line has the fields of `changes` (by their log names)
     set, or taken away where the value is None; every other field keeps its bytes."""
     kind = _KIND_OF[type(action)]
-    envelope = _ENVELOPE.decode(encode(action))
+    envelope = _ENVELOPE.decode(encode(cast(Action, action)))
     fields: dict[str, Any] = dict(_ENVELOPE.decode(envelope[kind]))
     for name, value in changes.items():
         if value is None:
             fields.pop(name, None)
         else:
             fields[name] = value
-    return decode(_ENCODER.encode({kind: fields}))
+    changed = decode(_ENCODER.encode({kind: fields}))
+    assert isinstance(changed, type(action))
+    return changed
 
 
 def _fields(action: Struct) -> dict[str, Any]:

@@ -87,7 +87,8 @@ class Index(Protocol):
         ...
 
     async def forget(self, table_id: str) -> bool:
-        """Delete everything known of the table; False where it was not there."""
+        """Delete everything known of the table, under its row lock. False, with nothing
+        deleted, where it is not there or a version of it waits for publishing."""
         ...
 
     async def transaction(

@@ -1,0 +1,1 @@
+"""Work that goes on between requests: scans of state, never queues of jobs."""

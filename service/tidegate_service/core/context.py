@@ -1,0 +1,27 @@
+"""The effects that use cases take as parameters (anchors, rule 9)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidegate_service.core.locations import LocationPolicy
+from tidegate_service.core.ports import Index, Storage
+from tidegate_service.core.sections import CommitSections
+
+
+def _nobody_waits(table_id: str) -> None:
+    """Without a publisher in this process, its periodic scan elsewhere finds the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """One instance's world. `monotonic_s` measures durations and deadlines in seconds; the
+    time that goes into the log is the database's. `wake_publisher` takes a table id."""
+
+    index: Index
+    storage: Storage
+    locations: LocationPolicy
+    new_id: Callable[[], str]
+    monotonic_s: Callable[[], float]
+    commit_deadline_s: float = 30.0
+    sections: CommitSections = field(default_factory=CommitSections)
+    wake_publisher: Callable[[str], None] = _nobody_waits

@@ -1,0 +1,246 @@
+"""Creating a table: version 0 of its log and its row in the index, or neither."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid5
+
+from tidegate_protocol.actions import Action, Add, CommitInfo, Metadata, Protocol
+from tidegate_protocol.codec import InvalidActionError, encode, from_body
+from tidegate_protocol.conflicts import judge
+from tidegate_protocol.features import protocol_for
+from tidegate_protocol.prepare import prepare
+from tidegate_protocol.problems import Code
+from tidegate_protocol.properties import InvalidProperty, check_new_properties
+from tidegate_protocol.rebase import complete
+from tidegate_protocol.schema import (
+    InvalidSchema,
+    StructType,
+    check_partition_columns,
+    parse_schema,
+    to_json,
+    validate_table_schema,
+)
+from tidegate_protocol.transaction import (
+    Conflict,
+    Invalid,
+    PreparedTransaction,
+    Proposal,
+    ReadState,
+    ReadyCommit,
+)
+
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import (
+    CommitStateUnknown,
+    IndexUnavailable,
+    Refused,
+    TableExists,
+)
+from tidegate_service.core.ingest import Unreadable, read_actions
+from tidegate_service.core.names import check_name
+from tidegate_service.core.ports import CommitSection, Log, PutResult
+from tidegate_service.core.propose import PUT_ATTEMPTS
+from tidegate_service.core.ratify import occupy, ratified
+from tidegate_service.core.records import NewTable, TableRecord
+
+_CREATIONS = UUID("6f0a3f5e-3d0e-4f4a-9a53-0c1f7e1f5a11")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """What a table is to be. `schema` is Delta's struct JSON, as text or parsed; `protocol`
+    the body of a protocol action; `actions` further actions of version 0, such as files."""
+
+    name: str
+    schema: str | Mapping[str, Any]
+    partition_columns: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    location: str | None = None
+    catalog_managed: bool = False
+    protocol: Mapping[str, Any] | None = None
+    actions: tuple[Action, ...] = ()
+
+
+async def create_table(context: Context, request: CreateTable) -> TableRecord:
+    """Create the table and return its head at version 0.
+
+    Raises `Refused` for a request that can never succeed, `TableExists` for a name or location
+    in use, `Unavailable` where nothing is known to have happened.
+    """
+    check_name(request.name)
+    schema = _schema(request)
+    protocol = _protocol(request, schema)
+    table = NewTable(
+        id=context.new_id(),
+        name=request.name,
+        location=context.locations.default(request.name)
+        if request.location is None
+        else context.locations.canonical(request.location),
+        catalog_managed="catalogManaged" in (protocol.writer_features or ()),
+    )
+    prepared = _prepare(context, request, schema, protocol)
+    key = (table.id, prepared.proposal.transaction_id)
+    return await context.sections.run(key, _create(context, table, prepared))
+
+
+async def _create(context: Context, table: NewTable, prepared: PreparedTransaction) -> TableRecord:
+    started = context.monotonic_s()
+    log = context.storage.log(table.location)
+    try:
+        async with context.index.creation_section(table) as section:
+            ready = _first_version(section, prepared)
+            ready = await _claim_log(log, table, ready)
+            commit = ratified(
+                ready,
+                published=not table.catalog_managed,
+                attempts=1,
+                duration_ms=round((context.monotonic_s() - started) * 1000),
+            )
+            await section.append(commit)
+            await section.save()
+    except CommitStateUnknown as error:
+        # A name is taken for good once its row is committed, so looking it up settles this.
+        landed = await context.index.table(table.id)
+        if landed is None:
+            raise IndexUnavailable(f"table {table.name} was not created: {error.detail}") from error
+        return landed
+    if table.catalog_managed:
+        context.wake_publisher(table.id)
+    return section.table
+
+
+async def _claim_log(log: Log, table: NewTable, ready: ReadyCommit) -> ReadyCommit:
+    """Make version 0 of the log ours, or refuse a folder that holds another log.
+
+    An earlier creation that wrote version 0 and died before its row was committed is taken up
+    where it stopped: the same request has the same transaction id.
+    """
+    if table.catalog_managed:
+        if await log.holds_anything():
+            raise _location_in_use(table)
+        return ready
+    if await occupy(log, ready, attempts=PUT_ATTEMPTS) is PutResult.CREATED:
+        return ready
+    found = await log.read(0)
+    if found is None or await log.read(1) is not None:
+        raise _location_in_use(table)
+    try:
+        actions = read_actions(found)
+    except Unreadable:
+        raise _location_in_use(table) from None
+    info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+    if info is None or info.txn_id != ready.transaction.proposal.transaction_id:
+        raise _location_in_use(table)
+    return ReadyCommit(
+        version=0,
+        timestamp=info.in_commit_timestamp or info.timestamp or ready.timestamp,
+        content=found,
+        actions=actions,
+        transaction=ready.transaction,
+        commit_info=info,
+    )
+
+
+def _location_in_use(table: NewTable) -> TableExists:
+    return TableExists(
+        f"the location {table.location} already holds a Delta log",
+        hint="create the table at another location, or under another name",
+    )
+
+
+def _first_version(section: CommitSection, prepared: PreparedTransaction) -> ReadyCommit:
+    judged = judge(prepared, ())
+    if isinstance(judged, Conflict):
+        raise AssertionError("a first version has no winners to conflict with")
+    return complete(judged, version=0, now_ms=section.now_ms, previous_timestamp=-1)
+
+
+def _schema(request: CreateTable) -> StructType:
+    text = request.schema if isinstance(request.schema, str) else json.dumps(request.schema)
+    try:
+        schema = parse_schema(text)
+        validate_table_schema(schema)
+        check_partition_columns(schema, request.partition_columns)
+        check_new_properties(request.properties)
+    except InvalidSchema as error:
+        raise Refused(str(error), code=Code.INVALID_SCHEMA) from None
+    except InvalidProperty as error:
+        raise Refused(str(error), code=Code.INVALID_REQUEST) from None
+    return schema
+
+
+def _protocol(request: CreateTable, schema: StructType) -> Protocol:
+    if request.protocol is None:
+        return protocol_for(request.properties, schema, catalog_managed=request.catalog_managed)
+    try:
+        action = from_body(Protocol, request.protocol)
+    except InvalidActionError as error:
+        raise Refused(f"protocol: {error}", code=Code.INVALID_PROTOCOL) from None
+    if request.catalog_managed and "catalogManaged" not in (action.writer_features or ()):
+        raise Refused(
+            "catalog_managed is true, but the protocol does not list the feature catalogManaged; "
+            "leave the protocol out to get the one that is needed",
+            code=Code.INVALID_PROTOCOL,
+        )
+    return action
+
+
+def _prepare(
+    context: Context, request: CreateTable, schema: StructType, protocol: Protocol
+) -> PreparedTransaction:
+    configuration = dict(request.properties)
+    if "catalogManaged" in (protocol.writer_features or ()):
+        configuration.setdefault("delta.enableInCommitTimestamps", "true")
+    partition_columns = tuple(schema.field(name).name for name in request.partition_columns)
+    metadata = Metadata(
+        id=context.new_id(),
+        name=request.name.rsplit(".", 1)[1],
+        description=request.comment,
+        schema_string=to_json(schema),
+        partition_columns=partition_columns,
+        configuration=configuration,
+    )
+    with_files = any(isinstance(action, Add) for action in request.actions)
+    proposal = Proposal(
+        transaction_id=_transaction_id(request),
+        read_version=-1,
+        operation="CREATE TABLE AS SELECT" if with_files else "CREATE TABLE",
+        operation_parameters={
+            "isManaged": "false" if request.location else "true",
+            "description": request.comment,
+            "partitionBy": json.dumps(partition_columns),
+            "properties": json.dumps(configuration),
+        },
+        actions=(protocol, metadata, *request.actions),
+    )
+    prepared = prepare(proposal, ReadState(version=-1, protocol=None, metadata=None))
+    if isinstance(prepared, Invalid):
+        raise Refused(prepared.detail, code=prepared.code)
+    return prepared
+
+
+def _transaction_id(request: CreateTable) -> str:
+    """The same for every repetition of one request, so that a creation cut short between the
+    log and the index is recognised by the next."""
+    schema = request.schema if isinstance(request.schema, str) else json.dumps(request.schema)
+    sha = sha256(
+        json.dumps(
+            [
+                request.name.lower(),
+                schema,
+                request.partition_columns,
+                sorted(request.properties.items()),
+                request.comment,
+                request.location,
+                request.catalog_managed,
+                request.protocol and dict(request.protocol),
+            ]
+        ).encode()
+    )
+    for action in request.actions:
+        sha.update(b"\n" + encode(action))
+    return str(uuid5(_CREATIONS, sha.hexdigest()))

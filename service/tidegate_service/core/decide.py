@@ -1,0 +1,73 @@
+"""Judging a proposal against a locked table: the pure rules fed from the index."""
+
+from dataclasses import replace
+
+from tidegate_protocol.conflicts import judge
+from tidegate_protocol.paths import decode
+from tidegate_protocol.prepare import prepare
+from tidegate_protocol.problems import Code
+from tidegate_protocol.rebase import complete
+from tidegate_protocol.transaction import (
+    Conflict,
+    Invalid,
+    PreparedTransaction,
+    Proposal,
+    ReadyCommit,
+)
+
+from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.ports import CommitSection
+
+
+async def decide(section: CommitSection, proposal: Proposal) -> ReadyCommit | Conflict | Invalid:
+    """What the log as locked says about the proposal (design section 4, steps 2, 5 and 6).
+
+    Raises `NotFound` for a read version that does not exist yet and `Refused`
+    (`read-version-too-old`) where the index no longer reaches back to it.
+    """
+    table = section.table
+    read_version = table.latest_version if proposal.read_version is None else proposal.read_version
+    if read_version > table.latest_version:
+        raise NotFound(
+            f"read_version {read_version} does not exist; "
+            f"the latest version of {table.name} is {table.latest_version}",
+            code=Code.VERSION_NOT_FOUND,
+        )
+    if read_version < 0:
+        raise Refused(
+            f"read_version {read_version} says that there was no table, but {table.name} exists "
+            f"at version {table.latest_version}; tables are created by POST /tables",
+            code=Code.TABLE_EXISTS,
+        )
+    state = await section.state_at(read_version)
+    winners = () if state is None else await section.winners(read_version, table.latest_version)
+    if state is None or winners is None:
+        raise Refused(
+            f"the index no longer holds the history of {table.name} since version "
+            f"{read_version}, so conflicts cannot be ruled out",
+            code=Code.READ_VERSION_TOO_OLD,
+            hint=f"read the table again at version {table.latest_version} and propose anew",
+        )
+    prepared = prepare(proposal, state)
+    if isinstance(prepared, Invalid):
+        return prepared
+    judged = judge(prepared, winners)
+    if isinstance(judged, Conflict):
+        return await _with_partition(section, prepared, judged)
+    return complete(
+        judged,
+        version=table.latest_version + 1,
+        now_ms=section.now_ms,
+        previous_timestamp=table.latest_timestamp,
+    )
+
+
+async def _with_partition(
+    section: CommitSection, prepared: PreparedTransaction, conflict: Conflict
+) -> Conflict:
+    """Fill the hint of a conflict over a file that was read: its partition is known by the
+    snapshot at the read version, and the winner's remove need not repeat it."""
+    if conflict.read_file is None:
+        return conflict
+    values = await section.partition_values(decode(conflict.read_file), prepared.read.version)
+    return replace(conflict, partition=values or None, read_file=None)

@@ -1,0 +1,41 @@
+"""A table's past: its commits, and the bytes of each version."""
+
+from tidegate_protocol.problems import Code
+
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import NotFound
+from tidegate_service.core.records import CommitRecord, TableRecord
+from tidegate_service.core.tables import get_table
+
+
+async def history(
+    context: Context, ref: str, *, from_version: int | None, to_version: int | None, limit: int
+) -> tuple[TableRecord, list[CommitRecord]]:
+    """Commits between two versions (both included; open where None), newest first."""
+    table = await get_table(context, ref)
+    commits = await context.index.history(
+        table.id, from_version=from_version, to_version=to_version, limit=limit
+    )
+    return table, commits
+
+
+async def content(context: Context, ref: str, version: int) -> bytes:
+    """The bytes of `<version>.json`: from the index while they are held there, else from
+    storage. Raises `NotFound` (`version-not-found`)."""
+    table = await get_table(context, ref)
+    if 0 <= version <= table.latest_version:
+        # Inline bytes may be forgotten between the two look-ups, but only once they are
+        # published, so the second one finds them.
+        held = await context.index.content(table.id, version)
+        if held is None:
+            held = await context.storage.log(table.location).read(version)
+        if held is not None:
+            return held
+    raise no_such_version(table, version)
+
+
+def no_such_version(table: TableRecord, version: int) -> NotFound:
+    return NotFound(
+        f"table {table.name} has no version {version}; its latest is {table.latest_version}",
+        code=Code.VERSION_NOT_FOUND,
+    )

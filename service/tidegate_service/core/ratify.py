@@ -1,0 +1,85 @@
+"""Making a decided commit real: the plain table's PUT, or the index alone."""
+
+import hashlib
+
+from tidegate_protocol.actions import Add, Remove
+from tidegate_protocol.transaction import ReadyCommit
+
+from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
+from tidegate_service.core.ports import Log, PutResult
+from tidegate_service.core.records import CommitMetrics, CommitRecord, RatifiedCommit
+
+
+def ratified(
+    ready: ReadyCommit, *, published: bool, attempts: int, duration_ms: int
+) -> RatifiedCommit:
+    """The index's form of a commit that this instance decided."""
+    txn = ready.transaction
+    proposal = txn.proposal
+    record = CommitRecord(
+        version=ready.version,
+        timestamp=ready.timestamp,
+        transaction_id=proposal.transaction_id,
+        body_digest=proposal.digest(),
+        content_sha256=hashlib.sha256(ready.content).hexdigest(),
+        operation=proposal.operation,
+        operation_parameters=proposal.operation_parameters,
+        operation_metrics=proposal.operation_metrics,
+        isolation_level=txn.isolation_level,
+        is_blind_append=txn.is_blind_append,
+        read_version=txn.read.version if txn.read.version >= 0 else None,
+        rebased_over=ready.version - txn.read.version - 1,
+        engine_info=ready.commit_info.engine_info,
+        user_metadata=proposal.user_metadata,
+        tags=ready.commit_info.tags or {},
+        foreign=False,
+        metrics=metrics_of(ready.actions, attempts=attempts, duration_ms=duration_ms),
+    )
+    return RatifiedCommit(
+        record=record, actions=ready.actions, content=ready.content, published=published
+    )
+
+
+def metrics_of(actions: tuple[object, ...], *, attempts: int, duration_ms: int) -> CommitMetrics:
+    """Counts and bytes of the file actions; a remove without a size counts no bytes."""
+    adds = [action for action in actions if isinstance(action, Add)]
+    removes = [action for action in actions if isinstance(action, Remove)]
+    return CommitMetrics(
+        num_added_files=len(adds),
+        num_removed_files=len(removes),
+        bytes_added=sum(add.size for add in adds),
+        bytes_removed=sum(remove.size or 0 for remove in removes),
+        attempts=attempts,
+        duration_ms=duration_ms,
+    )
+
+
+async def occupy(log: Log, ready: ReadyCommit, *, attempts: int) -> PutResult:
+    """Settle who holds `<version>.json`: CREATED where it holds our bytes, EXISTS where it
+    holds somebody else's.
+
+    A PUT without an answer is settled by looking and, where nothing is there, by the same PUT
+    again: the first one may still arrive, so the version is never given up while it is empty
+    (design section 4). Raises `CommitStateUnknown` after `attempts` of those and
+    `StorageUnavailable` where nothing can have been written.
+    """
+    unanswered = False
+    for _ in range(attempts):
+        try:
+            result = await log.put_if_absent(ready.version, ready.content)
+            if result is PutResult.CREATED:
+                return result
+            found = await log.read(ready.version)
+        except StorageUnknown:
+            unanswered = True
+            continue
+        except StorageUnavailable:
+            if unanswered:
+                break
+            raise
+        if found is not None:
+            return PutResult.CREATED if found == ready.content else PutResult.EXISTS
+    raise CommitStateUnknown(
+        f"the object store did not say whether version {ready.version} was written",
+        transaction_id=ready.transaction.proposal.transaction_id,
+    )
