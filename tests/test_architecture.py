@@ -1,0 +1,173 @@
+"""The house holds: layers, sizes, and what must not stand in any file."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.repository import PACKAGES, ROOT, python_sources, text_files
+
+LONGEST_FILE = 350
+# Put together here, so that this file does not break its own rule.
+UNFINISHED = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "NotImplemented" + "Error"]))
+INDEX_HOST = re.compile(r"https?://[^\s\"'<>)]*(/simple\b|/maven2\b|/-/\S*\.tgz|\.whl\b)")
+HOME_FOLDER = re.compile(r"(?<![\w.*])/(?:root|home/[\w.-]+|Users/[\w.-]+)/")
+
+
+def lint_imports(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+
+
+class TestLayers:
+    def test_every_contract_is_kept(self):
+        done = lint_imports(ROOT)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    @pytest.mark.parametrize(
+        ("contract", "file", "line"),
+        [
+            ("protocol", "tidegate_protocol/paths.py", "import tidegate.errors"),
+            ("pure", "tidegate_protocol/paths.py", "import time"),
+            ("ends", "tidegate/errors.py", "import tidegate_service.core.errors"),
+            ("ends", "tidegate_service/core/errors.py", "import tidegate.errors"),
+            ("service", "tidegate_service/core/errors.py", "import tidegate_service.api"),
+            ("service", "tidegate_service/storage/__init__.py", "import tidegate_service.index"),
+            ("migrations", "tidegate_migrations/env.py", "import tidegate_service.core.errors"),
+            ("small-client", "tidegate/errors.py", "import pydantic"),
+            ("http-server", "tidegate_service/core/errors.py", "import fastapi"),
+            ("database", "tidegate_service/core/errors.py", "import psycopg"),
+            ("object-store", "tidegate_service/core/errors.py", "import obstore"),
+            ("http-client", "tidegate/errors.py", "import httpx"),
+            ("spark", "tidegate/errors.py", "import pyspark.sql"),
+        ],
+    )
+    def test_a_contract_notices_what_breaks_it(self, tmp_path, contract, file, line):
+        shutil.copy(ROOT / "pyproject.toml", tmp_path)
+        for package in PACKAGES:
+            shutil.copytree(ROOT / package, tmp_path / Path(package).name)
+        with (tmp_path / file).open("a") as source:
+            source.write(f"\n{line}\n")
+
+        done = lint_imports(tmp_path, "--contract", contract)
+
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "BROKEN" in done.stdout
+
+    def test_the_client_starts_without_spark(self):
+        heavy = {"pyspark", "pyarrow", "pandas", "numpy"}
+        code = f"import sys, tidegate; print(sorted({heavy} & set(sys.modules)))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "[]"
+
+
+class TestFiles:
+    def test_files_stay_livable(self):
+        long = {
+            str(path): lines
+            for path, text in python_sources().items()
+            if (lines := len(text.splitlines())) > LONGEST_FILE
+        }
+        assert long == {}, "split these by subject"
+
+    def test_every_module_says_what_it_is(self):
+        silent = [
+            str(path)
+            for path, text in python_sources().items()
+            if not ast.get_docstring(ast.parse(text))
+        ]
+        assert silent == []
+
+    def test_nothing_is_left_unfinished(self):
+        assert lines_with(UNFINISHED, but_not=".md") == []
+
+    def test_no_error_is_swallowed_whole(self):
+        swallowed = [
+            f"{path}:{node.lineno}"
+            for path, text in python_sources().items()
+            for node in ast.walk(ast.parse(text))
+            if swallows_everything(node)
+        ]
+        assert swallowed == []
+
+    def test_no_file_knows_this_machine(self):
+        here = [str(folder) for folder in (ROOT.parent, Path.home()) if len(folder.parts) > 1]
+        # A folder that every machine has says nothing about this one.
+        here = [folder for folder in here if folder not in ("/tmp", "/var/tmp", "/root")]
+        ours = [re.compile(rf"(?<![\w.]){re.escape(folder)}/") for folder in here]
+        for pattern in (HOME_FOLDER, *ours):
+            assert lines_with(pattern) == []
+
+    def test_no_file_knows_a_package_index(self):
+        assert lines_with(INDEX_HOST) == []
+
+
+def lines_with(pattern: re.Pattern[str], *, but_not: str | None = None) -> list[str]:
+    return [
+        f"{path}:{number}: {line.strip()}"
+        for path, text in text_files()
+        if path.suffix != but_not
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def swallows_everything(node: ast.AST) -> bool:
+    """Whether this catches any exception, or suppresses it, and does nothing about it."""
+    if isinstance(node, ast.ExceptHandler):
+        caught = [node.type] if not isinstance(node.type, ast.Tuple) else node.type.elts
+        idle = all(isinstance(part, ast.Pass | ast.Continue) or is_text(part) for part in node.body)
+        return idle and any(is_everything(kind) for kind in caught)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("suppress", "contextlib.suppress"):
+        return any(is_everything(argument) for argument in node.args)
+    return False
+
+
+def is_everything(kind: ast.expr | None) -> bool:
+    return kind is None or ast.unparse(kind) in ("Exception", "BaseException")
+
+
+def is_text(part: ast.stmt) -> bool:
+    return isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("try: f()\nexcept Exception: pass", True),
+        ("try: f()\nexcept: ...", True),
+        ("try: f()\nexcept (ValueError, BaseException):\n  pass", True),
+        ("with suppress(Exception): f()", True),
+        ("try: f()\nexcept ValueError: pass", False),
+        ("try: f()\nexcept Exception: g()", False),
+        ("with suppress(OSError): f()", False),
+    ],
+)
+def test_swallowing_is_recognized(source, found):
+    assert any(map(swallows_everything, ast.walk(ast.parse(source)))) is found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        (UNFINISHED, "# TO" + "DO: later", True),
+        (UNFINISHED, "to do", False),
+        (HOME_FOLDER, "see /home/" + "ada/lake", True),
+        (HOME_FOLDER, "/Users/" + "ada/lake", True),
+        (HOME_FOLDER, "lake/home/ada/x", False),
+        (INDEX_HOST, "https://index.example" + "/simple/tidegate", True),
+        (INDEX_HOST, "https://docs.example/simplest", False),
+    ],
+)
+def test_patterns_find_what_they_are_for(pattern, text, found):
+    assert bool(pattern.search(text)) is found
