@@ -14,14 +14,18 @@ def _nobody_waits(table_id: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One instance's world. `monotonic_s` measures durations and deadlines in seconds; the
-    time that goes into the log is the database's. `wake_publisher` takes a table id."""
+    """One instance's world.
+
+    `monotonic_s` measures durations and deadlines in seconds, `now_ms` says when a table's
+    metadata was made; the time of a commit is the database's. `wake_publisher` takes a table id.
+    """
 
     index: Index
     storage: Storage
     locations: LocationPolicy
     new_id: Callable[[], str]
     monotonic_s: Callable[[], float]
+    now_ms: Callable[[], int]
     commit_deadline_s: float = 30.0
     sections: CommitSections = field(default_factory=CommitSections)
     wake_publisher: Callable[[str], None] = _nobody_waits

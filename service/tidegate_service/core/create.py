@@ -9,11 +9,19 @@ from uuid import UUID, uuid5
 
 from tidegate_protocol.actions import Action, Add, CommitInfo, Metadata, Protocol
 from tidegate_protocol.codec import InvalidActionError, encode, from_body
+from tidegate_protocol.commits import UnreadableCommit
 from tidegate_protocol.conflicts import judge
-from tidegate_protocol.features import protocol_for
+from tidegate_protocol.features import protocol_for, supports, with_features
+from tidegate_protocol.known_features import CATALOG_MANAGED
 from tidegate_protocol.prepare import prepare
 from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import InvalidProperty, check_new_properties
+from tidegate_protocol.properties import (
+    InvalidProperty,
+    TableProperties,
+    canonical,
+    check_new,
+    storable,
+)
 from tidegate_protocol.rebase import complete
 from tidegate_protocol.schema import (
     InvalidSchema,
@@ -31,7 +39,6 @@ from tidegate_protocol.transaction import (
     ReadState,
     ReadyCommit,
 )
-
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
     CommitStateUnknown,
@@ -39,7 +46,7 @@ from tidegate_service.core.errors import (
     Refused,
     TableExists,
 )
-from tidegate_service.core.ingest import Unreadable, read_actions
+from tidegate_service.core.ingest import read_actions
 from tidegate_service.core.names import check_name
 from tidegate_service.core.ports import CommitSection, Log, PutResult
 from tidegate_service.core.propose import PUT_ATTEMPTS
@@ -72,7 +79,7 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
     in use, `Unavailable` where nothing is known to have happened.
     """
     check_name(request.name)
-    schema = _schema(request)
+    schema, partition_columns = _columns(request)
     protocol = _protocol(request, schema)
     table = NewTable(
         id=context.new_id(),
@@ -80,9 +87,18 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
         location=context.locations.default(request.name)
         if request.location is None
         else context.locations.canonical(request.location),
-        catalog_managed="catalogManaged" in (protocol.writer_features or ()),
+        catalog_managed=supports(protocol, CATALOG_MANAGED),
     )
-    prepared = _prepare(context, request, schema, protocol)
+    metadata = Metadata(
+        id=context.new_id(),
+        name=request.name.rsplit(".", 1)[1],
+        description=request.comment,
+        schema_string=to_json(schema),
+        partition_columns=partition_columns,
+        configuration=_configuration(request, protocol),
+        created_time=context.now_ms(),
+    )
+    prepared = _prepare(request, protocol, metadata)
     key = (table.id, prepared.proposal.transaction_id)
     return await context.sections.run(key, _create(context, table, prepared))
 
@@ -130,7 +146,7 @@ async def _claim_log(log: Log, table: NewTable, ready: ReadyCommit) -> ReadyComm
         raise _location_in_use(table)
     try:
         actions = read_actions(found)
-    except Unreadable:
+    except UnreadableCommit:
         raise _location_in_use(table) from None
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     if info is None or info.txn_id != ready.transaction.proposal.transaction_id:
@@ -159,51 +175,41 @@ def _first_version(section: CommitSection, prepared: PreparedTransaction) -> Rea
     return complete(judged, version=0, now_ms=section.now_ms, previous_timestamp=-1)
 
 
-def _schema(request: CreateTable) -> StructType:
+def _columns(request: CreateTable) -> tuple[StructType, tuple[str, ...]]:
     text = request.schema if isinstance(request.schema, str) else json.dumps(request.schema)
     try:
         schema = parse_schema(text)
         validate_table_schema(schema)
-        check_partition_columns(schema, request.partition_columns)
-        check_new_properties(request.properties)
+        partition_columns = check_partition_columns(schema, request.partition_columns)
+        check_new(request.properties)
     except InvalidSchema as error:
         raise Refused(str(error), code=Code.INVALID_SCHEMA) from None
     except InvalidProperty as error:
         raise Refused(str(error), code=Code.INVALID_REQUEST) from None
-    return schema
+    return schema, partition_columns
 
 
 def _protocol(request: CreateTable, schema: StructType) -> Protocol:
     if request.protocol is None:
-        return protocol_for(request.properties, schema, catalog_managed=request.catalog_managed)
+        properties = TableProperties.parse(canonical(request.properties))
+        return protocol_for(properties, schema, catalog_managed=request.catalog_managed)
     try:
         action = from_body(Protocol, request.protocol)
     except InvalidActionError as error:
         raise Refused(f"protocol: {error}", code=Code.INVALID_PROTOCOL) from None
-    if request.catalog_managed and "catalogManaged" not in (action.writer_features or ()):
-        raise Refused(
-            "catalog_managed is true, but the protocol does not list the feature catalogManaged; "
-            "leave the protocol out to get the one that is needed",
-            code=Code.INVALID_PROTOCOL,
-        )
-    return action
+    # A protocol that is given is raised by what the table is asked to be, as `prepare` raises it
+    # by what its properties and schema need.
+    return with_features(action, [CATALOG_MANAGED]) if request.catalog_managed else action
 
 
-def _prepare(
-    context: Context, request: CreateTable, schema: StructType, protocol: Protocol
-) -> PreparedTransaction:
-    configuration = dict(request.properties)
-    if "catalogManaged" in (protocol.writer_features or ()):
+def _configuration(request: CreateTable, protocol: Protocol) -> dict[str, str]:
+    configuration = storable(request.properties)
+    if supports(protocol, CATALOG_MANAGED):
         configuration.setdefault("delta.enableInCommitTimestamps", "true")
-    partition_columns = tuple(schema.field(name).name for name in request.partition_columns)
-    metadata = Metadata(
-        id=context.new_id(),
-        name=request.name.rsplit(".", 1)[1],
-        description=request.comment,
-        schema_string=to_json(schema),
-        partition_columns=partition_columns,
-        configuration=configuration,
-    )
+    return configuration
+
+
+def _prepare(request: CreateTable, protocol: Protocol, metadata: Metadata) -> PreparedTransaction:
     with_files = any(isinstance(action, Add) for action in request.actions)
     proposal = Proposal(
         transaction_id=_transaction_id(request),
@@ -212,8 +218,8 @@ def _prepare(
         operation_parameters={
             "isManaged": "false" if request.location else "true",
             "description": request.comment,
-            "partitionBy": json.dumps(partition_columns),
-            "properties": json.dumps(configuration),
+            "partitionBy": json.dumps(metadata.partition_columns),
+            "properties": json.dumps(metadata.configuration),
         },
         actions=(protocol, metadata, *request.actions),
     )

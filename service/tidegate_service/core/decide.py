@@ -14,7 +14,6 @@ from tidegate_protocol.transaction import (
     Proposal,
     ReadyCommit,
 )
-
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.ports import CommitSection
 

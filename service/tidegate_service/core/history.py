@@ -1,7 +1,6 @@
 """A table's past: its commits, and the bytes of each version."""
 
 from tidegate_protocol.problems import Code
-
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.records import CommitRecord, TableRecord

@@ -7,20 +7,19 @@ the table's lock before the next decision; one that cannot be read quarantines t
 import hashlib
 
 from tidegate_protocol.actions import Action, CommitInfo, Protocol
-from tidegate_protocol.codec import InvalidActionError, decode_lines
-from tidegate_protocol.commits import body_digest_of, winner_of
+from tidegate_protocol.commits import (
+    UnreadableCommit,
+    body_digest,
+    commit_info,
+    parse_commit,
+    summarize,
+)
 from tidegate_protocol.features import check_supported
-from tidegate_protocol.text import excerpt
-from tidegate_protocol.transaction import Invalid, IsolationLevel
-
+from tidegate_protocol.transaction import IsolationLevel
 from tidegate_service.core.errors import TableQuarantined
 from tidegate_service.core.ports import CommitSection, Log
 from tidegate_service.core.ratify import metrics_of
 from tidegate_service.core.records import CommitRecord, RatifiedCommit
-
-
-class Unreadable(Exception):
-    """The content of a log file is not a commit that this service understands."""
 
 
 async def ingest(section: CommitSection, log: Log) -> int:
@@ -34,8 +33,8 @@ async def ingest(section: CommitSection, log: Log) -> int:
         version = section.table.latest_version + 1
         try:
             await section.append(await _foreign_commit(section, version, content))
-        except Unreadable as error:
-            reason = f"version {version} was written by another writer and {error}"
+        except UnreadableCommit as error:
+            reason = f"version {version}, written by another writer, cannot be read: {error}"
             await section.quarantine(reason)
             await section.save()
             raise TableQuarantined(f"table {section.table.name}: {reason}") from None
@@ -45,9 +44,10 @@ async def ingest(section: CommitSection, log: Log) -> int:
 
 async def _foreign_commit(section: CommitSection, version: int, content: bytes) -> RatifiedCommit:
     actions = read_actions(content)
-    info = next((a for a in actions if isinstance(a, CommitInfo)), CommitInfo())
-    winner = winner_of(version, actions, fallback_timestamp=section.now_ms)
-    digest = body_digest_of(info)
+    info = commit_info(actions)
+    winner = summarize(version, actions, timestamp_fallback=section.now_ms)
+    digest = None if info is None else body_digest(info)
+    info = info or CommitInfo()
     transaction_id = info.txn_id
     if transaction_id is not None and await section.transaction(transaction_id) is not None:
         # An id names one commit of a table; a second one that claims it is kept without it.
@@ -76,19 +76,12 @@ async def _foreign_commit(section: CommitSection, version: int, content: bytes) 
 
 
 def read_actions(content: bytes) -> tuple[Action, ...]:
-    """The actions of a log file. Raises `Unreadable` where they are none, or where its
+    """The actions of a log file. Raises `UnreadableCommit` where it is none, or where its
     protocol needs what this service does not have."""
-    try:
-        actions = tuple(decode_lines(content))
-    except InvalidActionError as error:
-        raise Unreadable(f"cannot be read: {error}") from None
+    actions = parse_commit(content)
     for action in actions:
-        if isinstance(action, Protocol):
-            refusal = check_supported(action)
-            if isinstance(refusal, Invalid):
-                raise Unreadable(f"needs what this service does not support: {refusal.detail}")
-    if not actions:
-        raise Unreadable(f"holds no action: {excerpt(content)}")
+        if isinstance(action, Protocol) and (refusal := check_supported(action)) is not None:
+            raise UnreadableCommit(refusal.detail)
     return actions
 
 

@@ -5,7 +5,6 @@ from urllib.parse import unquote, urlsplit
 
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
-
 from tidegate_service.core.errors import Refused
 
 SCHEMES = frozenset({"file"})

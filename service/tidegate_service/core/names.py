@@ -4,7 +4,6 @@ import re
 
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
-
 from tidegate_service.core.errors import Refused
 
 MAX_NAME_LENGTH = 255

@@ -11,7 +11,6 @@ from typing import Protocol
 
 from tidegate_protocol.actions import Add, PartitionValues, Txn
 from tidegate_protocol.transaction import ReadState, Winner
-
 from tidegate_service.core.records import (
     Aborted,
     CommitRecord,

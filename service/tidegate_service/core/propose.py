@@ -7,7 +7,7 @@ index knew, the whole decision is taken again.
 
 from dataclasses import dataclass
 
-from tidegate_protocol.isolation import may_skip_empty
+from tidegate_protocol.isolation import may_skip
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
 from tidegate_protocol.transaction import (
@@ -17,7 +17,6 @@ from tidegate_protocol.transaction import (
     Proposal,
     ReadyCommit,
 )
-
 from tidegate_service.core.context import Context
 from tidegate_service.core.decide import decide
 from tidegate_service.core.errors import (
@@ -148,7 +147,7 @@ async def _section(
             ingested = await _catch_up(context, section)
         while True:
             decision = await decide(section, proposal)
-            if not isinstance(decision, ReadyCommit) or may_skip_empty(decision.transaction):
+            if not isinstance(decision, ReadyCommit) or may_skip(decision.transaction):
                 if await _close(section, proposal, decision) or ingested:
                     await section.save()
                 return _without_commit(section, proposal, decision)

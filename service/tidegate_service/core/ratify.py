@@ -4,7 +4,6 @@ import hashlib
 
 from tidegate_protocol.actions import Add, Remove
 from tidegate_protocol.transaction import ReadyCommit
-
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports import Log, PutResult
 from tidegate_service.core.records import CommitMetrics, CommitRecord, RatifiedCommit

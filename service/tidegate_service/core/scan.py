@@ -4,14 +4,14 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
+
 from tidegate_protocol.actions import Add, Metadata, Protocol
 from tidegate_protocol.codec import with_fields
-from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
 from tidegate_protocol.problems import Code
 from tidegate_protocol.schema import StructType, parse_schema, physical_name
-from tidegate_protocol.statistics import FileStatistics
+from tidegate_protocol.statistics import FileStatistics, InvalidStatistics
 from tidegate_protocol.text import excerpt
-
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.history import no_such_version
@@ -118,8 +118,18 @@ async def _pruned(
 
 
 def _may_match(add: Add, predicates: tuple[Predicate, ...]) -> bool:
-    statistics = FileStatistics.parse(add.stats)
+    statistics = _statistics(add)
     return any(predicate.may_match(add.partition_values, statistics) for predicate in predicates)
+
+
+def _statistics(add: Add) -> FileStatistics | None:
+    """None where the file has none, or where a foreign writer left something else."""
+    if add.stats is None:
+        return None
+    try:
+        return FileStatistics.parse(add.stats)
+    except InvalidStatistics:
+        return None
 
 
 def _narrowed(add: Add, columns: frozenset[str]) -> Add:

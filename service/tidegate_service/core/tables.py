@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
-
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, TableQuarantined
 from tidegate_service.core.publish import publish_table

@@ -6,7 +6,6 @@ from enum import StrEnum
 from tidegate_protocol.actions import Txn
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
-
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.ingest import ingest

@@ -1,0 +1,139 @@
+"""Commits made by hand, for tests of the index alone: no rules, no storage."""
+
+import hashlib
+import itertools
+import json
+import uuid
+
+from tidegate_protocol.actions import (
+    Action,
+    Add,
+    CommitInfo,
+    DeletionVector,
+    Metadata,
+    Protocol,
+    Remove,
+)
+from tidegate_protocol.codec import decode, encode_lines
+from tidegate_protocol.transaction import IsolationLevel
+from tidegate_service.core.ports import CommitSection, Index
+from tidegate_service.core.ratify import metrics_of
+from tidegate_service.core.records import CommitRecord, NewTable, RatifiedCommit, TableRecord
+
+PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
+METADATA = Metadata(
+    id="00000000-0000-0000-0000-000000000001",
+    schema_string='{"type":"struct","fields":[]}',
+    partition_columns=("day",),
+    configuration={"delta.appendOnly": "false"},
+)
+_numbers = itertools.count(1)
+
+
+def new_table(**fields: object) -> NewTable:
+    """A plain table under a name, id and location of its own."""
+    number = next(_numbers)
+    return NewTable(
+        **{
+            "id": str(uuid.uuid4()),
+            "name": f"main.test.t{number}",
+            "location": f"file:///lake/t{number}",
+            "catalog_managed": False,
+            **fields,
+        }
+    )
+
+
+def add(path: str, *, dv: str | None = None, **fields: object) -> Add:
+    """An add with a log line of its own spelling, as another writer's would have."""
+    body = {
+        "path": path,
+        "partitionValues": {"day": "1"},
+        "size": 10,
+        "modificationTime": 1,
+        "dataChange": True,
+        "stats": '{"numRecords":3}',
+        "unknownField": [1, 2.50],
+        **fields,
+    }
+    if dv is not None:
+        body["deletionVector"] = _vector(dv)
+    return decode(json.dumps({"add": body}).encode())
+
+
+def remove(path: str, *, dv: str | None = None, **fields: object) -> Remove:
+    body = {"path": path, "dataChange": True, "deletionTimestamp": 5, **fields}
+    if dv is not None:
+        body["deletionVector"] = _vector(dv)
+    return decode(json.dumps({"remove": body}).encode())
+
+
+def _vector(name: str) -> dict[str, object]:
+    return {"storageType": "u", "pathOrInlineDv": name, "sizeInBytes": 4, "cardinality": 1}
+
+
+def vector_id(name: str) -> str:
+    return DeletionVector(
+        storage_type="u", path_or_inline_dv=name, size_in_bytes=4, cardinality=1
+    ).unique_id
+
+
+def ratified(
+    version: int, *actions: Action, published: bool = True, **fields: object
+) -> RatifiedCommit:
+    """A commit of these actions, with a commitInfo before them."""
+    lines = (CommitInfo(timestamp=version, operation="WRITE", is_blind_append=True), *actions)
+    content = encode_lines(lines)
+    record = CommitRecord(
+        **{
+            "version": version,
+            "timestamp": 1_000 + version,
+            "transaction_id": str(uuid.uuid4()),
+            "body_digest": "digest",
+            "content_sha256": hashlib.sha256(content).hexdigest(),
+            "operation": "WRITE",
+            "isolation_level": IsolationLevel.SERIALIZABLE,
+            "is_blind_append": True,
+            "read_version": version - 1 if version else None,
+            "rebased_over": 0,
+            "engine_info": "test",
+            "user_metadata": None,
+            "foreign": False,
+            "metrics": metrics_of(actions, attempts=1, duration_ms=2),
+            **fields,
+        }
+    )
+    return RatifiedCommit(record=record, actions=lines, content=content, published=published)
+
+
+async def create(
+    index: Index, *actions: Action, table: NewTable | None = None, published: bool | None = None
+) -> TableRecord:
+    """A table at version 0; a catalog-managed one's is left unpublished unless asked."""
+    table = table or new_table()
+    if published is None:
+        published = not table.catalog_managed
+    async with index.creation_section(table) as section:
+        await section.append(ratified(0, PROTOCOL, METADATA, *actions, published=published))
+        await section.save()
+    return section.table
+
+
+async def land(index: Index, table: TableRecord, *actions: Action, **fields: object) -> TableRecord:
+    """The next version, by a section of its own; returns the new head."""
+    async with index.commit_section(table.id) as section:
+        await append(section, *actions, **fields)
+        await section.save()
+    return section.table
+
+
+async def append(section: CommitSection, *actions: Action, **fields: object) -> RatifiedCommit:
+    fields.setdefault("published", not section.table.catalog_managed)
+    commit = ratified(section.table.latest_version + 1, *actions, **fields)
+    await section.append(commit)
+    return commit
+
+
+async def paths(index: Index, table: TableRecord, version: int) -> list[str]:
+    """The paths of the files live at a version, as their batches come."""
+    return [add.path async for batch in index.files(table.id, version) for add in batch]

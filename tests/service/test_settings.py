@@ -1,0 +1,169 @@
+"""Settings: where they come from, what is refused, what is shown."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from tidegate_service.settings import (
+    InvalidSettings,
+    Settings,
+    env_name,
+    flag_name,
+    load,
+    unknown_variables,
+)
+
+from tests.repository import ROOT
+
+SECRET = "correct-horse"
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch):
+    for field in Settings.model_fields:
+        monkeypatch.delenv(env_name(field), raising=False)
+
+
+def file_of(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "tidegate.toml"
+    path.write_text(text)
+    return path
+
+
+class TestSources:
+    def test_without_any_the_defaults_hold(self):
+        settings = load()
+        assert (settings.host, settings.port) == ("127.0.0.1", 8720)
+        assert settings.database_url is None
+        assert settings.data_dir == Path.cwd() / "tidegate-data"
+        assert settings.locations().warehouse == f"file://{Path.cwd()}/tidegate-data/warehouse"
+
+    def test_a_flag_wins_over_the_environment_which_wins_over_the_file(self, tmp_path, monkeypatch):
+        config = file_of(tmp_path, "port = 1\nmax_body_bytes = 2048\nlog_level = 'error'\n")
+        monkeypatch.setenv("TIDEGATE_PORT", "2")
+        monkeypatch.setenv("TIDEGATE_MAX_BODY_BYTES", "4096")
+
+        settings = load({"port": 3}, config=config)
+
+        assert (settings.port, settings.max_body_bytes) == (3, 4096)
+        assert settings.log_level == "error"
+
+    def test_an_empty_variable_is_none(self, monkeypatch):
+        monkeypatch.setenv("TIDEGATE_DATABASE_URL", "")
+        assert load().database_url is None
+
+    def test_lists_are_lists_in_the_file_and_separated_elsewhere(self, tmp_path, monkeypatch):
+        expected = ("file:///a", "file:///b")
+        config = file_of(tmp_path, 'allowed_locations = ["file:///a", "file:///b/"]')
+        assert load(config=config).allowed_locations == expected
+        monkeypatch.setenv("TIDEGATE_ALLOWED_LOCATIONS", "file:///a, file:///b")
+        assert load().allowed_locations == expected
+
+    def test_they_are_frozen(self):
+        with pytest.raises(ValidationError):
+            load().port = 1
+
+    def test_misspelt_variables_are_found_and_the_clients_own_are_not(self):
+        found = unknown_variables(
+            {"TIDEGATE_PROT": "1", "TIDEGATE_PORT": "1", "TIDEGATE_URL": "x", "HOME": "/"}
+        )
+        assert found == ["TIDEGATE_PROT"]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("flags", "message"),
+        [
+            ({"host": "0.0.0.0"}, "--host .from the command line.: expected a loopback address"),
+            ({"host": "::"}, "loopback"),
+            ({"host": "192.168.1.4"}, "loopback"),
+            ({"host": "example.com"}, "no authentication"),
+            ({"port": 65536}, r"--port .*found 65536"),
+            ({"port": -1}, "--port"),
+            ({"deadline_seconds": 0}, "--deadline-seconds"),
+            ({"max_body_bytes": 1}, "--max-body-bytes"),
+            ({"log_level": "loud"}, "'debug', 'info'"),
+            ({"warehouse": "s3://bucket/x"}, "--warehouse .*scheme"),
+            ({"warehouse": "/srv/lake"}, "--warehouse"),
+            ({"warehouse": "file:///a/../b"}, r"'\.\.'"),
+            ({"allowed_locations": "file:///a,gs://b"}, "--allowed-locations .*scheme"),
+            ({"database_url": "mysql://h/d"}, "--database-url .*expected postgresql://"),
+            ({"database_url": "postgresql://h:port/d"}, "--database-url"),
+            ({"data_dir": Path("/tmp/a%20b")}, "cannot hold the warehouse"),
+        ],
+    )
+    def test_a_wrong_value_is_named_with_its_source(self, flags, message):
+        with pytest.raises(InvalidSettings, match=message):
+            load(flags)
+
+    @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+    def test_loopback_is_taken(self, host):
+        assert load({"host": host}).host == host
+
+    def test_every_wrong_setting_is_named(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("TIDEGATE_PORT", "abc")
+        config = file_of(tmp_path, "prot = 1\nlog_level = 'loud'")
+        with pytest.raises(InvalidSettings) as caught:
+            load({"host": "0.0.0.0"}, config=config)
+        lines = str(caught.value).splitlines()
+        assert len(lines) == 4
+        assert any(line.startswith("TIDEGATE_PORT (from the environment)") for line in lines)
+        assert any(line.startswith(f"log_level (from the file {config})") for line in lines)
+        assert any(line.startswith(f"prot (from the file {config}) is not a") for line in lines)
+
+    @pytest.mark.parametrize("text", ["port = [", "port", "\x00"])
+    def test_a_file_that_is_no_toml(self, tmp_path, text):
+        with pytest.raises(InvalidSettings, match="cannot be read"):
+            load(config=file_of(tmp_path, text))
+
+    def test_a_file_that_is_not_there(self, tmp_path):
+        with pytest.raises(InvalidSettings, match="does not exist"):
+            load(config=tmp_path / "none.toml")
+
+
+class TestSecrets:
+    @pytest.mark.parametrize(
+        ("url", "shown"),
+        [
+            (f"postgresql://u:{SECRET}@h:5/d?sslmode=require", "postgresql://u:***@h:5/d"),
+            (f"postgresql://u:{SECRET}@/d?host=/run/pg", "postgresql://u:***@/d"),
+            ("postgresql://u@h/d", "postgresql://u@h/d"),
+            ("postgresql://h/d", "postgresql://h/d"),
+            (f"postgresql://h/d?password={SECRET}", "postgresql://h/d"),
+        ],
+    )
+    def test_the_password_is_never_shown(self, url, shown):
+        settings = load({"database_url": url})
+        assert settings.masked_database_url() == shown
+        assert SECRET not in repr(settings) + str(settings) + settings.model_dump_json()
+        assert settings.database_url is not None
+        assert settings.database_url.get_secret_value() == url
+
+    def test_nor_in_the_refusal_of_a_bad_url(self):
+        with pytest.raises(InvalidSettings) as caught:
+            load({"database_url": f"mysql://u:{SECRET}@h/d"})
+        assert SECRET not in str(caught.value)
+
+
+class TestDocumentation:
+    def rows(self) -> dict[str, list[str]]:
+        text = (ROOT / "docs" / "settings.md").read_text()
+        table = re.findall(r"^\| `(\w+)` \| (.*) \|$", text, re.MULTILINE)
+        return {name: rest.split(" | ") for name, rest in table}
+
+    def test_every_setting_is_documented_as_it_is(self):
+        rows = self.rows()
+        assert list(rows) == list(Settings.model_fields)
+        for name, field in Settings.model_fields.items():
+            flag, variable, default, meaning = rows[name]
+            assert flag == f"`{flag_name(name)}`"
+            assert variable == f"`{env_name(name)}`"
+            assert meaning == field.description
+            if isinstance(field.default, str | int | float) and not isinstance(field.default, bool):
+                assert default == f"`{field.default}`"
+
+    def test_the_example_file_is_one(self, tmp_path):
+        text = (ROOT / "docs" / "settings.md").read_text()
+        (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+        assert load(config=file_of(tmp_path, example)).port == 8721

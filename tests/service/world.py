@@ -1,0 +1,104 @@
+"""One instance's world for tests of the use cases: real Postgres, real local storage."""
+
+import itertools
+import json
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidegate_protocol.actions import Action, Add, Remove
+from tidegate_protocol.transaction import Proposal, Reads
+from tidegate_service.core.context import Context
+from tidegate_service.core.create import CreateTable, create_table
+from tidegate_service.core.locations import LocationPolicy
+from tidegate_service.core.ports import Index, Storage
+from tidegate_service.core.records import TableRecord
+
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": "x", "type": "integer", "nullable": True, "metadata": {}},
+        {"name": "v", "type": "string", "nullable": True, "metadata": {}},
+    ],
+}
+_names = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    context: Context
+
+    async def create(self, *, catalog_managed: bool = False, **request: object) -> TableRecord:
+        """A table partitioned by the integer `x`, under a name of its own."""
+        asked = {
+            "name": f"main.test.t{next(_names)}",
+            "schema": SCHEMA,
+            "partition_columns": ("x",),
+            "catalog_managed": catalog_managed,
+            **request,
+        }
+        return await create_table(self.context, CreateTable(**asked))
+
+    def log_folder(self, table: TableRecord) -> Path:
+        return Path(table.location.removeprefix("file://")) / "_delta_log"
+
+    def log_file(self, table: TableRecord, version: int) -> Path:
+        return self.log_folder(table) / f"{version:020d}.json"
+
+    def actions_of(self, table: TableRecord, version: int) -> list[dict[str, object]]:
+        lines = self.log_file(table, version).read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+
+def make_world(index: Index, storage: Storage, warehouse: str) -> World:
+    return World(
+        Context(
+            index=index,
+            storage=storage,
+            locations=LocationPolicy(warehouse=warehouse),
+            new_id=lambda: str(uuid.uuid4()),
+            monotonic_s=time.monotonic,
+            now_ms=lambda: time.time_ns() // 1_000_000,
+        )
+    )
+
+
+def add(path: str, x: str | None = "1", **fields: object) -> Add:
+    values = {
+        "path": path,
+        "partition_values": {"x": x},
+        "size": 10,
+        "modification_time": 1,
+        "data_change": True,
+        "stats": '{"numRecords":1}',
+        **fields,
+    }
+    return Add(**values)
+
+
+def remove(path: str, x: str | None = "1") -> Remove:
+    return Remove(
+        path=path,
+        data_change=True,
+        deletion_timestamp=4,
+        extended_file_metadata=True,
+        partition_values={"x": x},
+        size=10,
+    )
+
+
+def proposal(
+    *actions: Action, read_version: int | None = None, operation: str = "WRITE", **fields: object
+) -> Proposal:
+    reads = Reads(**{key: fields.pop(key) for key in list(fields) if key in Reads.__slots__})
+    return Proposal(
+        **{
+            "transaction_id": str(uuid.uuid4()),
+            "operation": operation,
+            "actions": actions,
+            "read_version": read_version,
+            "reads": reads,
+            **fields,
+        }
+    )
