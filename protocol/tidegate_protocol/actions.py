@@ -5,9 +5,9 @@ log line (`{"add":{...}}`), so that fields nobody here knows reach the log byte 
 An action made in code has no raw bytes until `codec.encode` makes them.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from tidegate_protocol.paths import decode
 
@@ -15,18 +15,22 @@ from tidegate_protocol.paths import decode
 # `codec.decode` overwrites the field whatever the input says.
 _RAW = " raw"
 
+# Readers on the JVM hold numbers in so many bits, and so does the index.
+Int = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
 PartitionValues = dict[str, str | None]
 """Partition column (its physical name) to serialized value; null is a null partition."""
 
 
-class DeletionVector(Struct, frozen=True, kw_only=True, rename="camel"):
+class DeletionVector(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """PROTOCOL.md, "Deletion Vector Descriptor Schema"."""
 
     storage_type: str
     path_or_inline_dv: str
-    offset: int | None = None
-    size_in_bytes: int
-    cardinality: int
+    offset: Long | None = None
+    size_in_bytes: Long
+    cardinality: Long
 
     @property
     def unique_id(self) -> str:
@@ -40,14 +44,14 @@ class Add(Struct, frozen=True, kw_only=True, rename="camel"):
 
     path: str
     partition_values: PartitionValues
-    size: int
-    modification_time: int
+    size: Long
+    modification_time: Long
     data_change: bool
     stats: str | None = None
     tags: dict[str, str | None] | None = None
     deletion_vector: DeletionVector | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
+    base_row_id: Long | None = None
+    default_row_commit_version: Long | None = None
     clustering_provider: str | None = None
     raw: bytes = field(default=b"", name=_RAW)
 
@@ -57,15 +61,15 @@ class Remove(Struct, frozen=True, kw_only=True, rename="camel"):
 
     path: str
     data_change: bool
-    deletion_timestamp: int | None = None
+    deletion_timestamp: Long | None = None
     extended_file_metadata: bool | None = None
     partition_values: PartitionValues | None = None
-    size: int | None = None
+    size: Long | None = None
     stats: str | None = None
     tags: dict[str, str | None] | None = None
     deletion_vector: DeletionVector | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
+    base_row_id: Long | None = None
+    default_row_commit_version: Long | None = None
     raw: bytes = field(default=b"", name=_RAW)
 
 
@@ -74,7 +78,7 @@ class AddCDCFile(Struct, frozen=True, kw_only=True, rename="camel"):
 
     path: str
     partition_values: PartitionValues
-    size: int
+    size: Long
     data_change: bool
     tags: dict[str, str | None] | None = None
     raw: bytes = field(default=b"", name=_RAW)
@@ -97,15 +101,15 @@ class Metadata(Struct, frozen=True, kw_only=True, rename="camel"):
     format: Format = field(default_factory=Format)
     name: str | None = None
     description: str | None = None
-    created_time: int | None = None
+    created_time: Long | None = None
     raw: bytes = field(default=b"", name=_RAW)
 
 
 class Protocol(Struct, frozen=True, kw_only=True, rename="camel"):
     """PROTOCOL.md, "Protocol Evolution"; features are None where the version has none."""
 
-    min_reader_version: int
-    min_writer_version: int
+    min_reader_version: Int
+    min_writer_version: Int
     reader_features: frozenset[str] | None = None
     writer_features: frozenset[str] | None = None
     raw: bytes = field(default=b"", name=_RAW)
@@ -115,8 +119,8 @@ class Txn(Struct, frozen=True, kw_only=True, rename="camel"):
     """PROTOCOL.md, "Transaction Identifiers"; `last_updated` in ms."""
 
     app_id: str
-    version: int
-    last_updated: int | None = None
+    version: Long
+    last_updated: Long | None = None
     raw: bytes = field(default=b"", name=_RAW)
 
 
@@ -132,12 +136,12 @@ class DomainMetadata(Struct, frozen=True, kw_only=True, rename="camel"):
 class CommitInfo(Struct, frozen=True, kw_only=True, rename="camel"):
     """PROTOCOL.md, "Commit Provenance Information"; the fields that rules read."""
 
-    timestamp: int | None = None
-    in_commit_timestamp: int | None = None
+    timestamp: Long | None = None
+    in_commit_timestamp: Long | None = None
     operation: str | None = None
     operation_parameters: dict[str, Any] | None = None
     operation_metrics: dict[str, Any] | None = None
-    read_version: int | None = None
+    read_version: Long | None = None
     isolation_level: str | None = None
     is_blind_append: bool | None = None
     engine_info: str | None = None

@@ -1,20 +1,18 @@
 """Log lines to actions and back (PROTOCOL.md, "Actions"; one JSON object a line).
 
-`decode` refuses what two readers could read differently (duplicate keys, NaN, numbers out of
-range, invalid Unicode), because the bytes that are judged are the bytes that land.
+`decode` refuses what two readers could read differently (see `strict_json`), because the bytes
+that are judged are the bytes that land.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
-from tidegate_protocol.actions import KINDS, Action, UnknownAction
+from tidegate_protocol import strict_json
+from tidegate_protocol.actions import KINDS, Action, CommitInfo, UnknownAction
 from tidegate_protocol.text import excerpt
-
-MAX_DEPTH = 64
 
 Known = TypeVar("Known", bound=Struct)
 """One of the kinds of `actions.KINDS`."""
@@ -24,45 +22,48 @@ class InvalidActionError(ValueError):
     """A log line is not an action; the message says where and why."""
 
 
-_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(struct) for kind, struct in KINDS.items()
-}
 _KIND_OF: dict[type[Struct], str] = {struct: kind for kind, struct in KINDS.items()}
 _ENVELOPE = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ANY = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
-# Sets have no order of their own, and equal actions must have equal bytes in every process.
-_STABLE_ENCODER = msgspec.json.Encoder(order="deterministic")
+_RAW = "raw"
+_RAW_KEY = msgspec.structs.fields(CommitInfo)[-1].encode_name
 
 
 def decode(line: bytes) -> Action:
     """One log line as an action with its raw bytes.
 
-    Raises `InvalidActionError` for anything that is not exactly one JSON object holding one
-    action, with the offending field where a known kind has the wrong shape.
+    JSON allows line breaks between tokens, a log line does not: those are taken out, and every
+    other byte stays as it came. Raises `InvalidActionError` for anything that is not exactly one
+    JSON object holding one action, with the offending field where a known kind has the wrong
+    shape. Only commitInfo may hold anything (PROTOCOL.md, "Commit Provenance Information"): its
+    fields of an unexpected type are None.
     """
-    raw = _one_line(line)
-    _check_unambiguous(raw)
+    line = line.strip(b" \t\r\n")
     try:
-        envelope = _ENVELOPE.decode(raw)
-    except msgspec.DecodeError as error:
+        envelope = strict_json.decode(line)
+    except strict_json.InvalidJson as error:
+        raise InvalidActionError(str(error)) from None
+    if not isinstance(envelope, dict) or len(envelope) != 1:
         raise InvalidActionError(
-            f"expected one JSON object of one action, found {excerpt(raw)}: {error}"
-        ) from None
-    if len(envelope) != 1:
-        raise InvalidActionError(
-            "expected an object with exactly one key, the kind of the action, "
-            f"found {sorted(envelope)}"
+            "expected a JSON object with exactly one key, the kind of the action, "
+            f"found {excerpt(line)}"
         )
+    # Outside strings only, now that the line is known to be JSON: no token is changed by it.
+    raw = line.translate(None, b"\r\n") if b"\n" in line or b"\r" in line else line
     ((kind, body),) = envelope.items()
-    decoder = _DECODERS.get(kind)
-    if decoder is None:
+    struct = KINDS.get(kind)
+    if struct is None:
         return UnknownAction(kind=kind, raw=raw)
+    if not isinstance(body, dict):
+        raise InvalidActionError(f"in action {kind!r}: expected an object")
+    body.pop(_RAW_KEY, None)
     try:
-        action = decoder.decode(body)
-    except msgspec.DecodeError as error:
-        raise InvalidActionError(f"in action {kind!r}: {error}") from None
-    msgspec.structs.force_setattr(action, "raw", raw)
+        action = msgspec.convert(body, struct)
+    except msgspec.ValidationError as error:
+        if struct is not CommitInfo:
+            raise InvalidActionError(f"in action {kind!r}: {error}") from None
+        action = _commit_info(body)
+    msgspec.structs.force_setattr(action, _RAW, raw)
     return cast(Action, action)
 
 
@@ -86,7 +87,7 @@ def encode(action: Action) -> bytes:
     if action.raw:
         return action.raw
     kind = _KIND_OF[type(action)]
-    return _STABLE_ENCODER.encode({kind: _fields(action)})
+    return _ENCODER.encode({kind: _fields(action)})
 
 
 def encode_lines(actions: Iterable[Action]) -> bytes:
@@ -120,57 +121,18 @@ def with_fields(action: Known, changes: Mapping[str, Any]) -> Known:
     return changed
 
 
-def _fields(action: Struct) -> dict[str, Any]:
-    values = msgspec.to_builtins(action)
-    values.pop(" raw")
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _one_line(line: bytes) -> bytes:
-    """JSON allows line breaks between tokens; a log line does not."""
-    if b"\n" in line or b"\r" in line:
-        line = line.translate(None, b"\r\n")
-    return line.strip(b" \t")
-
-
-def _check_unambiguous(raw: bytes) -> None:
-    try:
-        value = _ANY.decode(raw)
-        again = _ENCODER.encode(value)
-    except msgspec.DecodeError as error:
-        raise InvalidActionError(f"not valid JSON: {error}") from None
-    except RecursionError:
-        raise InvalidActionError(f"nested deeper than {MAX_DEPTH} levels") from None
-    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:
-        _check_depth(value)
-    if again != raw:
-        # Compact JSON with distinct keys comes back as it was; only what does not is looked at
-        # again by the slower parser, which shows every pair.
+def _commit_info(body: dict[str, Any]) -> CommitInfo:
+    known: dict[str, Any] = {}
+    for field in msgspec.structs.fields(CommitInfo):
         try:
-            json.loads(raw, object_pairs_hook=_distinct_pairs)
-        except InvalidActionError:
-            raise
-        except (ValueError, RecursionError) as error:
-            raise InvalidActionError(f"not valid JSON: {error}") from None
+            known[field.name] = msgspec.convert(body.get(field.encode_name), field.type)
+        except msgspec.ValidationError:
+            continue
+    return CommitInfo(**known)
 
 
-def _check_depth(value: object) -> None:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for node in level
-            if isinstance(node, dict | list)
-            for child in (node.values() if isinstance(node, dict) else node)
-        ]
-        if not level:
-            return
-    raise InvalidActionError(f"nested deeper than {MAX_DEPTH} levels")
-
-
-def _distinct_pairs(pairs: list[tuple[str, object]]) -> None:
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            raise InvalidActionError(f"the key {key!r} appears twice in one object")
-        seen.add(key)
+def _fields(action: Struct) -> dict[str, Any]:
+    # Sets have no order of their own, and the same action must make the same bytes everywhere.
+    values = msgspec.to_builtins(action, order="deterministic")
+    values.pop(_RAW_KEY)
+    return {name: value for name, value in values.items() if value is not None}

@@ -5,14 +5,23 @@ of one path are one file.
 """
 
 import re
+import unicodedata
 from urllib.parse import quote, unquote, unquote_to_bytes
 
+from tidegate_protocol.text import excerpt
+
 MAX_PATH_BYTES = 1024
+
+LOG_FOLDER = "_delta_log"
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # What Hadoop's Path.toUri leaves alone; partition values of Hive-style folders arrive here
 # already escaped once, and their "%" is escaped again.
 _SAFE = "/!$&'()*+,;=:@-._~"
+# RFC 2396 as java.net.URI reads it: "?" and "#" would end the path there, and the rest of what is
+# missing here makes it refuse the path, and with it the table.
+_URI_PATH = re.compile(r"(?:[A-Za-z0-9/!$&'()*+,;=:@._~-]|%[0-9A-Fa-f]{2}|[^\x00-\x7f])*")
+_NOT_IN_URIS = ("Cc", "Cs", "Zl", "Zp", "Zs")
 
 
 class InvalidPath(ValueError):
@@ -20,8 +29,17 @@ class InvalidPath(ValueError):
 
 
 def decode(path: str) -> str:
-    """The path a store knows the file by: percent escapes decoded once."""
-    return unquote(path) if "%" in path else path
+    """The path a store knows the file by: percent escapes decoded once.
+
+    Escapes that are not UTF-8, which `check` refuses, stay as they are: decoded loosely, two
+    files would become one.
+    """
+    if "%" not in path:
+        return path
+    try:
+        return unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        return path
 
 
 def encode(path: str) -> str:
@@ -38,20 +56,43 @@ def check(path: str) -> None:
         raise InvalidPath("the path is empty; expected a path relative to the table's location")
     if len(path.encode("utf-8", "surrogatepass")) > MAX_PATH_BYTES:
         raise InvalidPath(f"the path is longer than {MAX_PATH_BYTES} bytes")
+    if path.startswith("/") or _SCHEME.match(path):
+        raise _absolute(path)
+    _check_uri(path)
     try:
         plain = unquote_to_bytes(path).decode("utf-8")
     except UnicodeDecodeError:
-        raise InvalidPath(f"the percent escapes of {path!r} are not UTF-8") from None
-    if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in plain):
-        raise InvalidPath(f"{path!r} contains a control character")
+        raise InvalidPath(f"the percent escapes of {excerpt(path)} are not UTF-8") from None
+    if any(character < " " or character == "\x7f" for character in plain):
+        raise InvalidPath(f"{excerpt(path)} contains a control character")
     if "\\" in plain:
-        raise InvalidPath(f"{path!r} contains a backslash")
+        raise InvalidPath(f"{excerpt(path)} contains a backslash")
     # Judged raw and decoded: an escaped scheme or slash must not pass what a bare one does not.
+    if plain.startswith("/") or _SCHEME.match(plain):
+        raise _absolute(path)
     for form in (path, plain):
-        if form.startswith("/") or _SCHEME.match(form):
-            raise InvalidPath(f"{path!r} is absolute; expected a path relative to the table")
         segments = form.split("/")
         if any(segment in ("", ".", "..") for segment in segments):
-            raise InvalidPath(f"{path!r} contains an empty, '.' or '..' segment")
-        if segments[0] == "_delta_log":
-            raise InvalidPath(f"{path!r} lies under _delta_log, where only the log may be")
+            raise InvalidPath(f"{excerpt(path)} contains an empty, '.' or '..' segment")
+        # Some stores do not tell case apart.
+        if segments[0].lower() == LOG_FOLDER:
+            raise InvalidPath(f"{excerpt(path)} lies under {LOG_FOLDER}, where only the log may be")
+
+
+def _check_uri(path: str) -> None:
+    legal = _URI_PATH.match(path)
+    end = len(path) if legal is None else legal.end()
+    spaces = (
+        at
+        for at, character in enumerate(path[:end])
+        if character > "\x7f" and unicodedata.category(character) in _NOT_IN_URIS
+    )
+    at = next(spaces, end)
+    if at < len(path):
+        raise InvalidPath(
+            f"{excerpt(path)} is not a URI: {path[at]!r} at {at} must be percent-encoded"
+        )
+
+
+def _absolute(path: str) -> InvalidPath:
+    return InvalidPath(f"{excerpt(path)} is absolute; expected a path relative to the table")

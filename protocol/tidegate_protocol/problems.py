@@ -50,7 +50,8 @@ class Code(StrEnum):
     INVALID_LOCATION = "invalid-location"
     INVALID_REQUEST = "invalid-request"
     TRANSACTION_ID_REUSED = "transaction-id-reused"
-    # 405, 413, 415, 429: this copy was not executed.
+    # 400, 405, 413, 415, 429: this copy was not executed.
+    MALFORMED_HTTP = "malformed-http"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
@@ -61,6 +62,7 @@ class Code(StrEnum):
     INDEX_UNAVAILABLE = "index-unavailable"
     TABLE_QUARANTINED = "table-quarantined"
     SHUTTING_DOWN = "shutting-down"
+    DEADLINE_EXCEEDED = "deadline-exceeded"
     # 500: a defect of ours; says nothing about the outcome.
     INTERNAL_ERROR = "internal-error"
 
@@ -151,6 +153,7 @@ PROBLEMS: dict[Code, Problem] = {
     Code.TRANSACTION_ID_REUSED: Problem(
         422, "The transaction id was used before with another body"
     ),
+    Code.MALFORMED_HTTP: Problem(400, "The bytes received are not an HTTP request"),
     Code.METHOD_NOT_ALLOWED: Problem(405, "The method is not allowed at this path"),
     Code.TOO_LARGE: Problem(413, "The request is too large"),
     Code.UNSUPPORTED_MEDIA_TYPE: Problem(415, "The media type is not supported"),
@@ -164,5 +167,8 @@ PROBLEMS: dict[Code, Problem] = {
         503, "The table is quarantined: its log and the index disagree", retryable=True
     ),
     Code.SHUTTING_DOWN: Problem(503, "This instance is stopping", retryable=True),
+    Code.DEADLINE_EXCEEDED: Problem(
+        503, "The request took longer than its deadline", retryable=True
+    ),
     Code.INTERNAL_ERROR: Problem(500, "The service met a defect of its own", retryable=True),
 }

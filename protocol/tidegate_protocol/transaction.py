@@ -1,7 +1,8 @@
 """What a writer proposes, and the values a decision about it is made of."""
 
 import hashlib
-from collections.abc import Mapping
+import typing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -156,12 +157,22 @@ class Conflict:
     domain: str | None = None
 
 
+class ReadFilter(typing.Protocol):
+    """What of a winner's added files a transaction should have read (`reads.ReadPredicates`)."""
+
+    def first_match(self, adds: Sequence[Add], *, use_statistics: bool) -> Add | None:
+        """The first file that the transaction's reads would have covered."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTransaction:
     """A valid proposal on its way: prepared once, then moved past each winner in turn.
 
     `protocol` and `metadata` are what the table will have after it (the newest known of the
     transaction's own, the winners' and the read version's); `read` never changes.
+    `judged_through` is the last version it was found not to conflict with: the read version at
+    first, so that it can land at `judged_through + 1` and nowhere else.
     """
 
     proposal: Proposal
@@ -172,6 +183,8 @@ class PreparedTransaction:
     metadata_changed: bool
     isolation_level: IsolationLevel
     is_blind_append: bool
+    read_filter: ReadFilter
+    judged_through: int
     tags: Mapping[str, str] = field(default_factory=dict)
 
 

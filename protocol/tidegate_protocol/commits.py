@@ -1,0 +1,84 @@
+"""Commit files as values: what a `<version>.json` holds, and what a winner's rules need of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from tidegate_protocol.actions import (
+    Action,
+    Add,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Remove,
+    Txn,
+    UnknownAction,
+)
+from tidegate_protocol.codec import InvalidActionError, decode_lines
+from tidegate_protocol.transaction import Winner
+
+_COMMIT_INFO = msgspec.json.Decoder(dict[str, dict[str, Any]])
+
+
+class UnreadableCommit(ValueError):
+    """The content is not a commit of a Delta log; the message says where and why."""
+
+
+def parse_commit(content: bytes) -> tuple[Action, ...]:
+    """The actions of a commit file, in order. Raises `UnreadableCommit`."""
+    try:
+        actions = tuple(decode_lines(content))
+    except InvalidActionError as error:
+        raise UnreadableCommit(str(error)) from None
+    if not actions:
+        raise UnreadableCommit("no action in it: expected at least a line")
+    for kind in (Metadata, Protocol, CommitInfo):
+        count = sum(isinstance(action, kind) for action in actions)
+        if count > 1:
+            raise UnreadableCommit(f"{count} {kind.__name__} actions; expected at most one")
+    return actions
+
+
+def timestamp_of(actions: Sequence[Action], *, fallback: int) -> int:
+    """A commit's time in ms: its in-commit timestamp, else its commitInfo's, else `fallback`."""
+    info = commit_info(actions)
+    if info is None:
+        return fallback
+    for timestamp in (info.in_commit_timestamp, info.timestamp):
+        if timestamp is not None:
+            return timestamp
+    return fallback
+
+
+def commit_info(actions: Sequence[Action]) -> CommitInfo | None:
+    """The commit's commitInfo action, wherever in the file it is."""
+    return next((action for action in actions if isinstance(action, CommitInfo)), None)
+
+
+def body_digest(info: CommitInfo) -> str | None:
+    """The digest of the proposal that a commit of ours was, from `commitInfo.tidegate`."""
+    body = _COMMIT_INFO.decode(info.raw)["commitInfo"]
+    marker = body.get("tidegate")
+    digest = marker.get("bodyDigest") if isinstance(marker, dict) else None
+    return digest if isinstance(digest, str) else None
+
+
+def summarize(version: int, actions: Sequence[Action], *, timestamp_fallback: int) -> Winner:
+    """A commit as the conflict rules look at it. `actions` are those of one commit file."""
+    info = commit_info(actions)
+    return Winner(
+        version=version,
+        timestamp=timestamp_of(actions, fallback=timestamp_fallback),
+        operation=None if info is None else info.operation,
+        is_blind_append=info is not None and info.is_blind_append is True,
+        adds=tuple(action for action in actions if isinstance(action, Add)),
+        removes=tuple(action for action in actions if isinstance(action, Remove)),
+        metadata=next((action for action in actions if isinstance(action, Metadata)), None),
+        protocol=next((action for action in actions if isinstance(action, Protocol)), None),
+        txns=tuple(action for action in actions if isinstance(action, Txn)),
+        domains=tuple(action for action in actions if isinstance(action, DomainMetadata)),
+        commit_info=info,
+        unknown=tuple(action for action in actions if isinstance(action, UnknownAction)),
+    )

@@ -1,0 +1,70 @@
+"""How a conflict is told: its sentence and its partition hint."""
+
+from dataclasses import replace
+
+from tidegate_protocol.actions import Metadata, PartitionValues
+from tidegate_protocol.problems import Code
+from tidegate_protocol.schema import parse_schema, physical_name
+from tidegate_protocol.transaction import Conflict, ReadState, Winner
+
+
+def conflict(
+    code: Code,
+    winner: Winner,
+    what: str,
+    *,
+    path: str | None = None,
+    partition: PartitionValues | None = None,
+    read_file: str | None = None,
+    app_id: str | None = None,
+    domain: str | None = None,
+) -> Conflict:
+    """The conflict with this winner; `what` goes on from "version 7 (DELETE) ..."."""
+    return Conflict(
+        code=code,
+        detail=f"{_name(winner)} {what}; "
+        f"read version {winner.version} or a later one and do the transaction again",
+        winner=winner,
+        path=path,
+        partition=partition,
+        read_file=read_file,
+        app_id=app_id,
+        domain=domain,
+    )
+
+
+def cannot_judge(winner: Winner, what: str) -> Conflict:
+    """The conflict with a winner that the rules do not understand."""
+    return Conflict(
+        code=Code.PROTOCOL_CHANGED,
+        detail=f"cannot judge: {_name(winner)} {what}",
+        winner=winner,
+    )
+
+
+def partition_hint(
+    metadata: Metadata | None, values: PartitionValues | None
+) -> PartitionValues | None:
+    """Partition column names to the text of a file's values, null where the file has none.
+
+    None where the table is not partitioned or the file does not say (a remove written without
+    extended metadata).
+    """
+    if metadata is None or not metadata.partition_columns or not values:
+        return None
+    schema = parse_schema(metadata.schema_string)
+    hint: PartitionValues = {}
+    for name in metadata.partition_columns:
+        column = schema.field(name)
+        hint[name] = values.get(name if column is None else physical_name(column))
+    return hint
+
+
+def with_hint(answer: Conflict, read: ReadState, values: PartitionValues | None) -> Conflict:
+    """The conflict over a file that was read, told its partition values at the read version."""
+    return replace(answer, partition=partition_hint(read.metadata, values), read_file=None)
+
+
+def _name(winner: Winner) -> str:
+    operation = f" ({winner.operation})" if winner.operation else ""
+    return f"version {winner.version}{operation}"

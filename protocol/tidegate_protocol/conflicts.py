@@ -1,0 +1,162 @@
+"""Judging a transaction against the commits that won (Delta: ConflictChecker.scala).
+
+Each rule is a function of the transaction and one winner. It answers with the transaction as if
+it had read that winner, or with the conflict. `RULES` is the order in which they are asked; the
+first conflict is the answer. What no rule understands is a conflict, never "no conflict".
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from tidegate_protocol import isolation
+from tidegate_protocol.actions import DomainMetadata, Remove, UnknownAction
+from tidegate_protocol.conflict_answer import cannot_judge, conflict, partition_hint
+from tidegate_protocol.conflict_metadata import metadata_rule
+from tidegate_protocol.conflict_protocol import protocol_rule
+from tidegate_protocol.paths import decode
+from tidegate_protocol.problems import Code
+from tidegate_protocol.properties import TableProperties
+from tidegate_protocol.transaction import (
+    Conflict,
+    IsolationLevel,
+    PreparedTransaction,
+    Winner,
+)
+
+Rule = Callable[[PreparedTransaction, Winner], PreparedTransaction | Conflict]
+
+
+def judge(txn: PreparedTransaction, winners: Iterable[Winner]) -> PreparedTransaction | Conflict:
+    """The transaction past every winner, or its first conflict.
+
+    `winners` are the commits that follow `txn.judged_through`, in order and without a gap.
+    Raises `ValueError` where they are not: missing history must never look like no conflict.
+    """
+    for winner in winners:
+        if winner.version != txn.judged_through + 1:
+            raise ValueError(
+                f"expected winner {txn.judged_through + 1}, found version {winner.version}"
+            )
+        for rule in RULES:
+            outcome = rule(txn, winner)
+            if isinstance(outcome, Conflict):
+                return outcome
+            txn = outcome
+        txn = replace(txn, judged_through=winner.version)
+    return txn
+
+
+def unknown_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+    """Actions of unknown kind may mean anything, on either side."""
+    for unknown in winner.unknown:
+        return cannot_judge(winner, f"holds an action of unknown kind {unknown.kind!r}")
+    for action in txn.actions:
+        if isinstance(action, UnknownAction):
+            what = f"was followed by a transaction with an action of unknown kind {action.kind!r}"
+            return cannot_judge(winner, what)
+    return txn
+
+
+def domain_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+    """Two commits that write one metadata domain conflict; which values does not matter."""
+    theirs = {domain.domain for domain in winner.domains}
+    for action in txn.actions:
+        if isinstance(action, DomainMetadata) and action.domain in theirs:
+            what = (
+                f"wrote the metadata domain {action.domain!r}, which this transaction writes, too"
+            )
+            return conflict(Code.CONCURRENT_TRANSACTION, winner, what, domain=action.domain)
+    return txn
+
+
+def application_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+    """An application id that was read must not have moved; its version does not matter."""
+    for theirs in winner.txns:
+        if theirs.app_id in txn.proposal.reads.app_ids:
+            what = f"wrote the application transaction {theirs.app_id!r}, which was read"
+            return conflict(Code.CONCURRENT_TRANSACTION, winner, what, app_id=theirs.app_id)
+    return txn
+
+
+def added_files_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+    """A file that the transaction would have read, had it been there, was added.
+
+    Files added without data change count: the transaction may have read what they replace.
+    """
+    if txn.is_blind_append or txn.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION:
+        return txn
+    spared = (
+        txn.isolation_level is IsolationLevel.WRITE_SERIALIZABLE
+        and not txn.metadata_changed
+        and isolation.is_blind_winner(winner)
+    )
+    if spared:
+        return txn
+    properties = TableProperties.parse(txn.metadata.configuration)
+    match = txn.read_filter.first_match(
+        winner.adds, use_statistics=properties.statistics_disjointness
+    )
+    if match is None:
+        return txn
+    return conflict(
+        Code.CONCURRENT_APPEND,
+        winner,
+        f"added {match.path!r}, which this transaction should have read",
+        path=match.path,
+        partition=partition_hint(txn.read.metadata, match.partition_values),
+    )
+
+
+def removed_read_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+    """A file that was read is gone. Any isolation level; matched by path alone, so that a new
+    deletion vector on the file counts. Where the whole table was read, any removal counts."""
+    if not winner.removes:
+        return txn
+    reads = txn.proposal.reads
+    read_files = {decode(path) for path in reads.files}
+    for removed in winner.removes:
+        if decode(removed.path) in read_files:
+            what = f"removed {removed.path!r}, which this transaction read"
+            return conflict(
+                Code.CONCURRENT_DELETE_READ,
+                winner,
+                what,
+                path=removed.path,
+                read_file=removed.path,
+            )
+    if reads.whole_table:
+        removed = winner.removes[0]
+        what = f"removed {removed.path!r} from the table, all of which this transaction read"
+        return conflict(Code.CONCURRENT_DELETE_READ, winner, what, path=removed.path)
+    return txn
+
+
+def removed_twice_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+    """A file is removed by both; matched by path alone, as above."""
+    if not winner.removes:
+        return txn
+    mine = {decode(action.path): action for action in txn.actions if isinstance(action, Remove)}
+    for removed in winner.removes:
+        own = mine.get(decode(removed.path))
+        if own is not None:
+            return conflict(
+                Code.CONCURRENT_DELETE_DELETE,
+                winner,
+                f"removed {removed.path!r}, which this transaction removes, too",
+                path=removed.path,
+                partition=partition_hint(txn.read.metadata, own.partition_values),
+            )
+    return txn
+
+
+RULES: tuple[Rule, ...] = (
+    unknown_rule,
+    protocol_rule,
+    metadata_rule,
+    domain_rule,
+    application_rule,
+    added_files_rule,
+    removed_read_rule,
+    removed_twice_rule,
+)
+"""What one winner is asked, in Delta's order."""

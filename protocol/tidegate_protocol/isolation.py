@@ -1,0 +1,93 @@
+"""Isolation levels: which one a transaction is judged at (Delta: TransactionHelper.scala)."""
+
+from collections.abc import Sequence
+
+from tidegate_protocol import operations
+from tidegate_protocol.actions import Action, Add, AddCDCFile, Remove, UnknownAction
+from tidegate_protocol.problems import Code
+from tidegate_protocol.transaction import (
+    Invalid,
+    IsolationLevel,
+    PreparedTransaction,
+    Reads,
+    Winner,
+)
+
+_STRICTNESS = {
+    IsolationLevel.SNAPSHOT_ISOLATION: 0,
+    IsolationLevel.WRITE_SERIALIZABLE: 1,
+    IsolationLevel.SERIALIZABLE: 2,
+}
+
+
+def level_of(
+    *,
+    table: IsolationLevel,
+    requested: IsolationLevel | None,
+    operation: str,
+    actions: Sequence[Action],
+) -> IsolationLevel | Invalid:
+    """The level to judge a transaction at.
+
+    `table` is the table's own level (after this commit), `requested` the proposal's, which may
+    only be stricter. Snapshot isolation is taken where both of them allow it.
+    """
+    level = table if requested is None else requested
+    if _STRICTNESS[level] < _STRICTNESS[table]:
+        return Invalid(
+            code=Code.INVALID_REQUEST,
+            detail=f"isolation_level {level.value} is weaker than the table's {table.value}; "
+            "a proposal may only ask for a stricter one",
+        )
+    if all(
+        can_downgrade(candidate, operation=operation, actions=actions)
+        for candidate in (table, level)
+    ):
+        return IsolationLevel.SNAPSHOT_ISOLATION
+    return level
+
+
+def can_downgrade(level: IsolationLevel, *, operation: str, actions: Sequence[Action]) -> bool:
+    """Whether a transaction at this level may be judged under snapshot isolation.
+
+    It may when no file action changes data and nothing but file actions is committed. Under
+    WriteSerializable the operation must not be one that changes data, either: a DELETE that
+    found no row has read the table all the same.
+    """
+    for action in actions:
+        if not isinstance(action, Add | Remove | AddCDCFile) or action.data_change:
+            return False
+    return level is IsolationLevel.SERIALIZABLE or not operations.changes_data(operation)
+
+
+def is_blind_append(reads: Reads, actions: Sequence[Action]) -> bool:
+    """Whether a transaction depended on no file and no file action of it is anything but an add.
+
+    An action of unknown kind might be one: with it the answer is no.
+    """
+    return reads.nothing and not any(
+        isinstance(action, Remove | AddCDCFile | UnknownAction) for action in actions
+    )
+
+
+def is_blind_winner(winner: Winner) -> bool:
+    """Whether a winner's claim to be a blind append is believed.
+
+    Nothing in a commit proves what its writer read, but a commit that removes files, changes
+    the table itself or holds what nobody here understands was not written blindly.
+    """
+    return winner.is_blind_append and not (
+        winner.removes or winner.metadata or winner.protocol or winner.unknown
+    )
+
+
+def may_skip(txn: PreparedTransaction) -> bool:
+    """Whether an empty transaction may be left out of the log when its writer asks for that.
+
+    Under WriteSerializable it is recorded, as Delta does.
+    """
+    return (
+        txn.proposal.skip_if_empty
+        and not txn.actions
+        and txn.isolation_level is not IsolationLevel.WRITE_SERIALIZABLE
+    )

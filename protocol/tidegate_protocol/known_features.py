@@ -1,0 +1,146 @@
+"""The table features that Delta knows, and what of a table's metadata uses them
+(PROTOCOL.md, "Valid Feature Names in Table Features"; Delta: TableFeature.scala)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidegate_protocol.data_types import PHYSICAL_NAME, TIMESTAMP_NTZ, VARIANT
+
+READER_FEATURES_VERSION = 3
+WRITER_FEATURES_VERSION = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """`legacy`: the (reader, writer) versions that imply it, 0 where readers need not know.
+    `fails_concurrent`: adding it fails concurrent transactions
+    (Delta: failConcurrentTransactionsAtUpgrade)."""
+
+    name: str
+    for_readers: bool = False
+    legacy: tuple[int, int] | None = None
+    fails_concurrent: bool = True
+    requires: frozenset[str] = frozenset()
+
+
+CATALOG_MANAGED = "catalogManaged"
+IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+COLUMN_MAPPING = "columnMapping"
+
+
+def _writer(name: str, *, fails: bool = True, requires: Iterable[str] = ()) -> Feature:
+    return Feature(name=name, fails_concurrent=fails, requires=frozenset(requires))
+
+
+def _reader(name: str, *, fails: bool = True, requires: Iterable[str] = ()) -> Feature:
+    return Feature(
+        name=name, for_readers=True, fails_concurrent=fails, requires=frozenset(requires)
+    )
+
+
+def _legacy(name: str, writer: int, *, reader: int = 0, fails: bool = True) -> Feature:
+    return Feature(
+        name=name, for_readers=reader > 0, legacy=(reader, writer), fails_concurrent=fails
+    )
+
+
+FEATURES = {
+    feature.name: feature
+    for feature in (
+        _legacy("appendOnly", 2, fails=False),
+        _legacy("invariants", 2),
+        _legacy("checkConstraints", 3),
+        _legacy("changeDataFeed", 4, fails=False),
+        _legacy("generatedColumns", 4),
+        _legacy(COLUMN_MAPPING, 5, reader=2, fails=False),
+        _legacy("identityColumns", 6),
+        _writer("allowColumnDefaults"),
+        _writer("checkpointProtection"),
+        _writer("clustering", requires=["domainMetadata"]),
+        _writer(
+            "coordinatedCommits-preview", requires=[IN_COMMIT_TIMESTAMP, "vacuumProtocolCheck"]
+        ),
+        _writer("domainMetadata", fails=False),
+        _writer("icebergCompatV1", fails=False, requires=[COLUMN_MAPPING]),
+        _writer("icebergCompatV2", fails=False, requires=[COLUMN_MAPPING]),
+        _writer("icebergCompatV3", fails=False, requires=[COLUMN_MAPPING, "rowTracking"]),
+        _writer(IN_COMMIT_TIMESTAMP, fails=False),
+        _writer("materializePartitionColumns"),
+        _writer("redirectWriterOnly-preview"),
+        _writer("rowTracking", fails=False, requires=["domainMetadata"]),
+        _reader(
+            CATALOG_MANAGED, fails=False, requires=[IN_COMMIT_TIMESTAMP, "vacuumProtocolCheck"]
+        ),
+        _reader("deletionVectors", fails=False),
+        _reader("geospatial"),
+        _reader("geospatial-dev"),
+        _reader("redirectReaderWriter-preview"),
+        _reader("timestampNtz", fails=False),
+        _reader("typeWidening", fails=False),
+        _reader("typeWidening-preview", fails=False),
+        _reader("v2Checkpoint", fails=False),
+        _reader("vacuumProtocolCheck", fails=False),
+        _reader("variantShredding", requires=["variantType"]),
+        _reader("variantShredding-preview"),
+        _reader("variantType"),
+        _reader("variantType-preview"),
+    )
+}
+SPELLING = {name.lower(): name for name in FEATURES}
+LEGACY = {name: feature.legacy for name, feature in FEATURES.items() if feature.legacy}
+
+SUPPORTED_WRITER_FEATURES = frozenset(
+    {
+        "appendOnly",
+        CATALOG_MANAGED,
+        "checkConstraints",
+        "deletionVectors",
+        "domainMetadata",
+        IN_COMMIT_TIMESTAMP,
+        "invariants",
+        "timestampNtz",
+        "vacuumProtocolCheck",
+    }
+)
+"""The features that a table may use."""
+SUPPORTED_READER_FEATURES = frozenset(
+    name for name in SUPPORTED_WRITER_FEATURES if FEATURES[name].for_readers
+)
+FAILS_CONCURRENT_AT_UPGRADE = frozenset(
+    name for name, feature in FEATURES.items() if feature.fails_concurrent
+)
+"""Known features whose addition fails concurrent transactions (see `fails_concurrent`)."""
+
+PROPERTY_FEATURES = {
+    "delta.appendOnly": "appendOnly",
+    "delta.enableChangeDataCapture": "changeDataFeed",
+    "delta.enableChangeDataFeed": "changeDataFeed",
+    "delta.enableDeletionVectors": "deletionVectors",
+    "delta.enableIcebergCompatV1": "icebergCompatV1",
+    "delta.enableIcebergCompatV2": "icebergCompatV2",
+    "delta.enableIcebergCompatV3": "icebergCompatV3",
+    "delta.enableInCommitTimestamps": IN_COMMIT_TIMESTAMP,
+    "delta.enableMaterializePartitionColumnsFeature": "materializePartitionColumns",
+    "delta.enableRowTracking": "rowTracking",
+    "delta.enableTypeWidening": "typeWidening",
+    "delta.enableVariantShredding": "variantShredding",
+}
+"""Boolean properties that use a feature when they are true."""
+PRESENT_FEATURES = {
+    "delta.coordinatedCommits.commitCoordinator-preview": "coordinatedCommits-preview",
+    "delta.redirectReaderWriter-preview": "redirectReaderWriter-preview",
+    "delta.redirectWriterOnly-preview": "redirectWriterOnly-preview",
+}
+"""Properties that use a feature when they are there."""
+FIELD_FEATURES = {
+    "CURRENT_DEFAULT": "allowColumnDefaults",
+    "__COLLATIONS": "collations-preview",
+    PHYSICAL_NAME: COLUMN_MAPPING,
+    "delta.generationExpression": "generatedColumns",
+    "delta.identity.start": "identityColumns",
+    "delta.identity.step": "identityColumns",
+    "delta.invariants": "invariants",
+    "delta.typeChanges": "typeWidening",
+}
+"""Keys in a field's metadata that use a feature."""
+TYPE_FEATURES = {TIMESTAMP_NTZ: "timestampNtz", VARIANT: "variantType"}

@@ -1,0 +1,265 @@
+"""The coordinator as a pure state machine: its executable specification.
+
+A `Ledger` is everything that a coordinator has to know, and each operation answers with the
+next ledger and an outcome. There is no clock (`now_ms` comes in), no storage and no database:
+what the service does with locks, transactions and object storage has to look, from outside, as
+if these functions had been called one after another. It is the oracle of the state-machine
+tests; promises I2 to I7, I9, I12 and I14 of `docs/invariants.md` are theorems about it.
+
+Operations on one table never look at another.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate_protocol.actions import Protocol
+from tidegate_protocol.commits import (
+    UnreadableCommit,
+    body_digest,
+    commit_info,
+    parse_commit,
+    timestamp_of,
+)
+from tidegate_protocol.features import check_supported
+from tidegate_protocol.ledger_decision import decide
+from tidegate_protocol.ledger_state import TableLedger
+from tidegate_protocol.outcomes import (
+    AbortOutcome,
+    ConflictCheckOutcome,
+    Created,
+    CreateOutcome,
+    ForeignOutcome,
+    ForgetOutcome,
+    Forgotten,
+    Ingested,
+    LandedCommit,
+    NothingToPublish,
+    ProposeOutcome,
+    Published,
+    PublishOutcome,
+    Quarantined,
+    Ratified,
+    ReadOutcome,
+    Stray,
+    TableExists,
+    TableNotFound,
+    TransactionAborted,
+    TransactionCommitted,
+    Unpublished,
+    VersionNotFound,
+    WouldCommit,
+)
+from tidegate_protocol.prepare import prepare
+from tidegate_protocol.prepare_table import is_catalog_managed
+from tidegate_protocol.problems import Code
+from tidegate_protocol.rebase import complete
+from tidegate_protocol.snapshot import Snapshot
+from tidegate_protocol.transaction import (
+    Invalid,
+    PreparedTransaction,
+    Proposal,
+    ReadyCommit,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Every table, by its id. `Ledger()` knows none."""
+
+    tables: Mapping[str, TableLedger] = field(default_factory=dict)
+
+    def create(
+        self, table_id: str, proposal: Proposal, *, now_ms: int
+    ) -> tuple["Ledger", CreateOutcome]:
+        """Land version 0, which decides by its protocol which kind of table this is.
+
+        The proposal's read version must be -1.
+        """
+        if table_id in self.tables:
+            return self, TableExists(table_id=table_id)
+        if proposal.read_version != -1:
+            return self, Invalid(
+                code=Code.INVALID_REQUEST,
+                detail=f"read_version is {proposal.read_version}; a table is created from -1",
+            )
+        txn = prepare(proposal, Snapshot().read_state)
+        if isinstance(txn, Invalid):
+            return self, txn
+        table = TableLedger(table_id=table_id, catalog_managed=is_catalog_managed(txn.protocol))
+        table, commit = _land(table, txn, now_ms=now_ms)
+        return self._with(table), Created(commit=commit)
+
+    def propose(
+        self, table_id: str, proposal: Proposal, *, now_ms: int
+    ) -> tuple["Ledger", ProposeOutcome]:
+        """Judge a proposal against everything since its read version, and land it.
+
+        An answer of `Conflict` or `Invalid` is final: the same id and body never land later.
+        A proposal without a read version is judged by the table as it is now, so that only
+        a tombstone can keep that promise for it.
+        """
+        table = self.tables.get(table_id)
+        if table is None:
+            return self, TableNotFound(table_id=table_id)
+        decision = decide(table, proposal)
+        if isinstance(decision, PreparedTransaction):
+            table, commit = _land(table, decision, now_ms=now_ms)
+            return self._with(table), Ratified(commit=commit)
+        unseen = proposal.transaction_id not in table.transactions
+        if isinstance(decision, Invalid) and proposal.read_version is None and unseen:
+            return self._with(table.with_tombstone(proposal.transaction_id)), decision
+        return self, decision
+
+    def conflict_check(self, table_id: str, proposal: Proposal) -> ConflictCheckOutcome:
+        """What `propose` would answer now; nothing is landed and nothing remembered."""
+        table = self.tables.get(table_id)
+        if table is None:
+            return TableNotFound(table_id=table_id)
+        decision = decide(table, proposal)
+        if not isinstance(decision, PreparedTransaction):
+            return decision
+        return WouldCommit(
+            version=decision.judged_through + 1,
+            read_version=decision.read.version,
+            rebased_over=decision.judged_through - decision.read.version,
+            isolation_level=decision.isolation_level,
+            is_blind_append=decision.is_blind_append,
+        )
+
+    def abort(self, table_id: str, transaction_id: str) -> tuple["Ledger", AbortOutcome]:
+        """Make sure that a transaction id never lands, unless it has."""
+        table = self.tables.get(table_id)
+        if table is None:
+            return self, TableNotFound(table_id=table_id)
+        known = table.transaction(transaction_id)
+        if isinstance(known, LandedCommit):
+            return self, TransactionCommitted(commit=known)
+        aborted = TransactionAborted(transaction_id=transaction_id)
+        return self._with(table.with_tombstone(transaction_id)), aborted
+
+    def foreign_commit(
+        self, table_id: str, content: bytes, *, modified_ms: int
+    ) -> tuple["Ledger", ForeignOutcome]:
+        """Another writer takes the next free file name of the log's folder.
+
+        On a plain table the file is the next version the moment it exists, and one that cannot
+        be read quarantines the table. On a catalog-managed table it is nothing until that
+        version is published. `modified_ms` is the file's time, for a commit that has none.
+        """
+        table = self.tables.get(table_id)
+        if table is None:
+            return self, TableNotFound(table_id=table_id)
+        if table.catalog_managed:
+            version = table.published_version + 1
+            while version in table.strays:
+                version += 1
+            return self._with(table.with_stray(version, content)), Stray(version=version)
+        if table.quarantine_reason is not None:
+            return self, Quarantined(table_id=table_id, reason=table.quarantine_reason)
+        ingested = _ingest(table, content, modified_ms=modified_ms)
+        if isinstance(ingested, str):
+            return self._quarantine(table, ingested)
+        return self._with(table.with_commit(ingested)), Ingested(commit=ingested)
+
+    def publish(self, table_id: str) -> tuple["Ledger", PublishOutcome]:
+        """Put the first unpublished version into the log's folder, if it is not there yet.
+
+        A file of other bytes in its place quarantines the table; it is never overwritten.
+        """
+        table = self.tables.get(table_id)
+        if table is None:
+            return self, TableNotFound(table_id=table_id)
+        if table.quarantine_reason is not None:
+            return self, Quarantined(table_id=table_id, reason=table.quarantine_reason)
+        version = table.published_version + 1
+        if version > table.latest_version:
+            return self, NothingToPublish()
+        content = table.commits[version].content
+        if table.strays.get(version, content) != content:
+            return self._quarantine(table, f"version {version} of the log has other bytes")
+        return self._with(table.with_published(version)), Published(version=version)
+
+    def forget(self, table_id: str) -> tuple["Ledger", ForgetOutcome]:
+        """Know nothing of the table any more. Its files stay, so every version must be one."""
+        table = self.tables.get(table_id)
+        if table is None:
+            return self, TableNotFound(table_id=table_id)
+        if table.published_version < table.latest_version:
+            return self, Unpublished(
+                published_version=table.published_version, latest_version=table.latest_version
+            )
+        tables = {known: value for known, value in self.tables.items() if known != table_id}
+        return Ledger(tables), Forgotten(table_id=table_id)
+
+    def read(self, table_id: str, version: int | None = None) -> ReadOutcome:
+        """The table at a version, or at the latest; quarantined tables are readable."""
+        table = self.tables.get(table_id)
+        if table is None:
+            return TableNotFound(table_id=table_id)
+        latest = table.latest_version
+        wanted = latest if version is None else version
+        if not 0 <= wanted <= latest:
+            return VersionNotFound(table_id=table_id, version=wanted, latest_version=latest)
+        return table.snapshot(wanted)
+
+    def _with(self, table: TableLedger) -> "Ledger":
+        return Ledger({**self.tables, table.table_id: table})
+
+    def _quarantine(self, table: TableLedger, reason: str) -> tuple["Ledger", Quarantined]:
+        outcome = Quarantined(table_id=table.table_id, reason=reason)
+        return self._with(table.quarantined(reason)), outcome
+
+
+def _land(
+    table: TableLedger, txn: PreparedTransaction, *, now_ms: int
+) -> tuple[TableLedger, LandedCommit]:
+    version = table.latest_version + 1
+    ready: ReadyCommit = complete(
+        txn, now_ms=now_ms, previous_timestamp=table.latest_timestamp, version=version
+    )
+    commit = LandedCommit(
+        version=version,
+        timestamp=ready.timestamp,
+        content=ready.content,
+        actions=ready.actions,
+        transaction_id=txn.proposal.transaction_id,
+        body_digest=txn.proposal.digest(),
+        rebased_over=txn.judged_through - txn.read.version,
+        snapshot=table.snapshot(version - 1).apply(version, ready.actions),
+    )
+    return table.with_commit(commit), commit
+
+
+def _ingest(table: TableLedger, content: bytes, *, modified_ms: int) -> LandedCommit | str:
+    """The next version as found in the log, or why it cannot be one.
+
+    A commit with this service's own marks is a proposal that landed without being recorded: its
+    id answers replays from now on. An id that is taken stays with whom it belongs to.
+    """
+    version = table.latest_version + 1
+    try:
+        actions = parse_commit(content)
+    except UnreadableCommit as error:
+        return f"version {version} cannot be read: {error}"
+    snapshot = table.snapshot(version - 1).apply(version, actions)
+    for protocol in (action for action in actions if isinstance(action, Protocol)):
+        unsupported = check_supported(protocol)
+        if unsupported is not None:
+            return f"version {version} changed the protocol: {unsupported.detail}"
+        if is_catalog_managed(protocol):
+            return f"version {version} made a plain table catalog-managed"
+    info = commit_info(actions)
+    transaction_id = None if info is None else info.txn_id
+    if transaction_id in table.transactions:
+        transaction_id = None
+    return LandedCommit(
+        version=version,
+        # Other writers' clocks differ; the versions of a table are in the order of time.
+        timestamp=max(timestamp_of(actions, fallback=modified_ms), table.latest_timestamp + 1),
+        content=content,
+        actions=actions,
+        transaction_id=transaction_id,
+        body_digest=None if info is None else body_digest(info),
+        rebased_over=0,
+        snapshot=snapshot,
+    )

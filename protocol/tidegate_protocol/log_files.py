@@ -1,0 +1,131 @@
+"""File names in `_delta_log` (PROTOCOL.md, "File Types").
+
+The grammar is that of the protocol, not of the readers that accept more: versions have exactly
+20 digits, parts exactly 10. Whatever else lies in the folder is `Unknown`, never an error.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+MAX_VERSION = 2**63 - 1
+
+LAST_CHECKPOINT = "_last_checkpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFile:
+    """`<version>.json`"""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFile:
+    """`<version>.checkpoint.parquet`"""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultiPartCheckpoint:
+    """`<version>.checkpoint.<part>.<parts>.parquet`, parts counted from 1."""
+
+    version: int
+    part: int
+    parts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class V2Checkpoint:
+    """`<version>.checkpoint.<uuid>.<format>`"""
+
+    version: int
+    uuid: str
+    format: Literal["json", "parquet"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedFile:
+    """`<start>.<end>.compacted.json`, both ends included."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChecksumFile:
+    """`<version>.crc`"""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastCheckpoint:
+    """`_last_checkpoint`"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """Any other name: staged commits and sidecars have folders of their own."""
+
+    name: str
+
+
+LogFile = (
+    CommitFile
+    | CheckpointFile
+    | MultiPartCheckpoint
+    | V2Checkpoint
+    | CompactedFile
+    | ChecksumFile
+    | LastCheckpoint
+    | Unknown
+)
+
+_UUID = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+_NAME = re.compile(
+    r"(?P<version>[0-9]{20})\."
+    r"(?:(?P<commit>json)"
+    r"|(?P<checksum>crc)"
+    r"|(?P<end>[0-9]{20})\.compacted\.json"
+    r"|checkpoint\.(?:(?P<classic>parquet)"
+    r"|(?P<part>[0-9]{10})\.(?P<parts>[0-9]{10})\.parquet"
+    rf"|(?P<uuid>{_UUID})\.(?P<format>json|parquet)))"
+)
+
+
+def commit_name(version: int) -> str:
+    """The name of a version's commit file. Raises `ValueError` for what is no version."""
+    if not 0 <= version <= MAX_VERSION:
+        raise ValueError(f"{version} is not a version; expected 0 to {MAX_VERSION}")
+    return f"{version:020d}.json"
+
+
+def parse(name: str) -> LogFile:
+    """What a file directly inside `_delta_log` is, by its name without the folder."""
+    if name == LAST_CHECKPOINT:
+        return LastCheckpoint()
+    match = _NAME.fullmatch(name)
+    if match is None or (version := int(match["version"])) > MAX_VERSION:
+        return Unknown(name=name)
+    if match["commit"]:
+        return CommitFile(version=version)
+    if match["checksum"]:
+        return ChecksumFile(version=version)
+    if match["classic"]:
+        return CheckpointFile(version=version)
+    if match["uuid"]:
+        is_json = match["format"] == "json"
+        return V2Checkpoint(
+            version=version, uuid=match["uuid"], format="json" if is_json else "parquet"
+        )
+    if match["end"]:
+        end = int(match["end"])
+        if version < end <= MAX_VERSION:
+            return CompactedFile(start=version, end=end)
+        return Unknown(name=name)
+    part, parts = int(match["part"]), int(match["parts"])
+    if 1 <= part <= parts:
+        return MultiPartCheckpoint(version=version, part=part, parts=parts)
+    return Unknown(name=name)

@@ -1,0 +1,292 @@
+"""An expression tree over a table's columns as compiled nodes."""
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from tidegate_protocol.data_types import (
+    BOOLEAN,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    type_name,
+)
+from tidegate_protocol.predicate import (
+    arithmetic,
+    casts,
+    comparison,
+    conditionals,
+    dates,
+    functions,
+    literals,
+    names,
+    patterns,
+)
+from tidegate_protocol.predicate.errors import InvalidPredicate
+from tidegate_protocol.predicate.forbidden import check_function
+from tidegate_protocol.predicate.lexing import LITERAL
+from tidegate_protocol.predicate.names import Columns
+from tidegate_protocol.predicate.nodes import (
+    Condition,
+    Node,
+    Scalar,
+    alternative,
+    certain,
+    conjunction,
+    constant,
+    negation,
+    to_condition,
+    to_scalar,
+)
+from tidegate_protocol.predicate.parsing import binds_as_in_spark, parts, position
+from tidegate_protocol.predicate.values import FALSE, TRUE
+from tidegate_protocol.text import excerpt
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "DIV",
+}
+_LITERAL_TYPES = {
+    "date": DATE,
+    "timestamp": TIMESTAMP,
+    "timestamp_ltz": TIMESTAMP,
+    "timestamp_ntz": TIMESTAMP_NTZ,
+}
+
+
+def bind(tree: exp.Expr, columns: Columns) -> tuple[Condition, ...]:
+    """The operands of the AND at the top of a predicate, compiled.
+
+    Raises `InvalidPredicate` for what Spark would refuse as the condition of a filter.
+    """
+    binder = _Binder(columns)
+    conjuncts = parts(tree, exp.And)
+    if len(conjuncts) == 1:
+        result = binder.node(tree)
+        if isinstance(result, Scalar) and result.type in (STRING, VOID):
+            raise _not_a_condition(tree, result)
+    return tuple(binder.condition(part) for part in conjuncts)
+
+
+class _Binder:
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._builders: dict[type[exp.Expr], Callable[..., Node | None]] = {
+            exp.And: lambda node: conjunction(self._conditions(node)),
+            exp.Or: lambda node: alternative(self._conditions(node)),
+            exp.Not: lambda node: negation(self.condition(node.this)),
+            exp.NullSafeEQ: lambda node: comparison.equal_or_both_null(*self._operands(node)),
+            exp.NullSafeNEQ: lambda node: negation(
+                comparison.equal_or_both_null(*self._operands(node))
+            ),
+            exp.Is: self._is,
+            exp.In: self._in,
+            exp.Between: self._between,
+            exp.Like: lambda node: self._like(node, "\\"),
+            exp.ILike: lambda node: self._like(node, "\\"),
+            exp.Escape: self._escape,
+            exp.RegexpLike: lambda node: patterns.regexp(*self._operands(node)),
+            exp.Neg: self._negative,
+            exp.DPipe: lambda node: functions.concat(self._operands(node)),
+            exp.Column: lambda node: names.column(node, self._columns),
+            exp.Literal: self._literal,
+            exp.HexString: lambda node: literals.binary(node.this),
+            exp.Null: lambda _: constant(VOID, None),
+            exp.Boolean: lambda node: certain(TRUE if node.this else FALSE),
+            exp.Case: self._case,
+            exp.Anonymous: self._call,
+            exp.Extract: lambda node: dates.field(node.name.lower(), self.node(node.expression)),
+            exp.Substring: self._substring,
+            exp.Trim: self._trim,
+            **dict.fromkeys(_COMPARISONS, self._comparison),
+            **dict.fromkeys(_ARITHMETIC, self._arithmetic),
+        }
+
+    def node(self, tree: exp.Expr) -> Node:
+        """Any expression; what is not understood becomes a foreign value."""
+        while isinstance(tree, exp.Paren):
+            tree = tree.this
+        builder = self._builders.get(type(tree))
+        if isinstance(tree, exp.Dot) and all(
+            isinstance(part, exp.Identifier) for part in tree.parts
+        ):
+            builder = self._builders[exp.Column]
+        if builder is None or not self._is_understood(tree):
+            return names.opaque(tree, self._columns)
+        built = builder(tree)
+        return names.opaque(tree, self._columns) if built is None else built
+
+    def condition(self, tree: exp.Expr) -> Condition:
+        """An expression that must be boolean. Text is cast to it, as ANSI mode does."""
+        node = self.node(tree)
+        if isinstance(node, Condition):
+            return node
+        if node.type in (STRING, VOID):
+            node = casts.cast(node, BOOLEAN)
+        if node.type is not None and node.type != BOOLEAN:
+            raise _not_a_condition(tree, node)
+        return to_condition(node)
+
+    def _is_understood(self, tree: exp.Expr) -> bool:
+        for operand in (tree.args.get("this"), tree.args.get("expression")):
+            if isinstance(operand, exp.Not) and not isinstance(tree, exp.Connector | exp.Not):
+                raise InvalidPredicate(
+                    "NOT cannot be an operand here; put it in parentheses",
+                    position=position(operand),
+                )
+        return binds_as_in_spark(tree)
+
+    def _operands(self, tree: exp.Expr) -> tuple[Node, Node]:
+        return self.node(tree.this), self.node(tree.expression)
+
+    def _conditions(self, tree: exp.Connector) -> list[Condition]:
+        return [self.condition(part) for part in parts(tree, type(tree))]
+
+    def _comparison(self, tree: exp.Binary) -> Node:
+        return comparison.compare(_COMPARISONS[type(tree)], *self._operands(tree))
+
+    def _arithmetic(self, tree: exp.Binary) -> Node:
+        left, right = self._operands(tree)
+        return arithmetic.binary(_ARITHMETIC[type(tree)], to_scalar(left), to_scalar(right))
+
+    def _negative(self, tree: exp.Neg) -> Node:
+        number = tree.this
+        if isinstance(number, exp.Literal) and not number.is_string:
+            return literals.number(number.name, negated=True, position=position(tree))
+        return arithmetic.negative(to_scalar(self.node(number)))
+
+    def _literal(self, tree: exp.Literal) -> Node:
+        if tree.is_string:
+            return literals.text(tree.name)
+        return literals.number(tree.name, position=position(tree))
+
+    def _is(self, tree: exp.Is) -> Node:
+        wanted = tree.expression
+        if isinstance(wanted, exp.Null):
+            found = comparison.is_null(self.node(tree.this))
+        elif isinstance(wanted, exp.Boolean):
+            truth = TRUE if wanted.this else FALSE
+            found = comparison.is_truth(self.condition(tree.this), truth)
+        else:
+            raise InvalidPredicate(
+                "expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS",
+                position=position(tree),
+            )
+        return negation(found) if tree.args.get("negate") else found
+
+    def _in(self, tree: exp.In) -> Node | None:
+        choices = tree.expressions
+        if not choices:
+            raise InvalidPredicate(
+                "expected values in parentheses after IN", position=position(tree)
+            )
+        if isinstance(tree.this, exp.Tuple):
+            return None
+        return comparison.one_of(self.node(tree.this), [self.node(choice) for choice in choices])
+
+    def _between(self, tree: exp.Between) -> Node:
+        if tree.args.get("symmetric") is not None:
+            raise InvalidPredicate("BETWEEN SYMMETRIC is not Spark SQL", position=position(tree))
+        low, high = self.node(tree.args["low"]), self.node(tree.args["high"])
+        return comparison.between(self.node(tree.this), low, high)
+
+    def _escape(self, tree: exp.Escape) -> Node | None:
+        escape = tree.expression
+        if not isinstance(escape, exp.Literal) or len(escape.name) != 1:
+            raise InvalidPredicate(
+                "expected one character after ESCAPE", position=position(tree.this)
+            )
+        return self._like(tree.this, escape.name)
+
+    def _like(self, tree: exp.Expr, escape: str) -> Node | None:
+        if not isinstance(tree, exp.Like | exp.ILike):
+            return None
+        if isinstance(tree.expression, exp.Anonymous):
+            # LIKE ANY (...) looks like a call.
+            return None
+        text, pattern = self._operands(tree)
+        found = patterns.like(text, pattern, escape, any_case=isinstance(tree, exp.ILike))
+        return negation(found) if tree.args.get("negate") else found
+
+    def _case(self, tree: exp.Case) -> Node:
+        subject = tree.this
+        branches: list[tuple[Node, Node]] = []
+        for branch in tree.args["ifs"]:
+            when: Node
+            if subject is None:
+                when = self.condition(branch.this)
+            else:
+                when = comparison.compare("=", self.node(subject), self.node(branch.this))
+            branches.append((when, self.node(branch.args["true"])))
+        default = tree.args.get("default")
+        otherwise = constant(VOID, None) if default is None else self.node(default)
+        return conditionals.case(branches, otherwise)
+
+    def _call(self, tree: exp.Anonymous) -> Node | None:
+        name = names.function_name(tree)
+        if name.endswith(LITERAL):
+            return self._typed_literal(tree, name.removesuffix(LITERAL))
+        check_function(name, position(tree))
+        if name in ("cast", "try_cast"):
+            return self._cast(tree, or_null=name == "try_cast")
+        if not functions.is_known(name, len(tree.expressions)):
+            return None
+        arguments = [self.node(argument) for argument in tree.expressions]
+        return functions.build(name, arguments)
+
+    def _cast(self, tree: exp.Anonymous, *, or_null: bool) -> Node | None:
+        """A call that the text's CAST became, or `cast(x)` as nobody may write it."""
+        if len(tree.expressions) != 2:
+            raise InvalidPredicate("expected CAST(... AS type)", position=position(tree))
+        operand, name = tree.expressions
+        type_ = literals.type_named(name.name) if isinstance(name, exp.Literal) else None
+        if type_ is None:
+            return None
+        return casts.cast(to_scalar(self.node(operand)), type_, or_null=or_null)
+
+    def _typed_literal(self, tree: exp.Anonymous, name: str) -> Node | None:
+        type_ = _LITERAL_TYPES.get(name)
+        if type_ is None:
+            return None
+        text = tree.expressions[0].name
+        value = casts.cast(literals.text(text), type_, or_null=True)
+        if value.run(()) is None:
+            raise InvalidPredicate(
+                f"{excerpt(text)} is not a {type_name(type_)}", position=position(tree)
+            )
+        return value
+
+    def _substring(self, tree: exp.Substring) -> Node | None:
+        start, length = tree.args.get("start"), tree.args.get("length")
+        if start is None:
+            return None
+        return functions.build(
+            "substring",
+            [self.node(part) for part in (tree.this, start, length) if part is not None],
+        )
+
+    def _trim(self, tree: exp.Trim) -> Node | None:
+        if tree.args.get("position") or tree.args.get("expression"):
+            return None
+        return functions.build("trim", [self.node(tree.this)])
+
+
+def _not_a_condition(tree: exp.Expr, node: Scalar) -> InvalidPredicate:
+    found = "null" if node.type is None or node.type == VOID else type_name(node.type)
+    return InvalidPredicate(
+        f"expected a condition, found a value of type {found}", position=position(tree)
+    )

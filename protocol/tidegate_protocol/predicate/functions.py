@@ -1,0 +1,173 @@
+"""Spark's functions that are evaluated here, by name; every other function is foreign.
+
+A builder gets the arguments and answers with the call's node, or None where the arguments are
+not of the types that it knows: the call is foreign then, too.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tidegate_protocol.data_types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
+from tidegate_protocol.predicate import arithmetic, comparison, conditionals, dates, patterns
+from tidegate_protocol.predicate.arithmetic import apply
+from tidegate_protocol.predicate.casts import cast
+from tidegate_protocol.predicate.nodes import Node, Scalar, to_scalar
+from tidegate_protocol.predicate.values import UNKNOWN, Range
+
+Builder = Callable[[Sequence[Node]], Node | None]
+
+_TEXTUAL = (STRING, BOOLEAN, BYTE, SHORT, INTEGER, LONG, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+
+
+def is_known(name: str, count: int) -> bool:
+    """Whether a function of this name (in lower case) takes so many arguments."""
+    least, most = _ARITY.get(name, (1, 0))
+    return least <= count <= most
+
+
+def build(name: str, arguments: Sequence[Node]) -> Node | None:
+    """A call of a known function; None where the arguments make it foreign."""
+    return _FUNCTIONS[name](arguments)
+
+
+def substring(text: Node, start: Node, length: Node | None) -> Node | None:
+    """`substring(text, start, length)`: counts from 1, from the end where negative."""
+    value = _text(text)
+    numbers = [to_scalar(node) for node in (start, length) if node is not None]
+    if value is None or any(number.type not in (BYTE, SHORT, INTEGER) for number in numbers):
+        return None
+    return apply(STRING, _substring, value, *numbers)
+
+
+def trim(text: Node) -> Node | None:
+    """`trim(text)`: spaces only."""
+    return _of_text(lambda value: value.strip(" "), text)
+
+
+def concat(arguments: Sequence[Node]) -> Node | None:
+    """`concat(...)` and `||` of texts."""
+    values = [_text(argument) for argument in arguments]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    return apply(STRING, lambda *parts: "".join(parts), *known)
+
+
+def _text(node: Node) -> Scalar | None:
+    """The argument as text, to which Spark casts what it is given."""
+    value = to_scalar(node)
+    castable = value.type in _TEXTUAL or isinstance(value.type, DecimalType)
+    return cast(value, STRING) if castable else None
+
+
+def _of_text(compute: Callable[[str], str | Range], node: Node) -> Node | None:
+    value = _text(node)
+    return None if value is None else apply(STRING, compute, value)
+
+
+def _cased(change: Callable[[str], str]) -> Callable[[str], str | Range]:
+    # Unicode versions differ in the case of some letters.
+    return lambda text: change(text) if text.isascii() else UNKNOWN
+
+
+def _substring(text: str, start: int, length: int = 2**31 - 1) -> str:
+    first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+    last = first + length
+    return text[max(first, 0) : max(last, 0)]
+
+
+def _length(arguments: Sequence[Node]) -> Node | None:
+    value = to_scalar(arguments[0])
+    if value.type != BINARY:
+        value = _text(value) or value
+    return apply(INTEGER, len, value) if value.type in (STRING, BINARY) else None
+
+
+def _left(arguments: Sequence[Node]) -> Node | None:
+    value, count = _text(arguments[0]), to_scalar(arguments[1])
+    if value is None or count.type not in (BYTE, SHORT, INTEGER):
+        return None
+    return apply(STRING, lambda text, number: text[: max(number, 0)], value, count)
+
+
+def _right(arguments: Sequence[Node]) -> Node | None:
+    value, count = _text(arguments[0]), to_scalar(arguments[1])
+    if value is None or count.type not in (BYTE, SHORT, INTEGER):
+        return None
+    return apply(STRING, lambda text, number: text[-number:] if number > 0 else "", value, count)
+
+
+def _cast_to(type_: DataType) -> Builder:
+    return lambda arguments: cast(to_scalar(arguments[0]), type_)
+
+
+def _pattern(builder: Callable[[Node, Node], Node]) -> Builder:
+    return lambda arguments: builder(arguments[0], arguments[1])
+
+
+def _like(*, any_case: bool) -> Builder:
+    return lambda arguments: patterns.like(arguments[0], arguments[1], any_case=any_case)
+
+
+def _binary(symbol: str) -> Builder:
+    return lambda arguments: arithmetic.binary(
+        symbol, to_scalar(arguments[0]), to_scalar(arguments[1])
+    )
+
+
+_TABLE: list[tuple[str, int, int, Builder]] = [
+    ("abs", 1, 1, lambda a: arithmetic.absolute(to_scalar(a[0]))),
+    ("bigint", 1, 1, _cast_to(LONG)),
+    ("binary", 1, 1, _cast_to(BINARY)),
+    ("boolean", 1, 1, _cast_to(BOOLEAN)),
+    ("char_length character_length length len", 1, 1, _length),
+    ("coalesce", 1, 1000, conditionals.coalesce),
+    ("concat", 1, 1000, concat),
+    ("contains", 2, 2, _pattern(patterns.contains)),
+    ("decimal", 1, 1, _cast_to(DecimalType(10, 0))),
+    ("double", 1, 1, _cast_to(DOUBLE)),
+    ("endswith", 2, 2, _pattern(patterns.ends_with)),
+    ("equal_null", 2, 2, lambda a: comparison.equal_or_both_null(a[0], a[1])),
+    ("float", 1, 1, _cast_to(FLOAT)),
+    ("if", 3, 3, lambda a: conditionals.case([(a[0], a[1])], a[2])),
+    ("ilike", 2, 2, _like(any_case=True)),
+    ("int", 1, 1, _cast_to(INTEGER)),
+    ("isnotnull", 1, 1, lambda a: conditionals.is_not_null(a[0])),
+    ("isnull", 1, 1, lambda a: comparison.is_null(a[0])),
+    ("left", 2, 2, _left),
+    ("like", 2, 2, _like(any_case=False)),
+    ("lower lcase", 1, 1, lambda a: _of_text(_cased(str.lower), a[0])),
+    ("mod", 2, 2, _binary("%")),
+    ("negative", 1, 1, lambda a: arithmetic.negative(to_scalar(a[0]))),
+    ("nullif", 2, 2, lambda a: conditionals.nullif(a[0], a[1])),
+    ("nvl ifnull", 2, 2, conditionals.coalesce),
+    ("nvl2", 3, 3, lambda a: conditionals.case([(conditionals.is_not_null(a[0]), a[1])], a[2])),
+    ("right", 2, 2, _right),
+    ("rlike regexp regexp_like", 2, 2, _pattern(patterns.regexp)),
+    ("smallint", 1, 1, _cast_to(SHORT)),
+    ("startswith", 2, 2, _pattern(patterns.starts_with)),
+    ("string", 1, 1, _cast_to(STRING)),
+    ("substring substr", 2, 3, lambda a: substring(a[0], a[1], a[2] if len(a) > 2 else None)),
+    ("tinyint", 1, 1, _cast_to(BYTE)),
+    ("trim", 1, 1, lambda a: trim(a[0])),
+    ("ltrim", 1, 1, lambda a: _of_text(lambda text: text.lstrip(" "), a[0])),
+    ("rtrim", 1, 1, lambda a: _of_text(lambda text: text.rstrip(" "), a[0])),
+    ("upper ucase", 1, 1, lambda a: _of_text(_cased(str.upper), a[0])),
+    *dates.FUNCTIONS,
+]
+_FUNCTIONS = {name: builder for names, _, _, builder in _TABLE for name in names.split()}
+_ARITY = {name: (least, most) for names, least, most, _ in _TABLE for name in names.split()}

@@ -1,0 +1,81 @@
+"""The columns that an expression names, also where nothing else of it is understood."""
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from tidegate_protocol.predicate.errors import InvalidPredicate
+from tidegate_protocol.predicate.forbidden import check_function, check_node
+from tidegate_protocol.predicate.nodes import Scalar, foreign
+from tidegate_protocol.predicate.parsing import position
+from tidegate_protocol.text import excerpt
+
+Columns = Callable[[Sequence[str]], Scalar | None]
+"""The column or nested field at a path of names; None where the table has none."""
+
+_WITHOUT_PARENTHESES = """
+    current_catalog current_database current_date current_schema current_time current_timestamp
+    current_user localtime localtimestamp session_user user
+"""
+_FUNCTIONS_WITHOUT_PARENTHESES = frozenset(_WITHOUT_PARENTHESES.split())
+_UNIT_FIRST = frozenset(
+    {"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"}
+)
+"""Functions that, given three arguments, take a word for a unit as the first."""
+
+
+def function_name(node: exp.Anonymous) -> str:
+    """The name of a call, in lower case."""
+    name = node.this
+    return (name.name if isinstance(name, exp.Expr) else str(name)).lower()
+
+
+def column(node: exp.Expr, columns: Columns) -> Scalar:
+    """A name as a column. Raises `InvalidPredicate` for one that the table does not have."""
+    path = _path(node)
+    found = columns(path)
+    if found is not None:
+        return found
+    if len(path) == 1 and path[0].lower() in _FUNCTIONS_WITHOUT_PARENTHESES:
+        return foreign([])
+    raise InvalidPredicate(f"there is no column {excerpt('.'.join(path))}", position=position(node))
+
+
+def opaque(node: exp.Expr, columns: Columns) -> Scalar:
+    """An expression that is not evaluated, with the columns that it names.
+
+    Raises `InvalidPredicate` for a name or construct that no filter may have.
+    """
+    found: list[Scalar] = []
+    pending: list[tuple[exp.Expr, frozenset[str]]] = [(node, frozenset())]
+    while pending:
+        current, parameters = pending.pop()
+        check_node(current, position(current))
+        if isinstance(current, exp.Column):
+            if _path(current)[0].lower() not in parameters:
+                found.append(column(current, columns))
+            continue
+        if isinstance(current, exp.Lambda):
+            parameters = parameters | {name.name.lower() for name in current.expressions}
+            pending.append((current.this, parameters))
+            continue
+        pending.extend((child, parameters) for child in _children(current))
+    return foreign(found)
+
+
+def _children(node: exp.Expr) -> list[exp.Expr]:
+    children = list(node.iter_expressions())
+    if isinstance(node, exp.Anonymous):
+        name = function_name(node)
+        check_function(
+            name, position(node), after_like=isinstance(node.parent, exp.Like | exp.ILike)
+        )
+        if name in _UNIT_FIRST and len(node.expressions) == 3:
+            children.remove(node.expressions[0])
+    return children
+
+
+def _path(node: exp.Expr) -> list[str]:
+    if isinstance(node, exp.Column):
+        return [part.name for part in node.parts]
+    return [part.name for part in node.parts] if isinstance(node, exp.Dot) else [node.name]

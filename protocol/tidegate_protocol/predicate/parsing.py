@@ -1,0 +1,218 @@
+"""Tokens to an expression tree that is certain to be the one Spark would build.
+
+The library's grammar is wider than Spark's and orders some operators differently. A tree is
+accepted only if it holds every AND, OR, WHEN and THEN of the text, and is evaluated only where
+each operator's operands bind tighter than the operator does in Spark (`binds_as_in_spark`):
+an operator-precedence grammar has exactly one such tree.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tidegate_protocol.predicate.dialect import DIALECT
+from tidegate_protocol.predicate.errors import InvalidPredicate
+from tidegate_protocol.predicate.lexing import tokenize
+from tidegate_protocol.text import excerpt
+
+MAX_TREE_DEPTH = 200
+"""Levels of the tree; a chain of one of AND, OR counts once."""
+
+_NODES_PER_TOKEN = 20
+"""A work limit for the library, far above what its expressions need, in case some text makes it
+try the same words again and again."""
+
+
+class _Parser(SparkParser):
+    """Spark's expression grammar: functions stay calls by name, and no other dialect's
+    operators, types, parameters or statements are read."""
+
+    FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        name: SparkParser.FUNCTION_PARSERS[name] for name in ("EXTRACT", "TRIM", "SUBSTRING")
+    }
+    FUNCTIONS_WITH_ALIASED_ARGS: ClassVar[set[str]] = set()
+    NO_PAREN_FUNCTIONS: ClassVar[dict[TokenType, Any]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+    }
+    PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {}
+    RANGE_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
+        kind: SparkParser.RANGE_PARSERS[kind]
+        for kind in (
+            TokenType.BETWEEN,
+            TokenType.ILIKE,
+            TokenType.IN,
+            TokenType.IS,
+            TokenType.LIKE,
+            TokenType.RLIKE,
+        )
+    }
+    UNARY_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
+        kind: SparkParser.UNARY_PARSERS[kind]
+        for kind in (TokenType.PLUS, TokenType.NOT, TokenType.TILDE, TokenType.DASH)
+    }
+    COLUMN_OPERATORS: ClassVar[dict[TokenType, Callable[..., Any] | None]] = {
+        TokenType.DOT: None,
+        TokenType.DCOLON: lambda _, this, to: exp.Anonymous(this="cast", expressions=[this, to]),
+    }
+    CAST_COLUMN_OPERATORS: ClassVar[set[TokenType]] = set()
+    TYPE_TOKENS: ClassVar[set[TokenType]] = set()
+
+
+def parse(text: str, *, is_column: Callable[[str], bool]) -> exp.Expr:
+    """The expression tree of a predicate. Raises `InvalidPredicate`."""
+    tokens = tokenize(text, is_column=is_column)
+    parser = _Parser(
+        dialect=DIALECT,
+        error_level=ErrorLevel.IMMEDIATE,
+        max_nodes=_NODES_PER_TOKEN * (len(tokens) + 10),
+    )
+    try:
+        trees = parser.parse_into(exp.Condition, tokens, text)
+    except ParseError as error:
+        raise _syntax_error(text, tokens, error) from None
+    except RecursionError:
+        raise InvalidPredicate("the predicate is nested too deeply") from None
+    except Exception:
+        # Text that the library's own checks don't foresee makes it fail with whatever error
+        # the misread tokens lead to (IndexError, AttributeError, ...); the text is to blame.
+        raise InvalidPredicate(f"{excerpt(text)} is not a predicate") from None
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Expr):
+        raise InvalidPredicate(f"{excerpt(text)} is not one expression")
+    _check_depth(tree)
+    _check_complete(tree, tokens)
+    return tree
+
+
+def parts(tree: exp.Expr, kind: type[exp.Connector]) -> list[exp.Expr]:
+    """The operands of a chain of one connective, left to right, parentheses taken off; the
+    tree itself where it is no such chain."""
+    found: list[exp.Expr] = []
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if type(node) is kind:
+            pending.append(node.expression)
+            pending.append(node.this)
+        else:
+            found.append(node)
+    return found
+
+
+def position(node: exp.Expr) -> int | None:
+    """Where in the text the node begins, as far as its names and literals know."""
+    starts = [start for child in node.walk() if isinstance(start := child.meta.get("start"), int)]
+    return min(starts, default=None)
+
+
+_BINDING: dict[type[exp.Expr], int] = {
+    exp.Or: 0,
+    exp.And: 1,
+    exp.Not: 2,
+    exp.In: 3,
+    exp.Between: 3,
+    exp.Like: 3,
+    exp.ILike: 3,
+    exp.RegexpLike: 3,
+    exp.Escape: 3,
+    exp.Is: 3,
+    exp.NullSafeNEQ: 3,
+    exp.EQ: 4,
+    exp.NEQ: 4,
+    exp.LT: 4,
+    exp.LTE: 4,
+    exp.GT: 4,
+    exp.GTE: 4,
+    exp.NullSafeEQ: 4,
+    exp.BitwiseOr: 5,
+    exp.BitwiseXor: 6,
+    exp.BitwiseAnd: 7,
+    exp.BitwiseLeftShift: 8,
+    exp.BitwiseRightShift: 8,
+    exp.Add: 9,
+    exp.Sub: 9,
+    exp.DPipe: 9,
+    exp.Mul: 10,
+    exp.Div: 10,
+    exp.Mod: 10,
+    exp.IntDiv: 10,
+    exp.Neg: 11,
+    exp.BitwiseNot: 11,
+}
+_TIGHTEST = 12
+_NOT_CHAINED = frozenset({2, 11})
+"""Prefix operators, whose operand may be the same again."""
+
+
+def binds_as_in_spark(node: exp.Expr) -> bool:
+    """Whether every operand of this operator binds tighter than it does in Spark's grammar, the
+    left one at least as tight where operators of one level are read from the left."""
+    level = _BINDING.get(type(node), _TIGHTEST)
+    if level == _TIGHTEST:
+        return True
+    operands = [
+        operand
+        for key in ("this", "expression", "low", "high")
+        if isinstance(operand := node.args.get(key), exp.Expr)
+    ]
+    chained = level in _NOT_CHAINED or level != _BINDING[exp.In]
+    return all(
+        _BINDING.get(type(operand), _TIGHTEST) + (chained and first) > level
+        for first, operand in zip([True, *[False] * 3], operands, strict=False)
+    )
+
+
+def _check_depth(tree: exp.Expr) -> None:
+    level = [tree]
+    for _ in range(MAX_TREE_DEPTH):
+        level = [child for node in level for child in _children(node)]
+        if not level:
+            return
+    raise InvalidPredicate(f"the predicate is nested deeper than {MAX_TREE_DEPTH} levels")
+
+
+def _children(node: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.And | exp.Or):
+        yield from parts(node, type(node))
+    else:
+        yield from node.iter_expressions()
+
+
+def _check_complete(tree: exp.Expr, tokens: list[Token]) -> None:
+    """The library lets some words be left out (`BETWEEN 1 2`, `WHEN a b`)."""
+    words = dict.fromkeys((TokenType.AND, TokenType.OR, TokenType.THEN), 0)
+    for token in tokens:
+        if token.token_type in words:
+            words[token.token_type] += 1
+    nodes = {TokenType.AND: 0, TokenType.OR: 0, TokenType.THEN: 0}
+    for node in tree.walk():
+        match node:
+            case exp.And() | exp.Between():
+                nodes[TokenType.AND] += 1
+            case exp.Or():
+                nodes[TokenType.OR] += 1
+            case exp.If():
+                nodes[TokenType.THEN] += 1
+    for kind, count in words.items():
+        if count != nodes[kind]:
+            raise InvalidPredicate(
+                f"syntax error: {kind.name} is missing or stands where it cannot be read"
+            )
+
+
+def _syntax_error(text: str, tokens: list[Token], error: ParseError) -> InvalidPredicate:
+    details = error.errors[0]
+    if "Maximum number of AST nodes" in (details.get("description") or ""):
+        return InvalidPredicate("the predicate is too complex")
+    place = (details.get("line"), details.get("col"))
+    token = next((token for token in tokens if (token.line, token.col) == place), tokens[-1])
+    word = text[token.start : token.end + 1]
+    return InvalidPredicate(f"syntax error at {excerpt(word)}", position=token.start)

@@ -1,0 +1,254 @@
+"""LIKE, ILIKE and RLIKE.
+
+LIKE is matched segment by segment, in time linear in the text for each segment. Of Java's
+regular expressions only those are matched that mean the same in every engine and cannot
+backtrack far; the others are unknown.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tidegate_protocol.data_types import STRING
+from tidegate_protocol.predicate.nodes import Condition, Node, Row, anything, condition, to_scalar
+from tidegate_protocol.predicate.values import ANY, FALSE, NULL, TRUE, Plain, Range, Truth
+
+_MAX_WORK = 1_000_000
+"""Characters of a text times characters of a pattern; the rest is unknown."""
+
+_ANY_ONE = "_"
+_ANY_MANY = "%"
+# A line's end means different things to `.` and `$` in different engines.
+_LINE_ENDS = re.compile("[\n\r\x85\u2028\u2029]")
+_SIMPLE_PART = re.compile(
+    r"""(?:
+        [A-Za-z0-9 _\-/:,;=@#%&~<>!'"`] | \\[.\\*+?()\[\]{}|^$/-] | \\d | \.
+      | \[\^?(?:[A-Za-z0-9_ ]-[A-Za-z0-9_ ]|[A-Za-z0-9_ ])+\]
+    )(?P<many>[*+])?""",
+    re.VERBOSE,
+)
+_MAX_MANY = 2
+_MAX_SEARCHED = 256
+"""Trying two repetitions at each place of a text takes the third power of its length."""
+
+Matcher = Callable[[str], Truth]
+
+
+@dataclass(frozen=True, slots=True)
+class LikePattern:
+    """A LIKE pattern: pieces between `%`, each a sequence of characters and None for `_`."""
+
+    pieces: tuple[tuple[str | None, ...], ...]
+
+    @property
+    def prefix(self) -> str:
+        """What every text that matches begins with."""
+        characters = []
+        for character in self.pieces[0]:
+            if character is None:
+                break
+            characters.append(character)
+        return "".join(characters)
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether every text that begins so matches."""
+        return None not in self.pieces[0] and len(self.pieces) > 1 and not any(self.pieces[1:])
+
+    def matches(self, text: str) -> bool:
+        first, *rest = self.pieces
+        if not rest:
+            return len(text) == len(first) and _fits(first, text, 0)
+        *middle, last = rest
+        if len(text) < len(first) + len(last) or not _fits(first, text, 0):
+            return False
+        position = len(first)
+        for piece in middle:
+            found = _find(piece, text, position)
+            if found < 0:
+                return False
+            position = found + len(piece)
+        end = len(text) - len(last)
+        return end >= position and _fits(last, text, end)
+
+
+def like(text: Node, pattern: Node, escape: str = "\\", *, any_case: bool = False) -> Condition:
+    """`text LIKE pattern ESCAPE escape`; ILIKE with `any_case`."""
+    return _match(text, pattern, lambda source: _like_matcher(source, escape, any_case=any_case))
+
+
+def starts_with(text: Node, prefix: Node) -> Condition:
+    return _match(text, prefix, _prefix_matcher)
+
+
+def ends_with(text: Node, suffix: Node) -> Condition:
+    return _match(text, suffix, lambda source: _known(lambda found: found.endswith(source)))
+
+
+def contains(text: Node, part: Node) -> Condition:
+    return _match(text, part, lambda source: _known(lambda found: source in found))
+
+
+def regexp(text: Node, pattern: Node) -> Condition:
+    """`text RLIKE pattern`: the pattern is found somewhere in the text."""
+    return _match(text, pattern, _regexp_matcher)
+
+
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    """`of_text` judges a known text; `of_range` the texts of a range, by default any way."""
+
+    of_text: Callable[[str], Truth]
+    of_range: Callable[[Range], Truth] = lambda _: TRUE | FALSE
+
+
+def _match(text: Node, pattern: Node, compile_: Callable[[str], _Matching]) -> Condition:
+    text, pattern = to_scalar(text), to_scalar(pattern)
+    if text.type != STRING or pattern.type != STRING:
+        return anything([text, pattern])
+    text_of, pattern_of = text.run, pattern.run
+    # A constant pattern is compiled once, others while they stay the same.
+    compiled = lru_cache(maxsize=16)(compile_)
+
+    def truth(row: Row) -> Truth:
+        found, source = text_of(row), pattern_of(row)
+        if found is None or source is None:
+            return NULL
+        if not isinstance(source, str):
+            return ANY
+        matching = compiled(source)
+        if isinstance(found, Range):
+            return matching.of_range(found) | (NULL if found.nullable else 0)
+        if not isinstance(found, str) or len(found) * len(source) > _MAX_WORK:
+            return ANY
+        return matching.of_text(found)
+
+    return condition(truth, text, pattern)
+
+
+def _known(matches: Callable[[str], bool]) -> _Matching:
+    return _Matching(lambda text: TRUE if matches(text) else FALSE)
+
+
+_UNDECIDED = _Matching(lambda _: ANY, lambda _: ANY)
+
+
+def _prefix_matcher(prefix: str) -> _Matching:
+    return _Matching(
+        lambda text: TRUE if text.startswith(prefix) else FALSE,
+        lambda texts: _range_with_prefix(texts, prefix, suffices=True),
+    )
+
+
+def _like_matcher(source: str, escape: str, *, any_case: bool) -> _Matching:
+    pattern = _like_pattern(source, escape)
+    if pattern is None:
+        return _UNDECIDED
+    if not any_case:
+        return _Matching(
+            lambda text: TRUE if pattern.matches(text) else FALSE,
+            lambda texts: _range_with_prefix(texts, pattern.prefix, suffices=pattern.is_prefix),
+        )
+    if not source.isascii():
+        return _UNDECIDED
+    lower = _like_pattern(source.lower(), escape)
+    if lower is None:
+        return _UNDECIDED
+
+    def matches(text: str) -> Truth:
+        # Unicode versions differ in what the lower case of a letter is.
+        if not text.isascii():
+            return ANY
+        return TRUE if lower.matches(text.lower()) else FALSE
+
+    return _Matching(matches)
+
+
+def _like_pattern(source: str, escape: str) -> LikePattern | None:
+    """None for a pattern that Spark refuses: an escape before another character, or at the end."""
+    pieces: list[tuple[str | None, ...]] = []
+    piece: list[str | None] = []
+    characters = iter(source)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, None)
+            if escaped is None or escaped not in (_ANY_ONE, _ANY_MANY, escape):
+                return None
+            piece.append(escaped)
+        elif character == _ANY_MANY:
+            pieces.append(tuple(piece))
+            piece = []
+        else:
+            piece.append(None if character == _ANY_ONE else character)
+    pieces.append(tuple(piece))
+    return LikePattern(tuple(pieces))
+
+
+def _fits(piece: tuple[str | None, ...], text: str, start: int) -> bool:
+    return all(
+        character is None or character == text[start + offset]
+        for offset, character in enumerate(piece)
+    )
+
+
+def _find(piece: tuple[str | None, ...], text: str, start: int) -> int:
+    literal = "".join(character or "" for character in piece)
+    if len(literal) == len(piece):
+        return text.find(literal, start)
+    for position in range(start, len(text) - len(piece) + 1):
+        if _fits(piece, text, position):
+            return position
+    return -1
+
+
+def _range_with_prefix(texts: Range, prefix: str, *, suffices: bool) -> Truth:
+    """What "begins with" may be over a range of texts, in order of code points. `suffices` says
+    that beginning so is all there is to the predicate."""
+    low, high = texts.low, texts.high
+    outside = (isinstance(high, str) and high < prefix) or (
+        isinstance(low, str) and low > prefix and not low.startswith(prefix)
+    )
+    if outside:
+        return FALSE
+    inside = _begins(low, prefix) and _begins(high, prefix)
+    return TRUE if inside and suffices else TRUE | FALSE
+
+
+def _begins(bound: Plain | None, prefix: str) -> bool:
+    return isinstance(bound, str) and bound.startswith(prefix)
+
+
+def _regexp_matcher(source: str) -> _Matching:
+    compiled = _simple_regexp(source)
+    if compiled is None:
+        return _UNDECIDED
+
+    def matches(text: str) -> Truth:
+        if len(text) > _MAX_SEARCHED or _LINE_ENDS.search(text):
+            return ANY
+        return TRUE if compiled.search(text) else FALSE
+
+    return _Matching(matches)
+
+
+def _simple_regexp(source: str) -> re.Pattern[str] | None:
+    """The pattern, if it is made of characters, classes and `.`, few of them repeated."""
+    body = source.removeprefix("^")
+    if body.endswith("$") and not body.endswith("\\$"):
+        body = body[:-1]
+    position = 0
+    many = 0
+    while position < len(body):
+        part = _SIMPLE_PART.match(body, position)
+        if part is None:
+            return None
+        many += part["many"] is not None
+        position = part.end()
+    if many > _MAX_MANY:
+        return None
+    try:
+        return re.compile(source, re.ASCII)
+    except re.error:
+        # A range of characters from high to low.
+        return None

@@ -1,0 +1,219 @@
+"""Predicates over a table's columns, judged for whole files.
+
+A predicate is Spark SQL text, the whole filter of one scan. It is judged from what the log says
+of a file: its partition values, and its statistics where they are asked for. The answer is "may
+match": False only where it is proven that no row of the file can make the predicate true, in
+either of Spark's modes (ANSI or not), with the session's time zone at UTC.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import lru_cache
+
+from tidegate_protocol.actions import PartitionValues
+from tidegate_protocol.data_types import (
+    VARIANT,
+    ArrayType,
+    DataType,
+    DecimalType,
+    Leaf,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
+from tidegate_protocol.partition_values import InvalidValue, parse_value
+from tidegate_protocol.predicate import nodes
+from tidegate_protocol.predicate.binding import bind
+from tidegate_protocol.predicate.datetimes import from_date, from_datetime
+from tidegate_protocol.predicate.errors import InvalidPredicate
+from tidegate_protocol.predicate.parsing import parse
+from tidegate_protocol.predicate.values import TRUE, UNKNOWN, Plain, Range, Truth, Value
+from tidegate_protocol.statistics import FileStatistics
+from tidegate_protocol.values import Value as TypedValue
+
+__all__ = ["InvalidPredicate", "Predicate", "parse_predicate"]
+
+_REMEMBERED_PARTITIONS = 1024
+# Spark pads what it reads of CHAR columns, and compares collated text by other rules.
+_CHAR = "__CHAR_VARCHAR_TYPE_STRING"
+_COLLATIONS = "__COLLATIONS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Predicate:
+    """A parsed predicate. It belongs to the schema and partition columns it was parsed over."""
+
+    text: str
+    _columns: tuple["_Column", ...]
+    _partition_names: tuple[str, ...]
+    _judge_partition: Callable[[tuple[str | None, ...]], bool]
+    _whole: Callable[[nodes.Row], Truth]
+
+    def matches_partition(self, partition_values: PartitionValues) -> bool:
+        """Whether rows of this partition may match, as Delta's conflict detection judges it.
+
+        Of the operands of the AND at the top, those that name a data column are left out. In the
+        rest, what holds a function that is unknown here or not deterministic counts as true,
+        inside AND and OR by itself, else with all around it. `partition_values` are an add's.
+        """
+        try:
+            texts = tuple([partition_values[name] for name in self._partition_names])
+        except KeyError:
+            return True
+        return self._judge_partition(texts)
+
+    def may_match(self, partition_values: PartitionValues, stats: FileStatistics | None) -> bool:
+        """Whether rows of a file with these partition values and statistics may match: the whole
+        predicate is looked at. Where `matches_partition` says no, this does, too."""
+        row = [column.value(partition_values, stats) for column in self._columns]
+        return self._whole(row) & TRUE != 0
+
+
+def parse_predicate(text: str, schema: StructType, partition_columns: Sequence[str]) -> Predicate:
+    """A predicate over the columns of a table. Raises `InvalidPredicate`."""
+    partition_fields = {name.lower() for name in partition_columns}
+    columns: dict[Leaf, int] = {}
+
+    def slot(path: Sequence[str]) -> nodes.Scalar | None:
+        return _column_node(schema, path, columns)
+
+    tree = parse(text, is_column=lambda word: schema.field(word) is not None)
+    try:
+        conjuncts = bind(tree, slot)
+    except RecursionError:
+        raise InvalidPredicate("the predicate is nested too deeply") from None
+    described = tuple(
+        _Column(
+            leaf=leaf,
+            is_partition=leaf.path[0].lower() in partition_fields,
+            is_plain=_is_plain(schema, leaf),
+        )
+        for leaf in columns
+    )
+    of_partition = nodes.conjunction(
+        [
+            conjunct
+            for conjunct in conjuncts
+            if all(described[index].is_partition for index in conjunct.columns)
+        ]
+    )
+    used = tuple(sorted(of_partition.columns))
+    return Predicate(
+        text=text,
+        _columns=described,
+        _partition_names=tuple(described[index].name for index in used),
+        _judge_partition=_partition_judge(of_partition, described, used),
+        _whole=nodes.conjunction(conjuncts).run,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """A column that a predicate names. `is_plain` says that its values are what the log says."""
+
+    leaf: Leaf
+    is_partition: bool
+    is_plain: bool
+
+    @property
+    def name(self) -> str:
+        return self.leaf.physical_path[0]
+
+    def value(self, partition_values: PartitionValues, stats: FileStatistics | None) -> Value:
+        if self.is_partition:
+            if self.name not in partition_values:
+                return UNKNOWN
+            return self.of_text(partition_values[self.name])
+        return UNKNOWN if stats is None else self._of_statistics(stats)
+
+    def of_text(self, text: str | None) -> Value:
+        """What a partition value says."""
+        if not self.is_plain:
+            return UNKNOWN if text else None
+        try:
+            value = parse_value(self.leaf.type, text)
+        except InvalidValue:
+            return UNKNOWN
+        return None if value is None else _value(value)
+
+    def _of_statistics(self, stats: FileStatistics) -> Value:
+        path, type_ = self.leaf.physical_path, self.leaf.type
+        if not isinstance(type_, PrimitiveType | DecimalType):
+            return UNKNOWN
+        if stats.all_null(path):
+            return None
+        nullable = not stats.no_null(path)
+        if not self.is_plain:
+            return Range(None, None, nullable)
+        low, high = stats.minimum(path, type_), stats.maximum(path, type_)
+        return Range(
+            None if low is None else _value(low), None if high is None else _value(high), nullable
+        )
+
+
+def _column_node(
+    schema: StructType, path: Sequence[str], columns: dict[Leaf, int]
+) -> nodes.Scalar | None:
+    """The column at a path, in its slot. A path that leads into an array, a map or a variant is
+    a value that is not known, of the column that holds it."""
+    leaf = schema.leaf(path)
+    end = len(path)
+    while leaf is None and end > 1:
+        end -= 1
+        leaf = schema.leaf(path[:end])
+        if leaf is not None and not _has_inside(leaf.type):
+            return None
+    if leaf is None:
+        return None
+    index = columns.setdefault(leaf, len(columns))
+    return nodes.Scalar(
+        type=leaf.type if end == len(path) else None,
+        run=operator.itemgetter(index) if end == len(path) else _unknown,
+        columns=frozenset({index}),
+    )
+
+
+def _has_inside(type_: DataType) -> bool:
+    return isinstance(type_, ArrayType | MapType) or type_ == VARIANT
+
+
+def _unknown(_: nodes.Row) -> Value:
+    return UNKNOWN
+
+
+def _partition_judge(
+    condition: nodes.Condition, columns: Sequence[_Column], used: Sequence[int]
+) -> Callable[[tuple[str | None, ...]], bool]:
+    """Judges the texts of the used columns. Files of one partition are many: it remembers."""
+
+    @lru_cache(maxsize=_REMEMBERED_PARTITIONS)
+    def judge(texts: tuple[str | None, ...]) -> bool:
+        row: list[Value] = [UNKNOWN] * len(columns)
+        for index, text in zip(used, texts, strict=True):
+            row[index] = columns[index].of_text(text)
+        return condition.widened(row) & TRUE != 0
+
+    return judge
+
+
+def _is_plain(schema: StructType, leaf: Leaf) -> bool:
+    struct: DataType = schema
+    for name in leaf.path:
+        found = struct.field(name) if isinstance(struct, StructType) else None
+        if found is None:
+            return False
+        if str(found.metadata.get(_CHAR, "")).lower().startswith("char"):
+            return False
+        if _COLLATIONS in found.metadata:
+            return False
+        struct = found.type
+    return True
+
+
+def _value(value: TypedValue) -> Plain:
+    """Dates as days and timestamps as microseconds, see `predicate.values`."""
+    if isinstance(value, datetime):
+        return from_datetime(value)
+    return from_date(value) if isinstance(value, date) else value

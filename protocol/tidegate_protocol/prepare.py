@@ -1,0 +1,176 @@
+"""From a proposal to a transaction that may be judged (design section 4, step 2).
+
+Everything that Delta's `commitImpl` and `prepareCommit` refuse before looking at any other
+commit is refused here, as a value. The first thing wrong is the answer, in this order: the kinds
+of action, application transactions, protocol and metadata, files, domains, reads, isolation.
+"""
+
+from collections.abc import Sequence
+
+from tidegate_protocol import features, isolation
+from tidegate_protocol.actions import (
+    Action,
+    Add,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Txn,
+    UnknownAction,
+)
+from tidegate_protocol.predicates import InvalidPredicate
+from tidegate_protocol.prepare_files import check_files
+from tidegate_protocol.prepare_table import TableAfter, define_table
+from tidegate_protocol.problems import Code
+from tidegate_protocol.reads import ReadPredicates
+from tidegate_protocol.schema import InvalidSchema, parse_schema
+from tidegate_protocol.transaction import Invalid, PreparedTransaction, Proposal, ReadState
+
+# They describe a checkpoint's contents and have no meaning in a commit (PROTOCOL.md, "V2 Spec").
+_CHECKPOINT_KINDS = frozenset({"checkpointMetadata", "sidecar"})
+_SYSTEM_DOMAIN_PREFIX = "delta."
+
+
+def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invalid:
+    """The transaction that the proposal is, at the version it read.
+
+    `read` is the table at `proposal.read_version`, or at the head where that is None; version
+    -1 with neither protocol nor metadata where there is no table yet. Raises `ValueError` where
+    `read` is of another version than the proposal's.
+    """
+    if proposal.read_version not in (None, read.version):
+        raise ValueError(f"read version {proposal.read_version}, but state of {read.version}")
+    invalid = _check_read_version(proposal) or _check_kinds(proposal.actions)
+    if invalid is not None:
+        return invalid
+    actions = _distinct_txns(proposal.actions)
+    if isinstance(actions, Invalid):
+        return actions
+    table = define_table(proposal, read)
+    if isinstance(table, Invalid):
+        return table
+    invalid = check_files(
+        proposal.actions, table=table, read=read, operation=proposal.operation
+    ) or _check_domains(proposal.actions, table)
+    if invalid is not None:
+        return invalid
+    read_filter = _read_filter(proposal, read, table)
+    if isinstance(read_filter, Invalid):
+        return read_filter
+    prepared = (
+        *table.changes,
+        *(action for action in actions if not isinstance(action, Metadata | Protocol)),
+    )
+    level = isolation.level_of(
+        table=table.properties.isolation_level,
+        requested=proposal.isolation_level,
+        operation=proposal.operation,
+        actions=prepared,
+    )
+    if isinstance(level, Invalid):
+        return level
+    return PreparedTransaction(
+        proposal=proposal,
+        read=read,
+        actions=prepared,
+        protocol=table.protocol,
+        metadata=table.metadata,
+        metadata_changed=table.own_metadata is not None,
+        isolation_level=level,
+        is_blind_append=isolation.is_blind_append(proposal.reads, prepared),
+        read_filter=read_filter,
+        judged_through=read.version,
+    )
+
+
+def _check_read_version(proposal: Proposal) -> Invalid | None:
+    """Only what depends on no version may leave the version out."""
+    if proposal.read_version is not None:
+        return None
+    only_appends = all(isinstance(action, Add | Txn) for action in proposal.actions)
+    if only_appends and proposal.reads.nothing and not proposal.reads.app_ids:
+        return None
+    return Invalid(
+        code=Code.INVALID_REQUEST,
+        detail="read_version is needed: only a proposal that read nothing and holds only add and "
+        "txn actions can be judged at the table's latest version",
+    )
+
+
+def _check_kinds(actions: Sequence[Action]) -> Invalid | None:
+    for index, action in enumerate(actions):
+        detail = None
+        match action:
+            case CommitInfo():
+                detail = "a commitInfo action; the service writes it, from the proposal's fields"
+            case UnknownAction(kind=kind) if kind in _CHECKPOINT_KINDS:
+                detail = f"a {kind} action belongs into a checkpoint, not into a commit"
+            case Txn(app_id=app_id, version=version) if version < 0:
+                detail = f"txn {app_id!r} has version {version}; expected 0 or more"
+        if detail is not None:
+            return Invalid(code=Code.INVALID_ACTION, detail=detail, action_index=index)
+    return None
+
+
+def _distinct_txns(actions: Sequence[Action]) -> tuple[Action, ...] | Invalid:
+    """The actions with each application's txn once; two that disagree are invalid."""
+    versions: dict[str, int] = {}
+    kept: list[Action] = []
+    for index, action in enumerate(actions):
+        if isinstance(action, Txn) and action.app_id in versions:
+            known = versions[action.app_id]
+            if known != action.version:
+                return Invalid(
+                    code=Code.SET_TRANSACTION_CONFLICT,
+                    detail=f"txn {action.app_id!r} has versions {known} and {action.version}",
+                    action_index=index,
+                )
+            continue
+        if isinstance(action, Txn):
+            versions[action.app_id] = action.version
+        kept.append(action)
+    return tuple(kept)
+
+
+def _check_domains(actions: Sequence[Action], table: TableAfter) -> Invalid | None:
+    seen: set[str] = set()
+    for index, action in enumerate(actions):
+        if not isinstance(action, DomainMetadata):
+            continue
+        if action.domain in seen:
+            return Invalid(
+                code=Code.INVALID_ACTION,
+                detail=f"the metadata domain {action.domain!r} appears twice in one commit",
+                action_index=index,
+            )
+        seen.add(action.domain)
+        if action.domain.startswith(_SYSTEM_DOMAIN_PREFIX):
+            return Invalid(
+                code=Code.UNSUPPORTED_FEATURE,
+                detail=f"the metadata domain {action.domain!r} belongs to a table feature that is "
+                "not supported; domains of users do not start with 'delta.'",
+                action_index=index,
+            )
+        if not features.supports(table.protocol, "domainMetadata"):
+            return Invalid(
+                code=Code.UNSUPPORTED_FEATURE,
+                detail="domainMetadata actions need the feature domainMetadata in the protocol",
+                action_index=index,
+            )
+    return None
+
+
+def _read_filter(
+    proposal: Proposal, read: ReadState, table: TableAfter
+) -> ReadPredicates | Invalid:
+    """The reads, over the schema and partition columns of the version that was read; a table
+    that did not exist yet had none."""
+    try:
+        if read.metadata is None:
+            return ReadPredicates.parse(proposal.reads, table.schema, ())
+        schema = parse_schema(read.metadata.schema_string)
+        return ReadPredicates.parse(proposal.reads, schema, read.metadata.partition_columns)
+    except InvalidPredicate as error:
+        return Invalid(code=Code.INVALID_PREDICATE, detail=str(error))
+    except InvalidSchema as error:
+        return Invalid(code=Code.INVALID_SCHEMA, detail=str(error))

@@ -1,0 +1,252 @@
+"""What a transaction's file actions must be (Delta: prepareCommit and commitImpl's checks)."""
+
+from collections.abc import Sequence
+
+from tidegate_protocol import features, operations, paths
+from tidegate_protocol.actions import (
+    Action,
+    Add,
+    AddCDCFile,
+    DeletionVector,
+    PartitionValues,
+    Remove,
+)
+from tidegate_protocol.partition_values import InvalidValue, UnrepresentableValue, parse_value
+from tidegate_protocol.prepare_table import TableAfter
+from tidegate_protocol.problems import Code
+from tidegate_protocol.properties import TableProperties
+from tidegate_protocol.schema import Field, physical_name
+from tidegate_protocol.statistics import FileStatistics, InvalidStatistics
+from tidegate_protocol.transaction import Invalid, ReadState
+
+_Z85_UUID_LENGTH = 20
+
+
+def check_files(
+    actions: Sequence[Action], *, table: TableAfter, read: ReadState, operation: str
+) -> Invalid | None:
+    """The first thing wrong with the file actions, or None.
+
+    `table` is the table as the transaction leaves it, `read` as it was read.
+    """
+    check = _FileCheck(table=table, read=read, operation=operation)
+    for index, action in enumerate(actions):
+        invalid = check.action(action)
+        if invalid is not None:
+            return Invalid(
+                code=invalid.code, detail=invalid.detail, action_index=index, path=invalid.path
+            )
+    return check_duplicates(actions)
+
+
+def check_duplicates(actions: Sequence[Action]) -> Invalid | None:
+    """A path is added at most once and removed at most once, and what is added again is another
+    logical file than what is removed: same path, other deletion vector."""
+    added: dict[str, str | None] = {}
+    removed: dict[str, str | None] = {}
+    for index, action in enumerate(actions):
+        if not isinstance(action, Add | Remove):
+            continue
+        path, vector = paths.decode(action.path), _vector_id(action)
+        mine, other = (added, removed) if isinstance(action, Add) else (removed, added)
+        if path in mine:
+            what = "added" if mine is added else "removed"
+            detail = f"{action.path!r} is {what} twice in one commit"
+        elif path in other and other[path] == vector:
+            detail = f"{action.path!r} is added and removed in one commit"
+        else:
+            mine[path] = vector
+            continue
+        return Invalid(
+            code=Code.DUPLICATE_ACTION, detail=detail, action_index=index, path=action.path
+        )
+    return None
+
+
+class _FileCheck:
+    """The checks of single file actions against one table."""
+
+    def __init__(self, *, table: TableAfter, read: ReadState, operation: str) -> None:
+        self._table = table
+        self._operation = operation
+        self._columns = {physical_name(column): column for column in _partition_fields(table)}
+        self._keys = frozenset(self._columns)
+        old = frozenset(read.metadata.partition_columns) if read.metadata else self._keys
+        # A commit that changes the partitioning removes files of the old one.
+        self._removable_keys = (self._keys, old)
+        self._append_only = table.properties.append_only or (
+            read.metadata is not None
+            and TableProperties.parse(read.metadata.configuration).append_only
+        )
+        self._judged: dict[tuple[str, str | None], str | None] = {}
+
+    def action(self, action: Action) -> Invalid | None:
+        match action:
+            case Add():
+                return (
+                    _check_path(action.path)
+                    or self._add_numbers(action)
+                    or self._partition(action)
+                    or self._statistics_and_vector(action)
+                )
+            case Remove():
+                return _check_path(action.path) or self._remove(action)
+            case AddCDCFile():
+                return _check_path(action.path) or self._change_data(action)
+            case _:
+                return None
+
+    def _add_numbers(self, add: Add) -> Invalid | None:
+        if add.size <= 0:
+            return _invalid(add.path, f"size is {add.size}; expected a file with at least a byte")
+        if add.modification_time < 0:
+            return _invalid(add.path, f"modificationTime is {add.modification_time}")
+        return None
+
+    def _partition(self, add: Add) -> Invalid | None:
+        if add.partition_values.keys() != self._keys:
+            return self._mismatch(add.path, add.partition_values)
+        for key, text in add.partition_values.items():
+            wrong = self._wrong_value(key, text)
+            if wrong is not None:
+                return Invalid(
+                    code=Code.PARTITION_MISMATCH, detail=f"{add.path!r}: {wrong}", path=add.path
+                )
+        return None
+
+    def _wrong_value(self, key: str, text: str | None) -> str | None:
+        # A commit's files share few partition values; each is parsed once.
+        if (key, text) not in self._judged:
+            self._judged[key, text] = _wrong_partition_value(self._columns[key], text)
+        return self._judged[key, text]
+
+    def _mismatch(self, path: str, values: PartitionValues) -> Invalid:
+        return Invalid(
+            code=Code.PARTITION_MISMATCH,
+            detail=f"{path!r} has partition values of {sorted(values)}; "
+            f"expected exactly {sorted(self._keys)}",
+            path=path,
+        )
+
+    def _statistics_and_vector(self, add: Add) -> Invalid | None:
+        statistics: FileStatistics | None = None
+        if add.stats is not None:
+            try:
+                statistics = FileStatistics.parse(add.stats)
+            except InvalidStatistics as error:
+                return _invalid(add.path, f"stats: {error}")
+        if add.deletion_vector is None:
+            return None
+        return _check_vector(add.path, add.deletion_vector) or self._vector(add, statistics)
+
+    def _vector(self, add: Add, statistics: FileStatistics | None) -> Invalid | None:
+        allowed = features.supports(self._table.protocol, "deletionVectors") and (
+            self._table.properties.deletion_vectors
+            or operations.updates_files_in_place(self._operation)
+        )
+        if not allowed:
+            return Invalid(
+                code=Code.DELETION_VECTORS_DISALLOWED,
+                detail=f"{add.path!r} has a deletion vector; the table needs the feature "
+                "deletionVectors and the property delta.enableDeletionVectors = true",
+                path=add.path,
+            )
+        if statistics is None or statistics.num_records is None:
+            return Invalid(
+                code=Code.DELETION_VECTOR_MISSING_NUM_RECORDS,
+                detail=f"{add.path!r} has a deletion vector but no numRecords in its stats",
+                path=add.path,
+            )
+        if statistics.tight_bounds and not operations.may_keep_tight_bounds(self._operation):
+            return Invalid(
+                code=Code.DELETION_VECTOR_TIGHT_BOUNDS,
+                detail=f"{add.path!r} has a deletion vector; its stats must say "
+                "tightBounds = false",
+                path=add.path,
+            )
+        return None
+
+    def _remove(self, remove: Remove) -> Invalid | None:
+        if self._append_only and remove.data_change:
+            return Invalid(
+                code=Code.APPEND_ONLY,
+                detail=f"{remove.path!r} cannot be removed: the table has delta.appendOnly = true",
+                path=remove.path,
+            )
+        for name, value in (
+            ("deletionTimestamp", remove.deletion_timestamp),
+            ("size", remove.size),
+        ):
+            if value is not None and value < 0:
+                return _invalid(remove.path, f"{name} is {value}")
+        values = remove.partition_values
+        if values and values.keys() not in self._removable_keys:
+            return self._mismatch(remove.path, values)
+        vector = remove.deletion_vector
+        return None if vector is None else _check_vector(remove.path, vector)
+
+    def _change_data(self, cdc: AddCDCFile) -> Invalid | None:
+        return Invalid(
+            code=Code.UNSUPPORTED_FEATURE,
+            detail=f"{cdc.path!r} is a change data file; the feature changeDataFeed is not "
+            "supported",
+            path=cdc.path,
+        )
+
+
+def _partition_fields(table: TableAfter) -> list[Field]:
+    fields = [table.schema.field(name) for name in table.metadata.partition_columns]
+    return [field for field in fields if field is not None]
+
+
+def _wrong_partition_value(column: Field, text: str | None) -> str | None:
+    try:
+        value = parse_value(column.type, text)
+    except UnrepresentableValue:
+        return None
+    except InvalidValue as error:
+        return f"partition column {column.name!r}: {error}"
+    if value is None and not column.nullable:
+        return f"partition column {column.name!r} is NOT NULL and its value is null"
+    return None
+
+
+def _check_path(path: str) -> Invalid | None:
+    try:
+        paths.check(path)
+    except paths.InvalidPath as error:
+        return Invalid(code=Code.INVALID_PATH, detail=str(error), path=path)
+    return None
+
+
+def _check_vector(path: str, vector: DeletionVector) -> Invalid | None:
+    if vector.storage_type not in ("u", "i"):
+        return Invalid(
+            code=Code.INVALID_PATH,
+            detail=f"{path!r}: a deletion vector of storage type {vector.storage_type!r}; "
+            "expected 'u' (a file inside the table) or 'i' (inline)",
+            path=path,
+        )
+    if vector.storage_type == "u":
+        prefix = vector.path_or_inline_dv[:-_Z85_UUID_LENGTH]
+        if len(vector.path_or_inline_dv) < _Z85_UUID_LENGTH or not (
+            prefix == "" or prefix.isalnum()
+        ):
+            return Invalid(
+                code=Code.INVALID_PATH,
+                detail=f"{path!r}: {vector.path_or_inline_dv!r} does not name a deletion vector "
+                f"file; expected a prefix and {_Z85_UUID_LENGTH} characters",
+                path=path,
+            )
+    numbers = (vector.size_in_bytes, vector.cardinality, vector.offset or 0)
+    if min(numbers) < 0:
+        return _invalid(path, "the deletion vector has a negative size, offset or cardinality")
+    return None
+
+
+def _vector_id(action: Add | Remove) -> str | None:
+    return None if action.deletion_vector is None else action.deletion_vector.unique_id
+
+
+def _invalid(path: str, detail: str) -> Invalid:
+    return Invalid(code=Code.INVALID_ACTION, detail=f"{path!r}: {detail}", path=path)

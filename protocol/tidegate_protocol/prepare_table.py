@@ -1,0 +1,247 @@
+"""What a transaction makes of the table's protocol and metadata.
+
+Delta's `updateMetadataAndProtocolWithRequiredFeatures` and `prepareCommit`'s checks on protocol
+and metaData actions, with the protocol upgrade that new metadata implies.
+"""
+
+from dataclasses import dataclass
+
+from tidegate_protocol import features, operations
+from tidegate_protocol.actions import Metadata, Protocol
+from tidegate_protocol.codec import with_fields
+from tidegate_protocol.known_features import CATALOG_MANAGED
+from tidegate_protocol.problems import Code
+from tidegate_protocol.properties import (
+    IN_COMMIT_TIMESTAMPS,
+    InvalidProperty,
+    TableProperties,
+    canonical,
+    check_new,
+    storable,
+)
+from tidegate_protocol.schema import (
+    InvalidSchema,
+    StructType,
+    check_partition_columns,
+    parse_schema,
+    validate_table_schema,
+)
+from tidegate_protocol.transaction import Invalid, Proposal, ReadState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAfter:
+    """The table as a transaction leaves it, and the completed actions that make it so.
+
+    `own_protocol` and `own_metadata` are None where the transaction changes nothing there.
+    """
+
+    protocol: Protocol
+    metadata: Metadata
+    properties: TableProperties
+    schema: StructType
+    own_protocol: Protocol | None
+    own_metadata: Metadata | None
+
+    @property
+    def changes(self) -> tuple[Protocol | Metadata, ...]:
+        """The protocol and metaData actions to commit, in the order of the log."""
+        both = (self.own_protocol, self.own_metadata)
+        return tuple(change for change in both if change is not None)
+
+
+def is_catalog_managed(protocol: Protocol | None) -> bool:
+    """Whether the index, and not the log's folder, is where a commit of the table is ratified."""
+    return protocol is not None and features.supports(protocol, CATALOG_MANAGED)
+
+
+def define_table(proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
+    """The table after the proposal's protocol and metaData actions, checked and completed."""
+    indexed = list(enumerate(proposal.actions))
+    metadatas = [(at, action) for at, action in indexed if isinstance(action, Metadata)]
+    protocols = [(at, action) for at, action in indexed if isinstance(action, Protocol)]
+    if len(metadatas) > 1:
+        return Invalid(
+            code=Code.MULTIPLE_METADATA,
+            detail=f"{len(metadatas)} metaData actions in one commit; expected at most one",
+            action_index=metadatas[1][0],
+        )
+    if len(protocols) > 1:
+        return Invalid(
+            code=Code.MULTIPLE_PROTOCOL,
+            detail=f"{len(protocols)} protocol actions in one commit; expected at most one",
+            action_index=protocols[1][0],
+        )
+    own_protocol = protocols[0][1] if protocols else None
+    invalid = _check_protocol(own_protocol, read)
+    if invalid is not None:
+        return invalid
+    if metadatas:
+        ((_, own_metadata),) = metadatas
+        return _with_new_metadata(own_metadata, own_protocol, proposal=proposal, read=read)
+    if read.metadata is None or read.protocol is None:
+        return Invalid(
+            code=Code.MISSING_METADATA,
+            detail="the first commit of a table needs a metaData action",
+        )
+    parsed = _parse(read.metadata)
+    if isinstance(parsed, Invalid):
+        return parsed
+    properties, schema = parsed
+    return _check_features(properties, schema) or TableAfter(
+        protocol=own_protocol or read.protocol,
+        metadata=read.metadata,
+        properties=properties,
+        schema=schema,
+        own_protocol=own_protocol,
+        own_metadata=None,
+    )
+
+
+def _check_protocol(own: Protocol | None, read: ReadState) -> Invalid | None:
+    """The protocol that the transaction names, or else the one that it finds."""
+    if read.protocol is None:
+        return None if own is None else features.check_supported(own)
+    if own is None:
+        return features.check_supported(read.protocol)
+    invalid = features.check_supported(own)
+    if invalid is None and is_catalog_managed(own) != is_catalog_managed(read.protocol):
+        return Invalid(
+            code=Code.UNSUPPORTED_FEATURE,
+            detail=f"the feature {CATALOG_MANAGED} can be chosen only when a table is created; "
+            "it cannot be added to an existing table or taken from it",
+        )
+    return invalid or features.check_transition(read.protocol, own)
+
+
+def _with_new_metadata(
+    own: Metadata, own_protocol: Protocol | None, *, proposal: Proposal, read: ReadState
+) -> TableAfter | Invalid:
+    managed = is_catalog_managed(own_protocol or read.protocol)
+    parsed = _parse(own)
+    if isinstance(parsed, Invalid):
+        return parsed
+    properties, schema = parsed
+    if managed and not properties.in_commit_timestamps:
+        # The feature needs in-commit timestamps not only supported but enabled.
+        if IN_COMMIT_TIMESTAMPS in own.configuration:
+            return _invalid(f"{IN_COMMIT_TIMESTAMPS} must be true on a catalog-managed table")
+        enabled = {**own.configuration, IN_COMMIT_TIMESTAMPS: "true"}
+        own = with_fields(own, {"configuration": enabled})
+        properties = TableProperties.parse(own.configuration)
+    invalid = (
+        _check_features(properties, schema)
+        or _check_metadata(own, properties=properties, schema=schema, before=read.metadata)
+        or _check_change(own, proposal=proposal, read=read)
+    )
+    if invalid is not None:
+        return invalid
+    protocol = own_protocol or _implied_protocol(read.protocol, properties, schema)
+    lacking = features.missing_features(protocol, properties, schema)
+    if lacking:
+        return Invalid(
+            code=Code.INVALID_PROTOCOL,
+            detail=f"the metaData action uses {sorted(lacking)}, which the protocol action of the "
+            "same commit does not list; list it, or send no protocol action and it is upgraded",
+        )
+    return TableAfter(
+        protocol=protocol,
+        metadata=own,
+        properties=properties,
+        schema=schema,
+        own_protocol=None if own_protocol is None and protocol == read.protocol else protocol,
+        own_metadata=own,
+    )
+
+
+def _parse(metadata: Metadata) -> tuple[TableProperties, StructType] | Invalid:
+    try:
+        properties = TableProperties.parse(metadata.configuration)
+    except InvalidProperty as error:
+        return _invalid(str(error))
+    try:
+        return properties, parse_schema(metadata.schema_string)
+    except InvalidSchema as error:
+        return Invalid(code=Code.INVALID_SCHEMA, detail=str(error))
+
+
+def _check_features(properties: TableProperties, schema: StructType) -> Invalid | None:
+    """A legacy protocol implies features that nobody here carries: harmless until used."""
+    used = features.required_features(properties, schema, catalog_managed=False)
+    unsupported = used - features.SUPPORTED_WRITER_FEATURES
+    if not unsupported:
+        return None
+    return Invalid(
+        code=Code.UNSUPPORTED_FEATURE,
+        detail=f"the table's metaData uses features that are not supported: {sorted(unsupported)}",
+    )
+
+
+def _check_metadata(
+    own: Metadata, *, properties: TableProperties, schema: StructType, before: Metadata | None
+) -> Invalid | None:
+    """What a metaData action must be in itself; names of new properties must be known ones."""
+    if own.format.provider != "parquet":
+        return _invalid(f"format.provider is {own.format.provider!r}; expected 'parquet'")
+    misspelled = sorted(own.configuration.keys() - canonical(own.configuration).keys())
+    if misspelled:
+        return _invalid(f"the properties {misspelled} are not spelled as Delta spells them")
+    protocol_only = sorted(own.configuration.keys() - storable(own.configuration).keys())
+    if protocol_only:
+        return _invalid(
+            f"the properties {protocol_only} ask for a protocol and are never stored; send a "
+            "protocol action instead"
+        )
+    known = {} if before is None else before.configuration
+    try:
+        check_new({name: own.configuration[name] for name in own.configuration.keys() - known})
+    except InvalidProperty as error:
+        return _invalid(str(error))
+    try:
+        validate_table_schema(schema, column_mapping=properties.column_mapping)
+        columns = check_partition_columns(schema, own.partition_columns)
+        if columns != own.partition_columns:
+            raise InvalidSchema(
+                f"partitionColumns are {list(own.partition_columns)}, but the schema spells them "
+                f"{list(columns)}"
+            )
+    except InvalidSchema as error:
+        return Invalid(code=Code.INVALID_SCHEMA, detail=str(error))
+    return None
+
+
+def _check_change(own: Metadata, *, proposal: Proposal, read: ReadState) -> Invalid | None:
+    """What a metaData action may change on an existing table."""
+    before = read.metadata
+    if before is None:
+        return None
+    if own.partition_columns != before.partition_columns and not (
+        operations.may_change_partitioning(proposal.operation, proposal.operation_parameters)
+    ):
+        return _invalid(
+            f"the operation {proposal.operation!r} cannot change the partition columns from "
+            f"{list(before.partition_columns)} to {list(own.partition_columns)}; replace the table"
+        )
+    # Delta gives a replaced table a new id unless a catalog knows it by the old one.
+    if own.id != before.id and (
+        is_catalog_managed(read.protocol) or not operations.replaces_table(proposal.operation)
+    ):
+        return _invalid(
+            f"the operation {proposal.operation!r} cannot change the table's id from "
+            f"{before.id!r} to {own.id!r}"
+        )
+    return None
+
+
+def _implied_protocol(
+    before: Protocol | None, properties: TableProperties, schema: StructType
+) -> Protocol:
+    """The protocol of a commit that names none: as before, or as much higher as it needs."""
+    if before is None:
+        return features.protocol_for(properties, schema, catalog_managed=False)
+    lacking = features.missing_features(before, properties, schema)
+    return features.with_features(before, lacking) if lacking else before
+
+
+def _invalid(detail: str) -> Invalid:
+    return Invalid(code=Code.INVALID_ACTION, detail=detail)

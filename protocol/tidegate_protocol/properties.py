@@ -1,0 +1,280 @@
+"""Table properties, typed (metaData.configuration; Delta: DeltaConfig.scala).
+
+The log's names are case-sensitive and are read so; a new table's are matched whatever their
+case and stored as Delta spells them.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+from tidegate_protocol import column_paths
+from tidegate_protocol.text import excerpt
+from tidegate_protocol.transaction import IsolationLevel
+
+CONSTRAINT_PREFIX = "delta.constraints."
+FEATURE_PREFIX = "delta.feature."
+MIN_READER_VERSION = "delta.minReaderVersion"
+MIN_WRITER_VERSION = "delta.minWriterVersion"
+STATISTICS_DISJOINTNESS = "tidegate.statisticsDisjointness"
+IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+IN_COMMIT_TIMESTAMPS_SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
+IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
+
+_T = TypeVar("_T")
+_DELTA = "delta."
+_TIDEGATE = "tidegate."
+_OPEN_PREFIXES = (CONSTRAINT_PREFIX, FEATURE_PREFIX, "delta.universalformat.config.")
+_LONG = re.compile(r"[+-]?[0-9]{1,18}")
+_INTERVAL = re.compile(
+    r"(interval\s+)?([0-9]+\s+(week|day|hour|minute|second|millisecond|microsecond)s?\s*)+"
+)
+_NO_LIMIT = 2**63
+
+
+class InvalidProperty(ValueError):
+    """A table property has a value or name that is not allowed; the message says which."""
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text.lower() == "true"
+
+
+def _integer(least: int = -_NO_LIMIT) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if _LONG.fullmatch(text) is None or int(text) < least:
+            expected = "an integer" if least == -_NO_LIMIT else f"an integer of at least {least}"
+            raise ValueError(f"expected {expected}")
+        return int(text)
+
+    return parse
+
+
+def _interval(text: str) -> str:
+    if _INTERVAL.fullmatch(text.strip().lower()) is None:
+        raise ValueError("expected an interval such as 'interval 7 days', without months or years")
+    return text
+
+
+def _any(text: str) -> str:
+    return text
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        for choice in choices:
+            if choice.lower() == text.lower():
+                return choice
+        raise ValueError(f"expected one of {', '.join(choices)}")
+
+    return parse
+
+
+_BOOLEANS = (
+    "delta.appendOnly",
+    "delta.autoOptimize",
+    "delta.autoOptimize.optimizeWrite",
+    "delta.castIcebergTimeType",
+    "delta.checkpoint.writeStatsAsJson",
+    "delta.checkpoint.writeStatsAsStruct",
+    "delta.compatibility.symlinkFormatManifest.enabled",
+    "delta.enableChangeDataCapture",
+    "delta.enableChangeDataFeed",
+    "delta.enableDeletionVectors",
+    "delta.enableExpiredLogCleanup",
+    "delta.enableFullRetentionRollback",
+    "delta.enableIcebergCompatV1",
+    "delta.enableIcebergCompatV2",
+    "delta.enableIcebergCompatV3",
+    "delta.enableInCommitTimestamps",
+    "delta.enableMaterializePartitionColumnsFeature",
+    "delta.enableRowTracking",
+    "delta.enableTypeWidening",
+    "delta.enableVariantShredding",
+    "delta.ignoreIcebergBucketPartition",
+    "delta.ignoreProtocolDefaults",
+    "delta.randomizeFilePrefixes",
+    "delta.rowTrackingSuspended",
+    "delta.universalFormat.iceberg.atomicConversion.supported",
+    "delta.writePartitionColumnsToParquet",
+    STATISTICS_DISJOINTNESS,
+)
+_INTERVALS = (
+    "delta.checkpointRetentionDuration",
+    "delta.deletedFileRetentionDuration",
+    "delta.dropFeatureTruncateHistory.retentionDuration",
+    "delta.logRetentionDuration",
+    "delta.sampleRetentionDuration",
+    "delta.setTransactionRetentionDuration",
+)
+_KNOWN: dict[str, Callable[[str], object]] = {
+    **dict.fromkeys(_BOOLEANS, _boolean),
+    **dict.fromkeys(_INTERVALS, _interval),
+    "delta.autoOptimize.autoCompact": _one_of("true", "false", "auto", "legacy"),
+    "delta.checkpointInterval": _integer(1),
+    "delta.checkpointPolicy": _one_of("classic", "v2"),
+    "delta.columnMapping.maxColumnId": _integer(0),
+    "delta.columnMapping.mode": _one_of("none", "name", "id"),
+    "delta.coordinatedCommits.commitCoordinator-preview": _any,
+    "delta.coordinatedCommits.commitCoordinatorConf-preview": _any,
+    "delta.coordinatedCommits.tableConf-preview": _any,
+    "delta.dataSkippingNumIndexedCols": _integer(-1),
+    "delta.dataSkippingStatsColumns": column_paths.parse_list,
+    "delta.dataSkippingStringPrefixLength": _integer(0),
+    "delta.inCommitTimestampEnablementTimestamp": _integer(),
+    "delta.inCommitTimestampEnablementVersion": _integer(0),
+    "delta.isolationLevel": _one_of(
+        IsolationLevel.SERIALIZABLE.value, IsolationLevel.WRITE_SERIALIZABLE.value
+    ),
+    "delta.parquet.compression.codec": _any,
+    "delta.parquet.format.version": _any,
+    "delta.randomPrefixLength": _integer(1),
+    "delta.redirectReaderWriter-preview": _any,
+    "delta.redirectWriterOnly-preview": _any,
+    "delta.requireCheckpointProtectionBeforeVersion": _integer(0),
+    "delta.rowTracking.materializedRowCommitVersionColumnName": _any,
+    "delta.rowTracking.materializedRowIdColumnName": _any,
+    "delta.universalFormat.enabledFormats": _any,
+    MIN_READER_VERSION: _integer(1),
+    MIN_WRITER_VERSION: _integer(1),
+}
+_PROTOCOL_ONLY = (MIN_READER_VERSION, MIN_WRITER_VERSION, "delta.ignoreProtocolDefaults")
+_SPELLING = {name.lower(): name for name in _KNOWN}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProperties:
+    """What the properties of a table say; the defaults are Delta's and ours.
+
+    `num_indexed_columns` is -1 for all; `stats_columns`, where given, takes its place.
+    `in_commit_timestamp_enablement_*`: since when the table's commits have them (version, ms).
+    `string_prefix_length`: what minima and maxima of strings are cut to in statistics.
+    `enabled` holds the names of all boolean properties that are true, `constraints` the SQL of
+    CHECK constraints by name, `requested_*` what a new table asks of its protocol, and
+    `configuration` every property as it stands.
+    """
+
+    isolation_level: IsolationLevel = IsolationLevel.SERIALIZABLE
+    append_only: bool = False
+    in_commit_timestamps: bool = False
+    in_commit_timestamp_enablement_version: int | None = None
+    in_commit_timestamp_enablement_timestamp: int | None = None
+    num_indexed_columns: int = 32
+    stats_columns: tuple[tuple[str, ...], ...] | None = None
+    string_prefix_length: int = 32
+    deletion_vectors: bool = False
+    statistics_disjointness: bool = False
+    column_mapping: bool = False
+    enabled: frozenset[str] = frozenset()
+    constraints: Mapping[str, str] = field(default_factory=dict)
+    requested_features: frozenset[str] = frozenset()
+    requested_versions: tuple[int, int] | None = None
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, configuration: Mapping[str, str]) -> "TableProperties":
+        """The properties of a metaData action; those of a table to be go through `canonical`
+        first. Unknown ones are kept in `configuration`.
+
+        Raises `InvalidProperty` for a value that this class cannot hold.
+        """
+        enabled = frozenset(name for name in _BOOLEANS if _value(configuration, name, False))
+        reader = _value(configuration, MIN_READER_VERSION, 1)
+        writer = _value(configuration, MIN_WRITER_VERSION, 2)
+        asks = MIN_READER_VERSION in configuration or MIN_WRITER_VERSION in configuration
+        return cls(
+            isolation_level=IsolationLevel(
+                _value(configuration, "delta.isolationLevel", IsolationLevel.SERIALIZABLE.value)
+            ),
+            append_only="delta.appendOnly" in enabled,
+            in_commit_timestamps="delta.enableInCommitTimestamps" in enabled,
+            in_commit_timestamp_enablement_version=_value(
+                configuration, "delta.inCommitTimestampEnablementVersion", None
+            ),
+            in_commit_timestamp_enablement_timestamp=_value(
+                configuration, "delta.inCommitTimestampEnablementTimestamp", None
+            ),
+            num_indexed_columns=_value(configuration, "delta.dataSkippingNumIndexedCols", 32),
+            stats_columns=_value(configuration, "delta.dataSkippingStatsColumns", None),
+            string_prefix_length=_value(configuration, "delta.dataSkippingStringPrefixLength", 32),
+            deletion_vectors="delta.enableDeletionVectors" in enabled,
+            statistics_disjointness=STATISTICS_DISJOINTNESS in enabled,
+            column_mapping=_value(configuration, "delta.columnMapping.mode", "none") != "none",
+            enabled=enabled,
+            constraints=_constraints(configuration),
+            requested_features=_requested_features(configuration),
+            requested_versions=(reader, writer) if asks else None,
+            configuration=dict(configuration),
+        )
+
+
+def check_new(configuration: Mapping[str, str]) -> None:
+    """Raise `InvalidProperty` for a `delta.*` or `tidegate.*` name that nobody knows, for a value
+    that a known property cannot have, and for one property under two spellings."""
+    seen: set[str] = set()
+    for name, value in configuration.items():
+        lower = name.lower()
+        if lower in seen:
+            raise InvalidProperty(f"the property {name!r} is set twice, in different spellings")
+        seen.add(lower)
+        if "\0" in name or "\0" in value:
+            raise InvalidProperty(f"the property {excerpt(name)} contains the character NUL")
+        known = _SPELLING.get(lower)
+        if known is not None:
+            _parsed(known, value)
+        elif lower.startswith((_DELTA, _TIDEGATE)) and not lower.startswith(_OPEN_PREFIXES):
+            raise InvalidProperty(
+                f"there is no table property {excerpt(name)}; names that start with "
+                f"{_DELTA!r} or {_TIDEGATE!r} are reserved, others are free"
+            )
+    _requested_features(configuration)
+
+
+def canonical(configuration: Mapping[str, str]) -> dict[str, str]:
+    """A new table's properties with every known name as Delta spells it."""
+    return {_SPELLING.get(name.lower(), name): value for name, value in configuration.items()}
+
+
+def storable(configuration: Mapping[str, str]) -> dict[str, str]:
+    """What of a new table's properties goes into metaData.configuration, known names as Delta
+    spells them: all but those that only ask for a protocol (delta.minReaderVersion,
+    delta.minWriterVersion, delta.ignoreProtocolDefaults, delta.feature.*)."""
+    return {
+        name: value
+        for name, value in canonical(configuration).items()
+        if name not in _PROTOCOL_ONLY and not name.lower().startswith(FEATURE_PREFIX)
+    }
+
+
+def _parsed(name: str, text: str) -> object:
+    try:
+        return _KNOWN[name](text)
+    except ValueError as error:
+        raise InvalidProperty(f"{name} is {excerpt(text)}: {error}") from None
+
+
+def _value(configuration: Mapping[str, str], name: str, default: _T) -> _T:
+    text = configuration.get(name)
+    return default if text is None else cast(_T, _parsed(name, text))
+
+
+def _constraints(configuration: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name[len(CONSTRAINT_PREFIX) :]: sql
+        for name, sql in configuration.items()
+        if name.lower().startswith(CONSTRAINT_PREFIX)
+    }
+
+
+def _requested_features(configuration: Mapping[str, str]) -> frozenset[str]:
+    requested = set()
+    for name, status in configuration.items():
+        if name.lower().startswith(FEATURE_PREFIX):
+            # "enabled" is what Delta wrote before it told supported features from active ones.
+            if status.lower() not in ("supported", "enabled"):
+                raise InvalidProperty(f"{name} is {excerpt(status)}: expected 'supported'")
+            requested.add(name[len(FEATURE_PREFIX) :])
+    return frozenset(requested)

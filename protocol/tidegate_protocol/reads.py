@@ -1,0 +1,60 @@
+"""What a transaction read, judged against files that others added."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate_protocol.actions import Add
+from tidegate_protocol.data_types import StructType
+from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
+from tidegate_protocol.statistics import statistics_of
+from tidegate_protocol.transaction import Reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPredicates:
+    """The parsed predicates of a transaction, over the table at its read version."""
+
+    whole_table: bool
+    predicates: tuple[Predicate, ...]
+    is_partitioned: bool
+
+    @classmethod
+    def parse(
+        cls, reads: Reads, schema: StructType, partition_columns: Sequence[str]
+    ) -> "ReadPredicates":
+        """Raises `InvalidPredicate`, naming the predicate."""
+        parsed: list[Predicate] = []
+        for index, text in enumerate(reads.predicates):
+            try:
+                parsed.append(parse_predicate(text, schema, partition_columns))
+            except InvalidPredicate as error:
+                raise InvalidPredicate(
+                    f"reads.predicates[{index}]: {error.detail}", position=error.position
+                ) from None
+        return cls(
+            whole_table=reads.whole_table,
+            predicates=tuple(parsed),
+            is_partitioned=bool(partition_columns),
+        )
+
+    def first_match(self, adds: Sequence[Add], *, use_statistics: bool) -> Add | None:
+        """The first added file that the transaction would have read (Delta:
+        `getFirstFileMatchingPartitionPredicates`); not to be asked of blind appends.
+
+        Every file, where the whole table was read or the table has no partitions. Without
+        predicates none of a partitioned table. `use_statistics` has files spared whose
+        statistics prove that no row matches, which Delta does not do.
+        """
+        if not adds:
+            return None
+        judged = self.is_partitioned or (use_statistics and self.predicates)
+        if self.whole_table or not judged:
+            return adds[0]
+        for predicate in self.predicates:
+            for add in adds:
+                if predicate.matches_partition(add.partition_values) and (
+                    not use_statistics
+                    or predicate.may_match(add.partition_values, statistics_of(add.stats))
+                ):
+                    return add
+        return None

@@ -1,0 +1,246 @@
+"""What a file's statistics prove (PROTOCOL.md, "Per-file Statistics").
+
+Writers differ in what they leave out and how they round. A bound read here is certain whichever
+writer it was: it may be wider than the text, and None says that nothing is known. Columns go by
+physical path (`Leaf.physical_path`).
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from math import isnan
+
+import msgspec
+
+from tidegate_protocol.data_types import DataType, DecimalType, PrimitiveType
+from tidegate_protocol.text import excerpt
+from tidegate_protocol.values import (
+    INTEGER_LIMITS,
+    InvalidValue,
+    Value,
+    parse_boolean,
+    parse_date,
+    parse_double,
+    parse_float,
+    parse_integer,
+    parse_number,
+    parse_timestamp,
+    parse_timestamp_ntz,
+)
+
+_Path = Sequence[str]
+_NOTHING = msgspec.Raw(b"null")
+_MILLISECOND = timedelta(milliseconds=1)
+
+# delta-rs takes decimals through 8-byte numbers, which hold 15 digits for sure; what it writes of
+# longer ones is off by up to two units in the last binary place (2 ** -52 of the value).
+_EXACT_DIGITS = 15
+_DECIMAL_ERROR = Decimal("1e-15")
+_DOWN = Context(prec=80, rounding=ROUND_FLOOR)
+_UP = Context(prec=80, rounding=ROUND_CEILING)
+
+
+class InvalidStatistics(ValueError):
+    """The text is not a statistics object; the message says why."""
+
+
+class _Stats(msgspec.Struct, frozen=True, rename="camel"):
+    num_records: int | None = None
+    tight_bounds: bool | None = None
+    min_values: msgspec.Raw = _NOTHING
+    max_values: msgspec.Raw = _NOTHING
+    null_count: msgspec.Raw = _NOTHING
+
+
+_STATS = msgspec.json.Decoder(_Stats)
+_COLUMNS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
+_COUNT = msgspec.json.Decoder(int)
+
+
+class FileStatistics:
+    """What a file's statistics prove about its valid rows.
+
+    `num_records` counts the rows of the data file, those that a deletion vector hides included.
+    `tight_bounds` is False where the rows may since have become fewer than the bounds say.
+    Statistics are parsed as they are asked for: a file has many columns and a predicate few.
+    """
+
+    __slots__ = ("_maxima", "_minima", "_null_counts", "num_records", "tight_bounds")
+
+    def __init__(self, stats: _Stats) -> None:
+        self.num_records = stats.num_records
+        self.tight_bounds = stats.tight_bounds is not False
+        self._minima = _Part(stats.min_values)
+        self._maxima = _Part(stats.max_values)
+        self._null_counts = _Part(stats.null_count)
+
+    @classmethod
+    def parse(cls, text: str) -> "FileStatistics":
+        """Raises `InvalidStatistics`."""
+        try:
+            stats = _STATS.decode(text)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise InvalidStatistics(
+                f"{excerpt(text)} is not a statistics object: {error}"
+            ) from None
+        if stats.num_records is not None and stats.num_records < 0:
+            raise InvalidStatistics(f"numRecords is {stats.num_records}; expected 0 or more")
+        for name, part in (
+            ("minValues", stats.min_values),
+            ("maxValues", stats.max_values),
+            ("nullCount", stats.null_count),
+        ):
+            if bytes(part)[:1] not in (b"{", b"n"):
+                raise InvalidStatistics(f"{name} is {excerpt(bytes(part))}; expected an object")
+        return cls(stats)
+
+    def minimum(self, path: _Path, data_type: DataType) -> Value | None:
+        """No value of the column is below this; None where nothing is known. Nulls aside."""
+        return _known(_lower_bound, data_type, self._minima.get(path))
+
+    def maximum(self, path: _Path, data_type: DataType) -> Value | None:
+        """No value of the column is above this; None where nothing is known. Nulls aside.
+
+        Nothing is ever known of `float` and `double`: Spark orders NaN above all numbers, and
+        many writers leave NaN out of the maximum.
+        """
+        if isinstance(data_type, PrimitiveType) and data_type.name in ("float", "double"):
+            return None
+        return self.maximum_but_nan(path, data_type)
+
+    def maximum_but_nan(self, path: _Path, data_type: DataType) -> Value | None:
+        """No value of the column but NaN is above this; None where nothing is known."""
+        return _known(_upper_bound, data_type, self._maxima.get(path))
+
+    def null_count(self, path: _Path) -> int | None:
+        """How many rows are null in the column, nulls of its structs included; None where that
+        is not known. With wide bounds only 0 and `num_records` say anything: none, all."""
+        raw = self._null_counts.get(path)
+        if raw is None:
+            return None
+        try:
+            count = _COUNT.decode(raw)
+        except msgspec.DecodeError:
+            return None
+        certain = self.tight_bounds or count in (0, self.num_records)
+        return count if certain and count >= 0 else None
+
+    def all_null(self, path: _Path) -> bool:
+        """True where it is proven that every row is null in the column, one of a primitive type."""
+        return self.num_records is not None and self.null_count(path) == self.num_records
+
+    def no_null(self, path: _Path) -> bool:
+        """True where it is proven that no row is null in the column, one of a primitive type."""
+        return self.null_count(path) == 0
+
+
+def statistics_of(text: str | None) -> FileStatistics | None:
+    """The statistics of an add; None for absent ones and those that cannot be read, which prove
+    as little."""
+    try:
+        return None if text is None else FileStatistics.parse(text)
+    except InvalidStatistics:
+        return None
+
+
+class _Part:
+    """minValues, maxValues or nullCount: a tree of objects along the columns' structs."""
+
+    __slots__ = ("_columns", "_raw")
+
+    def __init__(self, raw: msgspec.Raw) -> None:
+        self._raw = raw
+        self._columns: dict[str, msgspec.Raw] | None = None
+
+    def get(self, path: _Path) -> msgspec.Raw | None:
+        if self._columns is None:
+            self._columns = _columns(self._raw)
+        found: msgspec.Raw | None = None
+        for depth, name in enumerate(path):
+            columns = self._columns if depth == 0 else _columns(found)
+            found = columns.get(name)
+            if found is None:
+                return None
+        return found
+
+
+def _columns(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
+    try:
+        return {} if raw is None else _COLUMNS.decode(raw)
+    except (msgspec.DecodeError, UnicodeError):
+        return {}
+
+
+def _known(
+    bound: Callable[[DataType, msgspec.Raw], Value | None],
+    data_type: DataType,
+    raw: msgspec.Raw | None,
+) -> Value | None:
+    try:
+        return None if raw is None else bound(data_type, raw)
+    except (InvalidValue, msgspec.DecodeError, UnicodeError, OverflowError):
+        return None
+
+
+def _lower_bound(data_type: DataType, raw: msgspec.Raw) -> Value | None:
+    value = _as_written(data_type, raw)
+    if isinstance(value, Decimal) and _is_rounded(data_type):
+        return _DOWN.subtract(value, _UP.multiply(value.copy_abs(), _DECIMAL_ERROR))
+    return value
+
+
+def _upper_bound(data_type: DataType, raw: msgspec.Raw) -> Value | None:
+    value = _as_written(data_type, raw)
+    if isinstance(value, Decimal) and _is_rounded(data_type):
+        return _UP.add(value, _UP.multiply(value.copy_abs(), _DECIMAL_ERROR))
+    if isinstance(value, datetime):
+        # Writers cut to milliseconds.
+        return value + _MILLISECOND
+    return value
+
+
+def _is_rounded(data_type: DataType) -> bool:
+    return isinstance(data_type, DecimalType) and data_type.precision > _EXACT_DIGITS
+
+
+def _as_written(data_type: DataType, raw: msgspec.Raw) -> Value | None:
+    if isinstance(data_type, DecimalType):
+        return parse_number(_unquoted(raw))
+    if not isinstance(data_type, PrimitiveType) or data_type.name not in _READERS:
+        return None
+    return _READERS[data_type.name](raw)
+
+
+def _unquoted(raw: msgspec.Raw) -> str:
+    return bytes(raw).decode()
+
+
+def _quoted(raw: msgspec.Raw) -> str:
+    return _TEXT.decode(raw)
+
+
+def _floating(parse: Callable[[str], float]) -> Callable[[msgspec.Raw], float | None]:
+    def read(raw: msgspec.Raw) -> float | None:
+        # Spark puts what is no number for JSON (NaN, the infinities) into quotes.
+        value = parse(_quoted(raw) if bytes(raw)[:1] == b'"' else _unquoted(raw))
+        return None if isnan(value) else value
+
+    return read
+
+
+def _integer(type_name: str) -> Callable[[msgspec.Raw], int]:
+    return lambda raw: parse_integer(type_name, _unquoted(raw))
+
+
+_READERS: dict[str, Callable[[msgspec.Raw], Value | None]] = {
+    **{name: _integer(name) for name in INTEGER_LIMITS},
+    "float": _floating(parse_float),
+    "double": _floating(parse_double),
+    "boolean": lambda raw: parse_boolean(_unquoted(raw)),
+    "string": _quoted,
+    "date": lambda raw: parse_date(_quoted(raw)),
+    # Without a zone there is no telling which one the writer meant.
+    "timestamp": lambda raw: parse_timestamp(_quoted(raw), zone=None),
+    "timestamp_ntz": lambda raw: parse_timestamp_ntz(_quoted(raw)),
+}

@@ -1,0 +1,82 @@
+"""JSON that no two readers read differently.
+
+The bytes that are judged are the bytes that land, and other engines read them with other
+parsers. So what parsers disagree on is refused here: duplicate keys, NaN, numbers out of range,
+lone surrogates and other invalid Unicode, NUL in a string, and nesting that exhausts a stack.
+"""
+
+import json
+from collections.abc import Iterable
+
+import msgspec
+
+
+class InvalidJson(ValueError):
+    """The text is not JSON, or JSON that is ambiguous; the message says why."""
+
+
+MAX_DEPTH = 64
+
+_DECODER = msgspec.json.Decoder()
+_ENCODER = msgspec.json.Encoder()
+
+
+def decode(raw: bytes, *, max_depth: int = MAX_DEPTH) -> object:
+    """The value of exactly one JSON text. Raises `InvalidJson`."""
+    try:
+        value: object = _DECODER.decode(raw)
+        again = _ENCODER.encode(value)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise InvalidJson(f"not valid JSON: {error}") from None
+    except RecursionError:
+        raise InvalidJson(f"nested deeper than {max_depth} levels") from None
+    if raw.count(b"{") + raw.count(b"[") > max_depth:
+        _check_depth(value, max_depth)
+    if b"\\u0000" in raw:
+        _check_nul(value)
+    if again != raw:
+        # Compact JSON with distinct keys comes back as it was; only what does not is looked at
+        # again by the slower parser, which shows every pair.
+        _check_keys(raw)
+    return value
+
+
+def _children(node: object) -> Iterable[object]:
+    if isinstance(node, dict):
+        return node.values()
+    return node if isinstance(node, list) else ()
+
+
+def _check_depth(value: object, max_depth: int) -> None:
+    level = [value]
+    for _ in range(max_depth):
+        level = [child for node in level for child in _children(node)]
+        if not level:
+            return
+    if any(isinstance(node, dict | list) for node in level):
+        raise InvalidJson(f"nested deeper than {max_depth} levels")
+
+
+def _check_nul(value: object) -> None:
+    nodes = [value]
+    while nodes:
+        node = nodes.pop()
+        texts = node.keys() if isinstance(node, dict) else (node,)
+        if any(isinstance(text, str) and "\0" in text for text in texts):
+            raise InvalidJson("a string contains the character NUL")
+        nodes.extend(_children(node))
+
+
+def _check_keys(raw: bytes) -> None:
+    try:
+        json.loads(raw, object_pairs_hook=_distinct)
+    except RecursionError:  # pragma: no cover - the depth was checked before
+        raise InvalidJson("nested too deep") from None
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise InvalidJson(f"the key {key!r} appears twice in one object")
+        seen.add(key)

@@ -1,0 +1,102 @@
+"""Commit files as values."""
+
+import json
+
+import pytest
+
+from tests.protocol.factories import (
+    add,
+    commit_info,
+    domain,
+    metadata,
+    protocol,
+    remove,
+    txn,
+    unknown,
+)
+from tidegate_protocol.codec import encode_lines
+from tidegate_protocol.commits import (
+    UnreadableCommit,
+    body_digest,
+    parse_commit,
+    summarize,
+    timestamp_of,
+)
+
+
+class TestParsing:
+    def test_the_actions_in_order(self):
+        actions = (commit_info(operation="WRITE"), add("a"), unknown(), remove("b"))
+        assert parse_commit(encode_lines(actions)) == actions
+
+    @pytest.mark.parametrize(
+        ("content", "why"),
+        [
+            (b"", "no action"),
+            (b"\n \n", "no action"),
+            (b'{"add":{"path":"a"', "line 1"),
+            (add("a").raw + b"\nnot json\n", "line 2"),
+            (b'{"add":{}}', "line 1: in action 'add'"),
+            (encode_lines([metadata(), metadata()]), "2 Metadata actions"),
+            (encode_lines([protocol(), protocol()]), "2 Protocol actions"),
+            (encode_lines([commit_info(), commit_info()]), "2 CommitInfo actions"),
+        ],
+    )
+    def test_what_is_no_commit(self, content, why):
+        with pytest.raises(UnreadableCommit, match=why):
+            parse_commit(content)
+
+
+class TestTimestamp:
+    @pytest.mark.parametrize(
+        ("actions", "expected"),
+        [
+            ([commit_info(inCommitTimestamp=5, timestamp=6)], 5),
+            ([add(), commit_info(timestamp=6)], 6),
+            ([commit_info(timestamp=0)], 0),
+            ([commit_info()], 7),
+            ([add()], 7),
+        ],
+    )
+    def test_its_own_time_comes_first(self, actions, expected):
+        assert timestamp_of(actions, fallback=7) == expected
+
+
+class TestDigest:
+    @pytest.mark.parametrize(
+        ("marker", "digest"),
+        [
+            ({"bodyDigest": "abc"}, "abc"),
+            ({"bodyDigest": 5}, None),
+            ({}, None),
+            ("abc", None),
+            (None, None),
+        ],
+    )
+    def test_it_is_in_our_marker_or_not_at_all(self, marker, digest):
+        assert body_digest(commit_info(tidegate=marker)) == digest
+        assert body_digest(commit_info()) is None
+
+
+class TestSummary:
+    def test_every_action_goes_where_the_rules_look_for_it(self):
+        info = commit_info(operation="MERGE", isBlindAppend=True, timestamp=9)
+        parts = (add("a"), remove("b"), metadata(), protocol(), txn(), domain(), unknown())
+        winner = summarize(4, (info, *parts, add("c")), timestamp_fallback=0)
+        assert (winner.version, winner.timestamp, winner.operation) == (4, 9, "MERGE")
+        assert winner.is_blind_append
+        assert winner.adds == (parts[0], add("c"))
+        assert winner.removes == (parts[1],)
+        assert (winner.metadata, winner.protocol) == parts[2:4]
+        assert (winner.txns, winner.domains, winner.unknown) == tuple((p,) for p in parts[4:])
+        assert winner.commit_info is info
+
+    def test_a_commit_without_commit_info(self):
+        winner = summarize(1, (add(),), timestamp_fallback=8)
+        assert (winner.timestamp, winner.operation, winner.is_blind_append) == (8, None, False)
+        assert (winner.metadata, winner.protocol, winner.commit_info) == (None, None, None)
+
+    @pytest.mark.parametrize("claim", [False, None])
+    def test_only_a_claim_is_a_claim(self, claim):
+        info = commit_info(**json.loads(json.dumps({"isBlindAppend": claim})))
+        assert not summarize(1, (info,), timestamp_fallback=0).is_blind_append

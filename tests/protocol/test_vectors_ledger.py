@@ -1,0 +1,152 @@
+"""Every conflict vector, against the ledger, on both kinds of table."""
+
+import json
+
+import pytest
+
+from tests import vectors
+from tests.protocol.factories import NOW, TABLE, proposal
+from tests.vector_facts import Log
+from tests.vectors import Kind, Landed, Lost, Outcome, Refused, Step, TableSpec, Vector
+from tidegate_protocol.actions import Metadata
+from tidegate_protocol.actions import Protocol as ProtocolAction
+from tidegate_protocol.codec import from_body
+from tidegate_protocol.features import protocol_for
+from tidegate_protocol.ledger import Ledger
+from tidegate_protocol.outcomes import Created, CreateOutcome, ProposeOutcome, Ratified
+from tidegate_protocol.problems import PROBLEMS
+from tidegate_protocol.properties import TableProperties
+from tidegate_protocol.schema import parse_schema, to_json
+from tidegate_protocol.transaction import Conflict, Invalid, Proposal
+
+ALL = vectors.load()
+
+
+class LedgerDriver:
+    """A ledger whose clock stands still, so that only the log makes timestamps grow."""
+
+    def __init__(self) -> None:
+        self._ledger = Ledger()
+
+    def create(self, spec: TableSpec) -> None:
+        schema = parse_schema(json.dumps(spec.schema))
+        properties = TableProperties.parse(spec.properties)
+        protocol = (
+            protocol_for(properties, schema, catalog_managed=spec.catalog_managed)
+            if spec.protocol is None
+            else from_body(ProtocolAction, spec.protocol)
+        )
+        metadata = Metadata(
+            id="the-tables-own-id",
+            schema_string=to_json(schema),
+            partition_columns=spec.partition_columns,
+            configuration=dict(spec.properties),
+            created_time=NOW,
+        )
+        first = proposal(protocol, metadata, read_version=-1, operation="CREATE TABLE")
+        outcome = self.create_by(first)
+        assert outcome == Landed(version=0), outcome
+
+    def create_by(self, proposal: Proposal) -> Outcome:
+        self._ledger, outcome = self._ledger.create(TABLE, proposal, now_ms=NOW)
+        return _outcome(outcome)
+
+    def propose(self, proposal: Proposal) -> Outcome:
+        self._ledger, outcome = self._ledger.propose(TABLE, proposal, now_ms=NOW)
+        return _outcome(outcome)
+
+    def log(self) -> Log:
+        table = self._ledger.tables.get(TABLE)
+        commits = () if table is None else table.commits
+        return [[json.loads(line) for line in commit.content.splitlines()] for commit in commits]
+
+
+def _outcome(outcome: CreateOutcome | ProposeOutcome) -> Outcome:
+    match outcome:
+        case Created(commit=commit) | Ratified(commit=commit):
+            return Landed(version=commit.version)
+        case Conflict(code=code, partition=partition):
+            error_class = PROBLEMS[code].error_class
+            assert error_class is not None
+            return Lost(error_class=error_class, partition=partition)
+        case Invalid(code=code):
+            return Refused(code=code.value)
+    raise AssertionError(outcome)
+
+
+def test_every_vector_without_needs_is_run_on_both_kinds_of_table():
+    if not ALL:
+        pytest.skip(vectors.ABSENT)
+    plain = [vector for vector in ALL if not vector.needs]
+    assert plain
+    assert {vectors.skip_reason(vector, kind) for vector in plain for kind in Kind} == {None}
+    assert vectors.ARGUED.keys() <= {vector.name for vector in ALL}
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("vector", ALL, ids=lambda vector: f"{vector.theme}/{vector.name}")
+def test_vector(vector: Vector, kind: Kind):
+    reason = vectors.skip_reason(vector, kind)
+    if reason is not None:
+        pytest.skip(reason)
+    assert vectors.run(vector, kind, LedgerDriver()) == []
+
+
+class TestComparison:
+    """The runner notices what is not as expected."""
+
+    LOG: Log = (
+        ({"commitInfo": {"timestamp": 1}}, {"metaData": {"configuration": {}}}),
+        ({"commitInfo": {"timestamp": 2}}, {"add": {"path": "a"}}),
+    )
+
+    def vector(self, expect, live_files=None, facts=()):
+        nothing = Step(actions=(), operation="WRITE")
+        return Vector(
+            name="v",
+            theme="t",
+            needs=frozenset(),
+            table=None,
+            history=(),
+            winners=(),
+            transaction=nothing,
+            expect=expect,
+            facts=facts,
+            live_files=live_files,
+        )
+
+    @pytest.mark.parametrize(
+        ("expect", "outcome", "same"),
+        [
+            ({"outcome": "committed"}, Landed(version=1), True),
+            ({"outcome": "committed"}, Landed(version=None), True),
+            ({"outcome": "committed"}, Refused(code="append-only"), False),
+            ({"outcome": "conflict", "error": "E"}, Lost(error_class="E", partition=None), True),
+            ({"outcome": "conflict", "error": "F"}, Lost(error_class="E", partition=None), False),
+            ({"outcome": "conflict", "error": "E"}, Landed(version=1), False),
+            (
+                {"outcome": "conflict", "error": "E", "partition": {"x": None}},
+                Lost(error_class="E", partition={"x": None}),
+                True,
+            ),
+            (
+                {"outcome": "conflict", "error": "E", "partition": None},
+                Lost(error_class="E", partition={"x": "1"}),
+                False,
+            ),
+            ({"outcome": "invalid", "error": "append-only"}, Refused(code="append-only"), True),
+            ({"outcome": "invalid", "error": "append-only"}, Refused(code="too-large"), False),
+        ],
+    )
+    def test_outcomes(self, expect, outcome, same):
+        assert (vectors.compare(self.vector(expect), outcome, self.LOG) == []) is same
+
+    @pytest.mark.parametrize(("files", "same"), [(("a",), True), ((), False), (("b",), False)])
+    def test_live_files(self, files, same):
+        vector = self.vector({"outcome": "committed"}, live_files=files)
+        assert (vectors.compare(vector, Landed(version=1), self.LOG) == []) is same
+
+    @pytest.mark.parametrize(("version", "same"), [(1, True), (2, False)])
+    def test_facts(self, version, same):
+        vector = self.vector({"outcome": "committed"}, facts=({"version": version},))
+        assert (vectors.compare(vector, Landed(version=1), self.LOG) == []) is same
