@@ -3,13 +3,8 @@
 import uuid
 from dataclasses import replace
 
+import msgspec
 import pytest
-from tidegate_protocol.actions import DomainMetadata, Protocol, Txn
-from tidegate_protocol.codec import decode, encode
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import IsolationLevel
-from tidegate_service.core.errors import NotFound
-from tidegate_service.core.records import Aborted, TableState
 
 from tests.service.committing import (
     METADATA,
@@ -22,8 +17,18 @@ from tests.service.committing import (
     ratified,
     remove,
 )
+from tidegate_protocol.actions import DomainMetadata, Metadata, Protocol, Txn
+from tidegate_protocol.codec import decode, encode
+from tidegate_protocol.problems import Code
+from tidegate_protocol.transaction import IsolationLevel
+from tidegate_service.core.errors import NotFound
+from tidegate_service.core.records import Aborted, TableState
 
 pytestmark = pytest.mark.anyio
+
+
+def changed_metadata(**fields: object) -> Metadata:
+    return decode(encode(msgspec.structs.replace(METADATA, raw=b"", **fields)))
 
 
 async def test_a_new_table_has_version_0(index):
@@ -181,7 +186,7 @@ async def test_history_is_newest_first(index):
 
 async def test_the_state_of_each_version(index):
     table = await create(index)
-    changed = replace_metadata(configuration={"a": "b"})
+    changed = changed_metadata(configuration={"a": "b"})
     upgraded = Protocol(min_reader_version=1, min_writer_version=3)
     table = await land(index, table, add("a"))
     table = await land(index, table, changed)
@@ -209,16 +214,6 @@ async def test_the_state_of_each_version(index):
         assert await section.state_at(5) is None
 
 
-def replace_metadata(**fields):
-    raw = encode(METADATA)
-    metadata = decode(raw)
-    return decode(encode(type(metadata)(**{**fields_of(metadata), **fields})))
-
-
-def fields_of(action):
-    return {name: getattr(action, name) for name in action.__struct_fields__ if name != "raw"}
-
-
 async def test_winners_are_the_commits_themselves(index):
     table = await create(index)
     txn = Txn(app_id="stream", version=7)
@@ -229,7 +224,7 @@ async def test_winners_are_the_commits_themselves(index):
     never = remove("never there", partitionValues={"day": None}, size=3)
     await land(index, table, add("a"), txn, domain, unknown)
     await land(index, table, twice, never)
-    await land(index, table, replace_metadata(configuration={}), PROTOCOL)
+    await land(index, table, changed_metadata(configuration={}), PROTOCOL)
 
     async with index.commit_section(table.id) as section:
         first, second, third = await section.winners(0, 3)

@@ -10,13 +10,13 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
+
+from tests.postgres import cloned
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.index import migrate
 from tidegate_service.index.embedded_cluster import programs
 from tidegate_service.index.schema import metadata
 from tidegate_service.index.urls import driver_url
-
-from tests.postgres import cloned
 
 
 def schema_of(url: str) -> str:

@@ -1,0 +1,1 @@
+"""The commit index in Postgres: one implementation of `core.ports.Index`."""

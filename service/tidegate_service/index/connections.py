@@ -1,0 +1,93 @@
+"""Taking connections from the pool and giving them back, whatever happened to them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from tidegate_service.core.errors import ServiceError
+from tidegate_service.index.failures import translated
+
+T = TypeVar("T")
+
+_ROLLBACK_TIMEOUT_S = 5.0
+
+
+class Connections:
+    """The index's way to its database; raises the service's errors (`failures.translated`).
+
+    `answer_timeout_s` ends the wait for a database that went silent; a living one ends
+    statements by its own timeouts, which are shorter.
+    """
+
+    def __init__(self, engine: AsyncEngine, *, answer_timeout_s: float) -> None:
+        self._engine = engine
+        self.answer_timeout_s = answer_timeout_s
+
+    async def read(self, query: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """The result of a query on a connection of its own."""
+        connection, result = await self.begin(query)
+        await give_back(connection, broken=False)
+        return result
+
+    async def write(self, change: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """The result of a change, committed. It may have happened where this raises
+        `IndexUnavailable`, so it has to be one that can be made twice."""
+        connection, result = await self.begin(change)
+        broken = True
+        try:
+            with translated():
+                async with asyncio.timeout(self.answer_timeout_s):
+                    await connection.commit()
+            broken = False
+        finally:
+            await give_back(connection, broken=broken)
+        return result
+
+    async def begin(
+        self, first: Callable[[AsyncConnection], Awaitable[T]]
+    ) -> tuple[AsyncConnection, T]:
+        """A connection within a transaction that began with `first`, and what that returned.
+        The caller gives it back.
+
+        A connection that turns out to have died in the pool is replaced, once: nothing has
+        been done on it, and the pool drops all that are as old.
+        """
+        with translated():
+            try:
+                return await self._begin(first)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+            return await self._begin(first)
+
+    async def _begin(
+        self, first: Callable[[AsyncConnection], Awaitable[T]]
+    ) -> tuple[AsyncConnection, T]:
+        connection = await self._engine.connect()
+        try:
+            async with asyncio.timeout(self.answer_timeout_s):
+                return connection, await first(connection)
+        except ServiceError:
+            # An answer, not a failure: the statements themselves went well.
+            await give_back(connection, broken=False)
+            raise
+        except BaseException:
+            await give_back(connection, broken=True)
+            raise
+
+
+async def give_back(connection: AsyncConnection, *, broken: bool) -> None:
+    """Roll back what is not committed and return the connection to the pool, or close it where
+    it is broken; also while the caller is being cancelled."""
+    await asyncio.shield(asyncio.create_task(_close(connection, broken=broken)))
+
+
+async def _close(connection: AsyncConnection, *, broken: bool) -> None:
+    if broken:
+        await connection.invalidate()
+    # A connection whose rollback is cut short is not kept either.
+    async with asyncio.timeout(_ROLLBACK_TIMEOUT_S):
+        await connection.close()

@@ -1,0 +1,189 @@
+"""The commit index in Postgres: the port's calls, each with its connection."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from tidegate_protocol.actions import Add, Txn
+from tidegate_protocol.problems import Code
+from tidegate_protocol.text import excerpt
+from tidegate_protocol.transaction import ReadState
+from tidegate_service.core.errors import NotFound
+from tidegate_service.core.records import Aborted, CommitRecord, NewTable, TableRecord
+from tidegate_service.index import changes, locations, reads
+from tidegate_service.index.connections import Connections, give_back
+from tidegate_service.index.queues import TableQueues
+from tidegate_service.index.section import PostgresCommitSection
+
+T = TypeVar("T")
+
+Locked = tuple[TableRecord, int]
+"""The row as locked, and the database's clock after that in ms."""
+
+
+class PostgresIndex:
+    """Implements `core.ports.Index` on an engine of `engine.create_engine`. The caller disposes
+    of the engine."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        *,
+        queue_timeout_s: float = 10.0,
+        answer_timeout_s: float = 20.0,
+        files_per_batch: int = 2_000,
+    ) -> None:
+        self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
+        self._queues = TableQueues(timeout_s=queue_timeout_s)
+        self._files_per_batch = files_per_batch
+
+    @asynccontextmanager
+    async def commit_section(self, table_id: str) -> AsyncIterator[PostgresCommitSection]:
+        identity = _id_of_existing(table_id)
+
+        async def lock(connection: AsyncConnection) -> Locked:
+            table = await changes.lock_table(connection, identity)
+            if table is None:
+                raise _no_such_table(table_id)
+            return table, await changes.now_ms(connection)
+
+        async with self._queues.turn(identity), self._section(lock) as section:
+            yield section
+
+    @asynccontextmanager
+    async def creation_section(self, table: NewTable) -> AsyncIterator[PostgresCommitSection]:
+        async def claim(connection: AsyncConnection) -> Locked:
+            await locations.claim(connection, table)
+            created = await changes.insert_table(connection, table)
+            return created, await changes.now_ms(connection)
+
+        async with self._section(claim) as section:
+            yield section
+
+    async def table(self, ref: str) -> TableRecord | None:
+        return await self._connections.read(lambda c: reads.table(c, ref))
+
+    async def tables(self, *, prefix: str, after: str | None, limit: int) -> list[TableRecord]:
+        return await self._connections.read(
+            lambda c: reads.tables_page(c, prefix=prefix, after=after, limit=limit)
+        )
+
+    async def forget(self, table_id: str) -> bool:
+        identity = reads.table_id_of(table_id)
+        if identity is None:
+            return False
+        return await self._connections.write(lambda c: changes.forget(c, identity))
+
+    async def transaction(
+        self, table_id: str, transaction_id: str
+    ) -> CommitRecord | Aborted | None:
+        return await self._of(table_id, lambda c, t: reads.transaction(c, t, transaction_id))
+
+    async def commit(self, table_id: str, version: int) -> CommitRecord | None:
+        found = await self.history(table_id, from_version=version, to_version=version, limit=1)
+        return found[0] if found else None
+
+    async def content(self, table_id: str, version: int) -> bytes | None:
+        return await self._of(table_id, lambda c, t: reads.content(c, t, version))
+
+    async def history(
+        self, table_id: str, *, from_version: int | None, to_version: int | None, limit: int
+    ) -> list[CommitRecord]:
+        found = await self._of(
+            table_id,
+            lambda c, t: reads.history(
+                c, t, from_version=from_version, to_version=to_version, limit=limit
+            ),
+        )
+        return found or []
+
+    async def state_at(self, table_id: str, version: int) -> ReadState | None:
+        return await self._of(table_id, lambda c, t: reads.state_at(c, t, version))
+
+    async def version_at(self, table_id: str, timestamp_ms: int) -> int | None:
+        return await self._of(table_id, lambda c, t: reads.version_at(c, t, timestamp_ms))
+
+    async def files(self, table_id: str, version: int) -> AsyncIterator[Sequence[Add]]:
+        """Raises `NotFound` where the table is forgotten before the last batch.
+
+        Each batch is a query of its own, from where the last one ended: what is live at a
+        version that exists never changes, so they make one snapshot, and a reader that takes
+        its time holds neither a connection nor a transaction.
+        """
+        identity = _id_of_existing(table_id)
+        after: reads.FileKey = ("", "")
+        size = self._files_per_batch
+        batch: Sequence[Add] | None = None
+        while batch is None or len(batch) == size:
+            page = await self._connections.read(_files_page(identity, version, after, size))
+            if page is None:
+                raise _no_such_table(table_id)
+            batch, after = page
+            if batch:
+                yield batch
+
+    async def app_transaction(self, table_id: str, app_id: str) -> Txn | None:
+        return await self._of(table_id, lambda c, t: reads.app_transaction(c, t, app_id))
+
+    async def unpublished(self, *, limit: int) -> list[TableRecord]:
+        return await self._connections.read(lambda c: reads.unpublished(c, limit=limit))
+
+    async def mark_published(self, table_id: str, version: int) -> None:
+        identity = _id_of_existing(table_id)
+        await self._connections.write(lambda c: changes.mark_published(c, identity, version))
+
+    async def forget_content(self, table_id: str, *, through: int) -> None:
+        identity = _id_of_existing(table_id)
+        await self._connections.write(lambda c: changes.forget_content(c, identity, through))
+
+    async def quarantine(self, table_id: str, reason: str) -> None:
+        identity = _id_of_existing(table_id)
+        await self._connections.write(lambda c: changes.quarantine(c, identity, reason))
+
+    async def ping(self) -> None:
+        await self._connections.read(reads.ping)
+
+    @asynccontextmanager
+    async def _section(
+        self, begin: Callable[[AsyncConnection], Awaitable[Locked]]
+    ) -> AsyncIterator[PostgresCommitSection]:
+        connection, (table, now_ms) = await self._connections.begin(begin)
+        section = PostgresCommitSection(
+            connection,
+            table,
+            now_ms=now_ms,
+            answer_timeout_s=self._connections.answer_timeout_s,
+        )
+        try:
+            yield section
+        finally:
+            await give_back(connection, broken=section.broken)
+
+    async def _of(
+        self, table_id: str, query: Callable[[AsyncConnection, UUID], Awaitable[T | None]]
+    ) -> T | None:
+        """What a query says of a table; None where no table can have that id."""
+        identity = reads.table_id_of(table_id)
+        if identity is None:
+            return None
+        return await self._connections.read(lambda c: query(c, identity))
+
+
+def _files_page(
+    table_id: UUID, version: int, after: reads.FileKey, limit: int
+) -> Callable[[AsyncConnection], Awaitable[reads.FilesPage | None]]:
+    return lambda c: reads.files_page(c, table_id, version, after=after, limit=limit)
+
+
+def _id_of_existing(table_id: str) -> UUID:
+    identity = reads.table_id_of(table_id)
+    if identity is None:
+        raise _no_such_table(table_id)
+    return identity
+
+
+def _no_such_table(table_id: str) -> NotFound:
+    return NotFound(f"there is no table {excerpt(table_id)}", code=Code.TABLE_NOT_FOUND)

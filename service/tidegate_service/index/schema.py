@@ -1,0 +1,251 @@
+"""The index's tables (design section 5), with the fences that turn a bug into an error.
+
+Migrations create exactly this; a test compares the two. Text that is compared has the
+collation "C": order and equality then mean bytes, on every server. Bytes that have to come
+back as they went in (actions, contents) are `bytea`; jsonb would reorder and rewrite them.
+"""
+
+from decimal import Decimal
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Connection,
+    DateTime,
+    ForeignKeyConstraint,
+    Index,
+    LargeBinary,
+    MetaData,
+    Numeric,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    event,
+    func,
+)
+from sqlalchemy.dialects.postgresql import JSON
+
+MINIMUM_SERVER_VERSION = 150000
+"""As `server_version_num`: 15 brought `UNIQUE NULLS NOT DISTINCT`, which `files` rests on."""
+
+metadata = MetaData()
+
+# What errors are told apart by (`failures.py`), so it has a name in code.
+TABLES_NAME_KEY = "tables_name_key"
+TABLES_LOCATION_KEY = "tables_location_key"
+
+
+def _bytes_order() -> Text:
+    return Text(collation="C")
+
+
+def _byte_count() -> Numeric[Decimal]:
+    """Sizes are what writers claim; the sum of a few absurd ones would overflow a bigint."""
+    return Numeric()
+
+
+tables = Table(
+    "tables",
+    metadata,
+    Column("id", Uuid, nullable=False),
+    Column("name", _bytes_order(), nullable=False),
+    Column("location", _bytes_order(), nullable=False),
+    Column("catalog_managed", Boolean, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("state_reason", Text),
+    Column("latest_version", BigInteger, nullable=False),
+    Column("published_version", BigInteger, nullable=False),
+    Column("latest_timestamp", BigInteger, nullable=False),
+    Column("protocol", LargeBinary),
+    Column("metadata", LargeBinary),
+    Column("num_files", BigInteger, nullable=False),
+    Column("size_bytes", _byte_count(), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("id", name="tables_pkey"),
+    UniqueConstraint("location", name=TABLES_LOCATION_KEY),
+    CheckConstraint("state IN ('active', 'quarantined')", name="tables_state_check"),
+    CheckConstraint(
+        "(state = 'quarantined') = (state_reason IS NOT NULL)", name="tables_state_reason_check"
+    ),
+    CheckConstraint("latest_version >= -1", name="tables_latest_version_check"),
+    CheckConstraint(
+        "published_version BETWEEN -1 AND latest_version", name="tables_published_version_check"
+    ),
+    # A plain table's commit point is its file in the log.
+    CheckConstraint(
+        "catalog_managed OR published_version = latest_version", name="tables_plain_published_check"
+    ),
+    CheckConstraint(
+        "latest_version = -1 OR (protocol IS NOT NULL AND metadata IS NOT NULL)",
+        name="tables_head_check",
+    ),
+    CheckConstraint("num_files >= 0", name="tables_num_files_check"),
+    # Every commit updates its table's row: with room on the page and no index over what moves,
+    # the new row stays beside the old one and no index is written.
+    postgresql_with={"fillfactor": 50},
+)
+"""One row a table: its head. The row's lock is the table's commit lock."""
+
+Index(TABLES_NAME_KEY, func.lower(tables.c.name), unique=True)
+
+commits = Table(
+    "commits",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("previous_version", BigInteger),
+    Column("timestamp", BigInteger, nullable=False),
+    Column("transaction_id", _bytes_order()),
+    Column("body_digest", Text),
+    Column("content_sha256", Text, nullable=False),
+    Column("isolation_level", Text),
+    Column("is_blind_append", Boolean, nullable=False),
+    Column("read_version", BigInteger),
+    Column("rebased_over", BigInteger, nullable=False),
+    Column("is_foreign", Boolean, nullable=False),
+    Column("num_added_files", BigInteger, nullable=False),
+    Column("num_removed_files", BigInteger, nullable=False),
+    Column("bytes_added", _byte_count(), nullable=False),
+    Column("bytes_removed", _byte_count(), nullable=False),
+    Column("attempts", BigInteger, nullable=False),
+    Column("duration_ms", BigInteger, nullable=False),
+    # json, not jsonb: what writers put into commitInfo may hold U+0000, numbers beyond any
+    # type and keys whose order they care for.
+    Column("details", JSON, nullable=False),
+    Column("published", Boolean, nullable=False),
+    Column("content_held", Boolean, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("table_id", "version", name="commits_pkey"),
+    UniqueConstraint("table_id", "transaction_id", name="commits_transaction_id_key"),
+    # Also what the self reference is checked by when a table is forgotten.
+    UniqueConstraint("table_id", "previous_version", name="commits_previous_version_key"),
+    ForeignKeyConstraint(["table_id"], ["tables.id"], name="commits_table_id_fkey"),
+    ForeignKeyConstraint(
+        ["table_id", "previous_version"],
+        ["commits.table_id", "commits.version"],
+        name="commits_previous_version_fkey",
+    ),
+    CheckConstraint("version >= 0", name="commits_version_check"),
+    # NULL at version 0 and nowhere else, so the reference above leaves no gap.
+    CheckConstraint(
+        "previous_version IS NOT DISTINCT FROM NULLIF(version - 1, -1)",
+        name="commits_previous_version_check",
+    ),
+    CheckConstraint("published OR content_held", name="commits_content_held_check"),
+)
+"""One row a version. `content` is the zstd-compressed bytes of `<version>.json`.
+
+It serves two masters with two life times: publishing and reading a version need it until the
+version lies in storage (`content_held`, which can only be given up once `published`), winners
+are decoded from it for as long as the index reaches back to the version.
+"""
+
+# What waits for publishing, and what may be forgotten after it.
+Index(
+    "commits_held_idx",
+    commits.c.table_id,
+    commits.c.version,
+    postgresql_where=commits.c.content_held,
+)
+
+files = Table(
+    "files",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("path", _bytes_order(), nullable=False),
+    Column("dv_id", _bytes_order(), nullable=False),
+    Column("added_version", BigInteger, nullable=False),
+    Column("removed_version", BigInteger),
+    Column("size", _byte_count(), nullable=False),
+    Column("partition_values", JSON, nullable=False),
+    Column("stats", Text),
+    Column("action", LargeBinary, nullable=False),
+    # One index does it all: at most one live row a file (NULLs are equal here), the look-up of
+    # that row, and the order that snapshots are read in. No foreign key: its check would cost
+    # more than the row, and rows are only written under the table's lock.
+    UniqueConstraint(
+        "table_id",
+        "path",
+        "dv_id",
+        "removed_version",
+        name="files_key",
+        postgresql_nulls_not_distinct=True,
+    ),
+    CheckConstraint("removed_version > added_version", name="files_removed_version_check"),
+)
+"""One row per added file; live while `removed_version` is NULL. `path` is the decoded path,
+`dv_id` the deletion vector's id ('' for none), both as `keys.key` stores them; `action` is the
+whole log line of the add. A file that is added again while it is live gets a new row."""
+
+app_transactions = Table(
+    "app_transactions",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("app_id", _bytes_order(), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("action", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("table_id", "app_id", name="app_transactions_pkey"),
+    ForeignKeyConstraint(
+        ["table_id", "version"],
+        ["commits.table_id", "commits.version"],
+        name="app_transactions_version_fkey",
+    ),
+)
+"""The latest `txn` action of each application and the version that holds it."""
+
+domain_metadata = Table(
+    "domain_metadata",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("domain", _bytes_order(), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("action", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("table_id", "domain", name="domain_metadata_pkey"),
+    ForeignKeyConstraint(
+        ["table_id", "version"],
+        ["commits.table_id", "commits.version"],
+        name="domain_metadata_version_fkey",
+    ),
+)
+"""The latest `domainMetadata` action of each domain that is not removed."""
+
+metadata_versions = Table(
+    "metadata_versions",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("protocol", LargeBinary, nullable=False),
+    Column("metadata", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("table_id", "version", name="metadata_versions_pkey"),
+    ForeignKeyConstraint(
+        ["table_id", "version"],
+        ["commits.table_id", "commits.version"],
+        name="metadata_versions_version_fkey",
+    ),
+)
+"""Protocol and metadata, both, at every version that changed either."""
+
+aborted_transactions = Table(
+    "aborted_transactions",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("transaction_id", _bytes_order(), nullable=False),
+    Column("aborted_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("table_id", "transaction_id", name="aborted_transactions_pkey"),
+    ForeignKeyConstraint(["table_id"], ["tables.id"], name="aborted_transactions_table_id_fkey"),
+)
+"""Tombstones of transaction ids. An id is here or in `commits`, never in both: whoever writes
+either holds the table's row lock and has looked into the other."""
+
+# Contents come compressed by us (zstd, a tenth of the time of Postgres's own), and Postgres
+# would only try again.
+_STORE_AS_IS = "ALTER TABLE commits ALTER COLUMN content SET STORAGE EXTERNAL"
+
+
+@event.listens_for(commits, "after_create")
+def _store_content_as_is(_target: Table, connection: Connection, **_: object) -> None:
+    connection.exec_driver_sql(_STORE_AS_IS)

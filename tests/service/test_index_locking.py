@@ -1,0 +1,216 @@
+"""The row's lock: one commit at a time on a table, whoever makes it."""
+
+import asyncio
+import subprocess
+import sys
+import uuid
+
+import psycopg
+import pytest
+
+from tests.service.committing import add, append, create, land
+from tidegate_protocol.problems import Code
+from tidegate_service.core.errors import IndexUnavailable
+from tidegate_service.core.records import Aborted, CommitRecord
+from tidegate_service.index.engine import ConnectionSettings, create_engine
+from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.index.queues import TableQueues
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_whoever_waited_sees_what_the_wait_was_for(index, other_index, database_url, waiters):
+    table = await create(index)
+
+    async def second():
+        async with other_index.commit_section(table.id) as section:
+            return section.table, section.now_ms, await section.winners(0, 1)
+
+    async with index.commit_section(table.id) as section:
+        waiting = asyncio.create_task(second())
+        await waiters(1)
+        await append(section, add("a"))
+        with psycopg.connect(database_url) as connection:
+            (clock,) = connection.execute(
+                "SELECT extract(epoch FROM clock_timestamp()) * 1000"
+            ).fetchone()
+        await section.save()
+
+    head, now_ms, (winner,) = await waiting
+    assert head == section.table
+    assert [file.path for file in winner.adds] == ["a"]
+    # Later than the commit it waited for, which its own transaction's start is not.
+    assert now_ms >= int(clock)
+
+
+async def test_tables_do_not_wait_for_each_other(index):
+    one, two = await create(index), await create(index)
+    async with index.commit_section(one.id) as first, index.commit_section(two.id) as second:
+        await append(first)
+        await append(second)
+        await second.save()
+        await first.save()
+
+
+async def test_readers_do_not_wait(index):
+    table = await create(index)
+    async with index.commit_section(table.id) as section:
+        await append(section, transaction_id="id")
+        assert (await index.table(table.id)).latest_version == 0
+        assert await index.transaction(table.id, "id") is None
+        await section.save()
+    assert (await index.transaction(table.id, "id")).version == 1
+
+
+async def test_waiting_for_the_lock_has_an_end(index, database_url):
+    impatient = create_engine(database_url, ConnectionSettings(lock_timeout_ms=1))
+    table = await create(index)
+    async with index.commit_section(table.id):
+        with pytest.raises(IndexUnavailable, match="lock") as refused:
+            await land(PostgresIndex(impatient), table)
+    assert refused.value.code is Code.INDEX_UNAVAILABLE
+    await land(PostgresIndex(impatient), table)
+    await impatient.dispose()
+
+
+async def test_a_cancelled_section_leaves_nothing_held(index, other_index, engine):
+    table = await create(index)
+    entered = asyncio.Event()
+
+    async def forever():
+        async with index.commit_section(table.id) as section:
+            await append(section, add("a"))
+            entered.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(forever())
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert engine.pool.checkedout() == 0
+    assert (await land(other_index, table)).latest_version == 1
+
+
+async def test_a_section_cancelled_while_it_waits_for_the_lock(index, other_index, engine, waiters):
+    table = await create(index)
+    async with other_index.commit_section(table.id) as section:
+        waiting = asyncio.create_task(land(index, table))
+        await waiters(1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        # Its place in the database's queue is given up too.
+        await waiters(0)
+        assert engine.pool.checkedout() == 0
+        await append(section)
+        await section.save()
+    assert (await land(index, table)).latest_version == 2
+
+
+async def test_an_id_lands_or_is_aborted_but_never_both(index, other_index):
+    table = await create(index)
+
+    async def commit(number: int) -> str:
+        async with index.commit_section(table.id) as section:
+            if await section.transaction(f"id-{number}") is not None:
+                return "too late"
+            await append(section, transaction_id=f"id-{number}")
+            await section.save()
+            return "landed"
+
+    async def abort(number: int) -> str:
+        async with other_index.commit_section(table.id) as section:
+            if isinstance(await section.transaction(f"id-{number}"), CommitRecord):
+                return "too late"
+            await section.abort(f"id-{number}")
+            await section.save()
+            return "aborted"
+
+    for number in range(20):
+        pair = (commit(number), abort(number)) if number % 2 else (abort(number), commit(number))
+        outcomes = set(await asyncio.gather(*pair))
+        known = await index.transaction(table.id, f"id-{number}")
+        expected = {"aborted"} if isinstance(known, Aborted) else {"landed"}
+        assert outcomes == expected | {"too late"}
+
+
+async def test_processes_at_once_make_one_contiguous_history(index, database_url):
+    table = await create(index)
+    writers = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tests.service.index_writer",
+                database_url,
+                table.id,
+                name,
+                "12",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in "abcd"
+    ]
+    told = [
+        line.split()
+        for writer in writers
+        for line in writer.communicate(timeout=120)[0].splitlines()
+    ]
+    assert [writer.returncode for writer in writers] == [0] * 4
+
+    history = await index.history(table.id, from_version=1, to_version=None, limit=100)
+    assert [record.version for record in history] == list(range(48, 0, -1))
+    assert {r.transaction_id for r in history} == {f"{n}-{i}" for n in "abcd" for i in range(12)}
+    # What each writer was told is what is there.
+    assert sorted((r.version, r.transaction_id, r.content_sha256) for r in history) == sorted(
+        (int(version), transaction_id, sha) for version, transaction_id, sha in told
+    )
+    assert (await index.table(table.id)).num_files == 48
+
+
+class TestQueues:
+    async def test_waiting_writers_of_one_table_leave_connections_to_others(self, database_url):
+        engine = create_engine(
+            database_url, ConnectionSettings(pool_size=2, overflow=0, pool_timeout_s=0.01)
+        )
+        index = PostgresIndex(engine)
+        busy, calm = await create(index), await create(index)
+        async with index.commit_section(busy.id):
+            waiting = [asyncio.create_task(land(index, busy)) for _ in range(8)]
+            assert (await land(index, calm)).latest_version == 1
+            assert not any(task.done() for task in waiting)
+        heads = [(await task).latest_version for task in waiting]
+        # First come, first served.
+        assert heads == list(range(1, 9))
+        await engine.dispose()
+
+    async def test_a_turn_that_does_not_come(self, engine):
+        index = PostgresIndex(engine, queue_timeout_s=0.01)
+        table = await create(index)
+        async with index.commit_section(table.id):
+            with pytest.raises(IndexUnavailable, match="earlier commits"):
+                await land(index, table)
+        await land(index, table)
+
+    async def test_empty_queues_are_forgotten(self):
+        queues = TableQueues(timeout_s=10)
+        table_id = uuid.uuid4()
+        inside, leave = asyncio.Event(), asyncio.Event()
+
+        async def stay():
+            async with queues.turn(table_id):
+                inside.set()
+                await leave.wait()
+
+        first = asyncio.create_task(stay())
+        await inside.wait()
+        gone = asyncio.create_task(stay())
+        last = asyncio.create_task(stay())
+        await asyncio.wait([gone, last], timeout=0)  # They queue up.
+        gone.cancel()
+        leave.set()
+        await asyncio.gather(first, last)
+        assert gone.cancelled()
+        assert queues._queues == {}
