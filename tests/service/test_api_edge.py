@@ -10,6 +10,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+
 from tidegate_protocol.problems import Code
 from tidegate_service.api.edge import Edge, Limits
 from tidegate_service.api.problems import AnswerBrokenOff
@@ -55,9 +56,7 @@ def client_of(
     max_requests: int = 10,
     gate: Gate | None = None,
 ) -> httpx.AsyncClient:
-    limits = Limits(
-        max_requests=max_requests, max_body_bytes=max_body_bytes, deadline_s=deadline_s
-    )
+    limits = Limits(max_requests=max_requests, max_body_bytes=max_body_bytes, deadline_s=deadline_s)
     edge = Edge(app, limits=limits, gate=gate or Gate())
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(edge), base_url="http://tidegate", timeout=20

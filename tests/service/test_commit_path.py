@@ -211,7 +211,7 @@ async def test_our_own_commit_whose_index_rows_were_lost_is_found_in_the_log(wor
     # The same log seen by an index that never heard of version 1.
     await forget_table(world.context, table.id)
     world.log_file(table, 1).unlink()
-    again = await world.create(location=table.location)
+    again = await world.create(name=table.name)
     world.log_file(again, 1).write_bytes(content)
     landed = await propose(world.context, again.id, body)
     assert (landed.record.version, landed.replayed) == (1, True)

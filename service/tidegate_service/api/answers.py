@@ -1,0 +1,169 @@
+"""What successes look like: the types of every answer."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+from starlette.responses import Response
+
+from tidegate_service.api.requests import JSON
+from tidegate_service.core.records import TableState
+from tidegate_service.core.transactions import TransactionState
+
+Milliseconds = Annotated[int, Meta(description="In ms since 1970, UTC.")]
+
+
+class TableAnswer(Struct, frozen=True, kw_only=True):
+    """A table's head."""
+
+    id: str
+    name: str
+    location: str
+    catalog_managed: bool
+    state: Annotated[
+        TableState, Meta(description="`quarantined`: readable, but no commit is taken.")
+    ]
+    state_reason: str | None
+    latest_version: int
+    published_version: Annotated[
+        int, Meta(description="The highest version that is in the log as `<version>.json`.")
+    ]
+    latest_timestamp: Milliseconds
+    num_files: int
+    size_bytes: int
+    protocol: Annotated[Raw, Meta(description="The body of the log's protocol action.")]
+    metadata: Annotated[Raw, Meta(description="The body of the log's metaData action.")]
+
+
+class TablesAnswer(Struct, frozen=True, kw_only=True):
+    """One page of tables, in name order."""
+
+    tables: list[TableAnswer]
+    next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
+
+
+class MetricsAnswer(Struct, frozen=True, kw_only=True):
+    """What a commit did."""
+
+    num_added_files: int
+    num_removed_files: int
+    bytes_added: int
+    bytes_removed: int
+    attempts: Annotated[int, Meta(description="How often it was decided before it landed.")]
+    duration_ms: int
+
+
+class CommitAnswer(Struct, frozen=True, kw_only=True):
+    """A commit that has landed. `version` is null, and with it what only a version has, where
+    an empty proposal asked to be skipped: then nothing was written."""
+
+    table: Annotated[str, Meta(description="The table's full name.")]
+    version: int | None
+    read_version: int | None
+    transaction_id: str
+    timestamp: Milliseconds | None
+    isolation_level: str | None
+    is_blind_append: bool
+    rebased_over: Annotated[int, Meta(description="How many commits won the versions in between.")]
+    published: Annotated[bool, Meta(description="Whether it is in the log as a file already.")]
+    replayed: Annotated[
+        bool, Meta(description="True: an earlier request with this id put it there.")
+    ]
+    metrics: MetricsAnswer
+
+
+class ConflictCheckAnswer(Struct, frozen=True, kw_only=True):
+    """What proposing the same body now would do; nothing was written."""
+
+    table: Annotated[str, Meta(description="The table's full name.")]
+    committed: Annotated[
+        bool, Meta(description="True: this transaction landed before, as `version`.")
+    ]
+    version: Annotated[int, Meta(description="The version it would get, or has.")]
+    read_version: int | None
+    transaction_id: str
+    isolation_level: str | None
+    is_blind_append: bool
+    rebased_over: int
+
+
+class HistoryEntry(Struct, frozen=True, kw_only=True):
+    """One version of a table, as its commitInfo and the index describe it."""
+
+    version: int
+    timestamp: Milliseconds
+    transaction_id: Annotated[
+        str | None, Meta(description="Null for a foreign commit that carries none.")
+    ]
+    operation: str | None
+    operation_parameters: dict[str, Any]
+    operation_metrics: dict[str, Any]
+    isolation_level: str | None
+    is_blind_append: bool
+    read_version: int | None
+    rebased_over: int
+    engine_info: str | None
+    user_metadata: str | None
+    tags: dict[str, str | None]
+    foreign: Annotated[bool, Meta(description="True: written past the service.")]
+    content_sha256: Annotated[str, Meta(description="Of the bytes of `<version>.json`, in hex.")]
+    metrics: MetricsAnswer
+
+
+class HistoryAnswer(Struct, frozen=True, kw_only=True):
+    """Versions, newest first."""
+
+    table: str
+    commits: list[HistoryEntry]
+    next_to_version: Annotated[
+        int | None, Meta(description="`to_version` of the next page; null on the last.")
+    ]
+
+
+class TransactionAnswer(Struct, frozen=True, kw_only=True):
+    """What is known of a transaction id."""
+
+    transaction_id: str
+    state: Annotated[
+        TransactionState, Meta(description="`pending`: being decided by this instance right now.")
+    ]
+    version: Annotated[int | None, Meta(description="Where it is committed.")]
+
+
+class AppTransactionAnswer(Struct, frozen=True, kw_only=True):
+    """The latest `txn` action of an application; version -1 where it has written none."""
+
+    app_id: str
+    version: int
+    last_updated: Milliseconds | None
+
+
+class ScanHead(Struct, frozen=True, kw_only=True):
+    """What a scan's files belong to: the first line of an NDJSON answer."""
+
+    table: Annotated[str, Meta(description="The table's full name.")]
+    table_id: str
+    location: Annotated[str, Meta(description="What the files' paths are relative to.")]
+    version: int
+    timestamp: Milliseconds
+    protocol: Annotated[Raw, Meta(description="The protocol action's body at this version.")]
+    metadata: Annotated[Raw, Meta(description="The metaData action's body at this version.")]
+
+
+class ScanAnswer(ScanHead, frozen=True, kw_only=True):
+    """A version's files."""
+
+    files: Annotated[list[Raw], Meta(description='Each `{"add": {...}}`, ordered by path.')]
+
+
+class HealthAnswer(Struct, frozen=True, kw_only=True):
+    """The process answers."""
+
+    status: str
+    version: Annotated[str, Meta(description="Of the service.")]
+
+
+def answer(body: Struct, status: int = 200, *, location: str | None = None) -> Response:
+    """A JSON response, with a Location header where something has one."""
+    headers = None if location is None else {"Location": location}
+    return Response(msgspec.json.encode(body), status_code=status, headers=headers, media_type=JSON)

@@ -1,0 +1,92 @@
+"""The HTTP application: routers, problems and the edge, without a world of its own."""
+
+import re
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from tidegate_protocol.problems import Code
+from tidegate_service.api import commits, health, scan, tables, transactions
+from tidegate_service.api.docs import docs_router
+from tidegate_service.api.edge import Edge, Limits
+from tidegate_service.api.openapi import describe
+from tidegate_service.api.problems import of_http_exception, of_service_error, of_validation
+from tidegate_service.api.rendering import PREFIX
+from tidegate_service.api.requests import Gate, state_of
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import ServiceError
+
+_PARAMETER = re.compile(r"\{\w+\}")
+
+
+class Application(FastAPI):
+    """FastAPI with our own description of itself."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = describe(self)
+        return self.openapi_schema
+
+
+def build(*, limits: Limits, gate: Gate) -> Application:
+    """The application. It answers requests once `attach` has given it a context."""
+    app = Application(
+        title="Tidegate",
+        version=version("tidegate"),
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
+    )
+    app.state.gate = gate
+    for router in (tables.router, commits.router, transactions.router, scan.router):
+        app.include_router(router, prefix=PREFIX)
+    app.include_router(health.router)
+    app.include_router(docs_router())
+    app.add_exception_handler(ServiceError, _service_error)
+    app.add_exception_handler(RequestValidationError, _validation)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_middleware(Edge, limits=limits, gate=gate)
+    return app
+
+
+def attach(app: Application, context: Context) -> None:
+    """Give the application the world it acts on."""
+    app.state.context = context
+
+
+async def _service_error(request: Request, error: Exception) -> Response:
+    if not isinstance(error, ServiceError) or error.code is Code.INTERNAL_ERROR:
+        # The edge logs a defect in full and keeps its inside from the client.
+        raise error
+    return of_service_error(state_of(request), error)
+
+
+async def _validation(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    return of_validation(state_of(request), error)
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    path = request.url.path
+    if error.status_code == 405:
+        # The router names the methods of the first route that it met, not of the path.
+        error.headers = {"Allow": ", ".join(_methods_of(request.app, path))}
+    return of_http_exception(state_of(request), error, path)
+
+
+def _methods_of(app: Application, path: str) -> list[str]:
+    found = {
+        method.upper()
+        for template, methods in app.openapi()["paths"].items()
+        if re.fullmatch(_PARAMETER.sub("[^/]+", template), path)
+        for method in methods
+    }
+    return sorted(found) or ["GET"]

@@ -1,0 +1,114 @@
+"""The other request bodies: creating a table, scanning one."""
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Request
+from msgspec import Meta, Raw, Struct, field
+
+from tidegate_service.api.decoding import decode_array, decode_envelope, read_body
+from tidegate_service.api.proposals import MAX_VERSION, Predicate
+from tidegate_service.api.requests import JSON, media_type
+from tidegate_service.core.create import CreateTable
+from tidegate_service.core.scan import ScanRequest
+
+
+class CreateTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table to create, at version 0."""
+
+    name: Annotated[
+        str,
+        Meta(
+            description="`catalog.schema.table`, found in any case later.",
+            examples=["main.air.flights"],
+        ),
+    ]
+    schema: Annotated[
+        dict[str, Any] | str,
+        Meta(description="Delta's struct JSON, as an object or as the string of it."),
+    ]
+    partition_columns: Annotated[
+        tuple[str, ...], Meta(description="Names of columns of the schema, in order.")
+    ] = ()
+    properties: Annotated[
+        dict[str, str], Meta(description="Table properties, such as `delta.appendOnly`.")
+    ] = {}
+    comment: str | None = None
+    location: Annotated[
+        str | None,
+        Meta(
+            description="A `file:///` URL under the warehouse or an allowed location; "
+            "by default a folder of the warehouse."
+        ),
+    ] = None
+    catalog_managed: Annotated[
+        bool,
+        Meta(description="True: ratified by the service, published to the log afterwards."),
+    ] = False
+    protocol: Annotated[
+        dict[str, Any] | None,
+        Meta(description="The body of a protocol action; by default what the table needs."),
+    ] = None
+    actions: Annotated[
+        Raw, Meta(description="Further actions of version 0, such as its first files.")
+    ] = field(default_factory=lambda: Raw(b"[]"))
+
+
+class ScanBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which version to read, and what of it. At most one of `version` and `timestamp`."""
+
+    version: Annotated[int, Meta(ge=0, le=MAX_VERSION)] | None = None
+    timestamp: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_VERSION)] | None,
+        Meta(description="In ms since 1970, UTC: the latest version at or before it."),
+    ] = None
+    predicates: Annotated[
+        tuple[Predicate, ...],
+        Meta(
+            max_length=1000,
+            description="Spark SQL text. A file is returned if any of them may match one of its "
+            "rows; all files, if there are none.",
+            examples=[["month = 5"]],
+        ),
+    ] = ()
+    columns: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="Cuts the statistics of the files down to these top-level columns."),
+    ] = None
+
+
+_CREATE = msgspec.json.Decoder(CreateTableBody)
+_SCAN = msgspec.json.Decoder(ScanBody)
+
+
+async def read_create(request: Request) -> CreateTable:
+    """Raises `BadRequest`, and `Refused` for a media type or size that is not taken."""
+    media_type(request, JSON)
+    return await read_body(request, _create)
+
+
+def _create(content: bytes) -> CreateTable:
+    body = decode_envelope(content, _CREATE, actions=lambda value: value.actions)
+    return CreateTable(
+        name=body.name,
+        schema=body.schema,
+        partition_columns=body.partition_columns,
+        properties=body.properties,
+        comment=body.comment,
+        location=body.location,
+        catalog_managed=body.catalog_managed,
+        protocol=body.protocol,
+        actions=decode_array(body.actions),
+    )
+
+
+async def read_scan(request: Request) -> ScanRequest:
+    """Raises `BadRequest`, and `Refused` for a media type or size that is not taken."""
+    media_type(request, JSON)
+    body = await read_body(request, lambda content: decode_envelope(content, _SCAN))
+    return ScanRequest(
+        version=body.version,
+        timestamp=body.timestamp,
+        predicates=body.predicates,
+        columns=body.columns,
+    )

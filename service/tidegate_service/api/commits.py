@@ -1,0 +1,141 @@
+"""Commits: propose, check for conflicts, history, a version's bytes."""
+
+from typing import Annotated, assert_never
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tidegate_protocol.transaction import Conflict, Invalid
+from tidegate_service.api import codes
+from tidegate_service.api import documents as doc
+from tidegate_service.api.answers import (
+    CommitAnswer,
+    ConflictCheckAnswer,
+    HistoryAnswer,
+    answer,
+)
+from tidegate_service.api.parameters import Page, TableRef, Version
+from tidegate_service.api.problems import of_conflict, of_invalid
+from tidegate_service.api.proposals import MAX_VERSION, read_proposal
+from tidegate_service.api.rendering import (
+    check_answer,
+    committed_answer,
+    history_entry,
+    skipped_answer,
+)
+from tidegate_service.api.requests import NDJSON, context_of, state_of
+from tidegate_service.core import history, propose
+
+router = APIRouter(prefix="/tables/{table}", tags=["commits"])
+
+
+@router.post(
+    "/commits",
+    operation_id="propose",
+    summary="Propose a transaction",
+    status_code=201,
+    responses=doc.responses(
+        (201, CommitAnswer, "The transaction landed as this version.", doc.LOCATION),
+        (200, CommitAnswer, "It had landed before; or, with `skip_if_empty`, nothing to do."),
+        codes=codes.PROPOSE,
+    ),
+    openapi_extra=doc.proposal_body(),
+)
+async def propose_commit(request: Request, table: TableRef) -> Response:
+    """Judges the transaction against every commit since its read version and, if it wins, lands
+    it as the table's next version.
+
+    A 2xx means landed. A 409, 410 or 422 means that this id and body will never land. Anything
+    else says nothing: send the same id and body again.
+    """
+    context, state = context_of(request), state_of(request)
+    proposal = await read_proposal(request, context.new_id)
+    state.transaction_id = proposal.transaction_id
+    state.may_land = True
+    outcome = await propose.propose(context, table, proposal)
+    match outcome:
+        case propose.Committed():
+            return committed_answer(outcome)
+        case propose.NothingToCommit():
+            return skipped_answer(outcome)
+        case Conflict():
+            return of_conflict(state, outcome)
+        case Invalid():
+            return of_invalid(state, outcome)
+        case _:
+            assert_never(outcome)
+
+
+@router.post(
+    "/conflict-check",
+    operation_id="check_conflicts",
+    summary="Ask what proposing would do",
+    responses=doc.responses(
+        (200, ConflictCheckAnswer, "It would land, or has."), codes=codes.CONFLICT_CHECK
+    ),
+    openapi_extra=doc.proposal_body(),
+)
+async def check_conflicts(request: Request, table: TableRef) -> Response:
+    """Takes the body of a proposal and answers with the problem that proposing it now would
+    meet. Nothing of it is written, and the id stays free."""
+    context, state = context_of(request), state_of(request)
+    proposal = await read_proposal(request, context.new_id)
+    state.transaction_id = proposal.transaction_id
+    outcome = await propose.conflict_check(context, table, proposal)
+    match outcome:
+        case propose.Committed() | propose.WouldCommit():
+            return check_answer(outcome)
+        case Conflict():
+            return of_conflict(state, outcome)
+        case Invalid():
+            return of_invalid(state, outcome)
+        case _:
+            assert_never(outcome)
+
+
+@router.get(
+    "/commits",
+    operation_id="list_commits",
+    summary="List a table's versions",
+    responses=doc.responses(
+        (200, HistoryAnswer, "One page, newest first."), codes=codes.READ_TABLE
+    ),
+)
+async def list_commits(
+    request: Request,
+    table: TableRef,
+    from_version: Annotated[
+        int | None, Query(ge=0, le=MAX_VERSION, description="The oldest version wanted.")
+    ] = None,
+    to_version: Annotated[
+        int | None, Query(ge=0, le=MAX_VERSION, description="The newest version wanted.")
+    ] = None,
+    limit: Page = 100,
+) -> Response:
+    """Who wrote which version, when, over what. Both ends are included."""
+    record, commits = await history.history(
+        context_of(request), table, from_version=from_version, to_version=to_version, limit=limit
+    )
+    more = len(commits) == limit and commits[-1].version > (from_version or 0)
+    return answer(
+        HistoryAnswer(
+            table=record.name,
+            commits=[history_entry(commit) for commit in commits],
+            next_to_version=commits[-1].version - 1 if more else None,
+        )
+    )
+
+
+@router.get(
+    "/commits/{version}",
+    operation_id="get_commit",
+    summary="Get a version's bytes",
+    response_class=doc.NdjsonResponse,
+    responses=doc.responses(
+        (200, doc.LOG_FILE, "The content of `<version>.json`."), codes=codes.READ_VERSION
+    ),
+)
+async def get_commit(request: Request, table: TableRef, version: Version) -> Response:
+    """The commit exactly as it is, or will be, in the log: one action a line."""
+    content = await history.content(context_of(request), table, version)
+    return Response(content, media_type=NDJSON)

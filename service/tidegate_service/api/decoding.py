@@ -1,0 +1,148 @@
+"""JSON bodies to values, refusing what two readers could read differently.
+
+msgspec types a body and says where it is wrong; `strict_json` then refuses what msgspec lets
+pass, in everything but the actions. Those go through `tidegate_protocol.codec`, as strictly.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar
+
+import msgspec
+from fastapi import Request
+
+from tidegate_protocol import codec, strict_json
+from tidegate_protocol.actions import Action
+from tidegate_protocol.problems import Code
+from tidegate_protocol.text import excerpt
+from tidegate_service.api.problems import BadRequest, BodyError
+from tidegate_service.core.errors import Refused
+
+T = TypeVar("T")
+
+MAX_ACTION_BYTES = 4 * 1024 * 1024
+"""Largest single action, as a line of its own or as an element of `actions`."""
+MAX_ENVELOPE_DEPTH = 32
+"""Leaves room below `strict_json.MAX_DEPTH` for what a commitInfo wraps around it."""
+
+# Decoding holds the event loop for about a millisecond per 100 KiB.
+_OFF_LOOP_BYTES = 256 * 1024
+
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+_ACTIONS_KEY = re.compile(rb'"actions"\s*:\s*')
+_PLACE = re.compile(r" - at `(\$.*)`\Z")
+_KEY = re.compile(r" - at `key` in `(\$.*)`\Z")
+_PATH_PART = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
+_UNKNOWN_FIELD = re.compile(r"\AObject contains unknown field `(.*)`\Z", re.DOTALL)
+
+
+async def read_body(request: Request, decode: Callable[[bytes], T]) -> T:
+    """The request's body through `decode`, which runs in a thread where it would take long."""
+    body = await request.body()
+    if len(body) < _OFF_LOOP_BYTES:
+        return decode(body)
+    return await asyncio.to_thread(decode, body)
+
+
+def decode_envelope(
+    body: bytes,
+    decoder: msgspec.json.Decoder[T],
+    *,
+    actions: Callable[[T], msgspec.Raw] | None = None,
+) -> T:
+    """A whole JSON body (or an NDJSON body's first line) as a typed value.
+
+    `actions` gives the array that `decode_array` reads. Raises `BadRequest`.
+    """
+    try:
+        value = decoder.decode(body)
+    except msgspec.ValidationError as error:
+        _refuse_shape(str(error))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        _refuse("", f"not valid JSON in UTF-8: {error}")
+    except RecursionError:
+        _refuse("", f"nested deeper than {MAX_ENVELOPE_DEPTH} levels")
+    rest = body if actions is None else _without(body, bytes(actions(value)))
+    try:
+        strict_json.decode(rest, max_depth=MAX_ENVELOPE_DEPTH)
+    except strict_json.InvalidJson as error:
+        _refuse("", str(error))
+    return value
+
+
+def decode_array(array: msgspec.Raw) -> tuple[Action, ...]:
+    """The actions of a JSON body. Raises as `decode_actions`."""
+    try:
+        return decode_actions(_ARRAY.decode(array))
+    except msgspec.ValidationError:
+        _refuse("/actions", "expected an array of actions")
+
+
+def decode_actions(lines: Sequence[bytes | msgspec.Raw]) -> tuple[Action, ...]:
+    """Actions by `codec.decode`. Raises `BadRequest` (`invalid-action`) that points at the
+    first one that is none, and `Refused` (`too-large`)."""
+    actions = []
+    for index, raw in enumerate(lines):
+        line = bytes(raw)
+        if len(line) > MAX_ACTION_BYTES:
+            raise Refused(
+                f"/actions/{index} has {len(line)} bytes; at most {MAX_ACTION_BYTES} are taken",
+                code=Code.TOO_LARGE,
+            )
+        try:
+            actions.append(codec.decode(line))
+        except codec.InvalidActionError as error:
+            where = f"/actions/{index}{_pointer_in_action(line, str(error))}"
+            raise BadRequest(
+                [BodyError(where=where, why=str(error))], code=Code.INVALID_ACTION
+            ) from None
+    return tuple(actions)
+
+
+def _without(body: bytes, array: bytes) -> bytes:
+    """The body with its array of actions blanked: it is most of the body, and each action is
+    checked by itself. Where the key is spelt with escapes, nothing is blanked."""
+    for key in _ACTIONS_KEY.finditer(body):
+        if body.startswith(array, key.end()):
+            return body[: key.end()] + b"null" + body[key.end() + len(array) :]
+    return body
+
+
+def _refuse_shape(message: str) -> NoReturn:
+    """msgspec's message, its path turned into a JSON Pointer."""
+    key = _KEY.search(message)
+    place = key or _PLACE.search(message)
+    where = "" if place is None else _pointer(place.group(1))
+    why = message if place is None else message[: place.start()]
+    unknown = _UNKNOWN_FIELD.match(why)
+    if unknown is not None:
+        where = f"{where}/{_escaped(unknown.group(1))}"
+        why = f"there is no field {excerpt(unknown.group(1))} here"
+    _refuse(where, f"{why} (in a key)" if key else why)
+
+
+def _pointer_in_action(line: bytes, message: str) -> str:
+    """Where in the action, if the codec's message says it."""
+    try:
+        kind = next(iter(msgspec.json.decode(line, type=dict[str, msgspec.Raw])), None)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    place = _PLACE.search(message)
+    if kind is None or not message.startswith("in action "):
+        return ""
+    return f"/{_escaped(kind)}" + ("" if place is None else _pointer(place.group(1)))
+
+
+def _pointer(path: str) -> str:
+    """`$.reads.predicates[0]` as `/reads/predicates/0`; msgspec writes `[...]` for any key."""
+    parts = [name or index for name, index in _PATH_PART.findall(path.removeprefix("$"))]
+    return "".join(f"/{'*' if part == '...' else _escaped(part)}" for part in parts)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _refuse(where: str, why: str) -> NoReturn:
+    raise BadRequest([BodyError(where=where, why=why)])

@@ -1,0 +1,137 @@
+"""What routes say of themselves in the OpenAPI document."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from tidegate_protocol.problems import PROBLEMS, Code
+from tidegate_service.api.examples import PROPOSAL_NDJSON, PROPOSALS, Example
+from tidegate_service.api.problems import MEDIA_TYPE, TYPE_PREFIX
+from tidegate_service.api.requests import JSON, NDJSON
+
+Responses = dict[int | str, dict[str, Any]]
+Content = Mapping[str, Any]
+
+LOCATION: Content = {"Location": {"description": "Its URL.", "schema": {"type": "string"}}}
+LOG_FILE: Content = {NDJSON: {"schema": {"type": "string", "description": "An action a line."}}}
+SCAN_NDJSON: Content = {
+    NDJSON: {
+        "schema": {
+            "type": "string",
+            "description": 'A `ScanHead` on the first line, then `{"add": {...}}` a line.',
+        }
+    }
+}
+_RETRY_AFTER: Content = {
+    "Retry-After": {"description": "In seconds.", "schema": {"type": "integer"}}
+}
+
+
+class NdjsonResponse(Response):
+    """Names the media type of a route's answer for its documentation."""
+
+    media_type = NDJSON
+
+
+def ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def responses(
+    *successes: tuple[int, type[Struct] | Content | None, str]
+    | tuple[int, type[Struct] | Content | None, str, Content],
+    codes: Sequence[Code],
+    also: Content | None = None,
+) -> Responses:
+    """Successes as (status, answer type, description, headers), and the problems of `codes`.
+
+    `also` is further content of the first success.
+    """
+    documented: Responses = {}
+    for status, kind, description, *headers in successes:
+        entry: dict[str, Any] = {"description": description}
+        if isinstance(kind, type):
+            entry["content"] = {JSON: {"schema": ref(kind.__name__)}}
+        elif kind is not None:
+            entry["content"] = dict(kind)
+        if headers:
+            entry["headers"] = dict(headers[0])
+        if also and not documented:
+            entry["content"] = {**entry["content"], **also}
+        documented[status] = entry
+    return documented | problems(codes)
+
+
+def problems(codes: Sequence[Code]) -> Responses:
+    """One response a status, with an example a code."""
+    documented: Responses = {}
+    for code in Code:
+        if code not in codes:
+            continue
+        kind = PROBLEMS[code]
+        entry = documented.setdefault(
+            kind.status,
+            {
+                "description": "",
+                "content": {MEDIA_TYPE: {"schema": ref("ProblemBody"), "examples": {}}},
+            },
+        )
+        entry["description"] += (
+            f"\n- `{code}`: {kind.title}" if entry["description"] else (f"- `{code}`: {kind.title}")
+        )
+        entry["content"][MEDIA_TYPE]["examples"][code.value] = _problem_example(code)
+        if kind.status in (429, 503):
+            entry["headers"] = dict(_RETRY_AFTER)
+    return documented
+
+
+def body(schema: str, examples: Mapping[str, Example]) -> dict[str, Any]:
+    """A required JSON body."""
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": ref(schema), "examples": dict(examples)}},
+        }
+    }
+
+
+def proposal_body() -> dict[str, Any]:
+    """A proposal in either of its forms."""
+    document = body("ProposalBody", PROPOSALS)
+    document["requestBody"]["content"][NDJSON] = {
+        "schema": {
+            "type": "string",
+            "description": "An `EnvelopeBody` on the first line (everything but the actions), "
+            "then an action a line, each at most 4 MiB.",
+        },
+        "examples": {
+            "append": {"summary": "An append that read nothing", "value": PROPOSAL_NDJSON}
+        },
+    }
+    return document
+
+
+def _problem_example(code: Code) -> Example:
+    kind = PROBLEMS[code]
+    value: dict[str, Any] = {
+        "type": TYPE_PREFIX + code.value,
+        "title": kind.title,
+        "status": kind.status,
+        "detail": f"{kind.title}.",
+        "code": code.value,
+        "retryable": kind.retryable,
+        "instance": "5f2d6c1b9f0e4a6c8b1d2e3f4a5b6c7d",
+    }
+    if kind.error_class is not None:
+        value["error_class"] = kind.error_class
+        value["conflict"] = {
+            "version": 13,
+            "operation": "WRITE",
+            "timestamp": 1763700000000,
+            "path": "month=5/part-00001.parquet",
+            "partition": {"month": "5"},
+        }
+        value["hint"] = "read the table again at version 13 or later"
+    return {"summary": kind.title, "value": value}

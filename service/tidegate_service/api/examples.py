@@ -1,0 +1,183 @@
+"""The examples of the OpenAPI document. Tests send them to a running service."""
+
+import json
+from typing import Any
+
+Example = dict[str, Any]
+
+_FLIGHTS_SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": "month", "type": "integer", "nullable": True, "metadata": {}},
+        {"name": "carrier", "type": "string", "nullable": True, "metadata": {}},
+        {"name": "dep_delay", "type": "double", "nullable": True, "metadata": {}},
+    ],
+}
+_ADD = {
+    "path": "month=5/part-00000.parquet",
+    "partitionValues": {"month": "5"},
+    "size": 1024,
+    "modificationTime": 1763700000000,
+    "dataChange": True,
+    "stats": '{"numRecords":120}',
+}
+
+CREATE_TABLE: dict[str, Example] = {
+    "partitioned": {
+        "summary": "A plain table, partitioned by a column",
+        "value": {
+            "name": "main.air.flights",
+            "schema": _FLIGHTS_SCHEMA,
+            "partition_columns": ["month"],
+        },
+    },
+    "catalog_managed": {
+        "summary": "A catalog-managed table with a property",
+        "value": {
+            "name": "main.air.delays",
+            "schema": _FLIGHTS_SCHEMA,
+            "partition_columns": ["month"],
+            "properties": {"delta.appendOnly": "true"},
+            "comment": "Delays by flight",
+            "catalog_managed": True,
+        },
+    },
+}
+
+PROPOSALS: dict[str, Example] = {
+    "append": {
+        "summary": "An append that read nothing, judged at the head",
+        "value": {"operation": "WRITE", "actions": [{"add": _ADD}]},
+    },
+    "overwrite": {
+        "summary": "Replaces one month, which it has read at version 1",
+        "value": {
+            "transaction_id": "0f0c7c1e-6f0b-4f5e-9d55-7f6f2b8a4c11",
+            "read_version": 1,
+            "reads": {"predicates": ["month = 5"], "files": [_ADD["path"]]},
+            "operation": "WRITE",
+            "operation_parameters": {"mode": "Overwrite", "predicate": "month = 5"},
+            "actions": [
+                {
+                    "remove": {
+                        "path": _ADD["path"],
+                        "deletionTimestamp": 1763700060000,
+                        "dataChange": True,
+                        "partitionValues": {"month": "5"},
+                        "size": 1024,
+                    }
+                },
+                {"add": {**_ADD, "path": "month=5/part-00001.parquet"}},
+            ],
+        },
+    },
+}
+
+PROPOSAL_NDJSON = (
+    '{"operation":"WRITE"}\n'
+    '{"add":{"path":"month=6/part-00002.parquet","partitionValues":{"month":"6"},"size":2048,'
+    '"modificationTime":1763700000000,"dataChange":true}}\n'
+)
+
+SCANS: dict[str, Example] = {
+    "latest": {"summary": "The whole latest version", "value": {}},
+    "pruned": {
+        "summary": "One month, as of version 1",
+        "value": {"version": 1, "predicates": ["month = 5"]},
+    },
+}
+
+_ID = "0f0c7c1e-6f0b-4f5e-9d55-7f6f2b8a4c11"
+_MOMENT = 1763700000000
+_METRICS = {
+    "num_added_files": 1,
+    "num_removed_files": 1,
+    "bytes_added": 1024,
+    "bytes_removed": 1024,
+    "attempts": 1,
+    "duration_ms": 9,
+}
+_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+_METADATA = {
+    "id": "5a27ad05-0116-4157-a02d-d8c5261620d4",
+    "name": "flights",
+    "format": {"provider": "parquet", "options": {}},
+    "schemaString": json.dumps(_FLIGHTS_SCHEMA),
+    "partitionColumns": ["month"],
+    "configuration": {},
+    "createdTime": _MOMENT,
+}
+_HEAD = {
+    "id": "611927dc-76f5-458a-9e6a-909358cc2f9a",
+    "name": "main.air.flights",
+    "location": "file:///srv/lake/main/air/flights",
+    "catalog_managed": False,
+    "state": "active",
+    "state_reason": None,
+    "latest_version": 2,
+    "published_version": 2,
+    "latest_timestamp": _MOMENT,
+    "num_files": 12,
+    "size_bytes": 12288,
+    "protocol": _PROTOCOL,
+    "metadata": _METADATA,
+}
+_DECISION = {
+    "table": "main.air.flights",
+    "version": 2,
+    "read_version": 1,
+    "transaction_id": _ID,
+    "isolation_level": "Serializable",
+    "is_blind_append": False,
+    "rebased_over": 0,
+}
+
+ANSWERS: dict[str, Example] = {
+    "TableAnswer": _HEAD,
+    "TablesAnswer": {"tables": [_HEAD], "next_cursor": None},
+    "CommitAnswer": {
+        **_DECISION,
+        "timestamp": _MOMENT,
+        "published": True,
+        "replayed": False,
+        "metrics": _METRICS,
+    },
+    "ConflictCheckAnswer": {**_DECISION, "committed": False},
+    "HistoryAnswer": {
+        "table": "main.air.flights",
+        "commits": [
+            {
+                "version": 2,
+                "timestamp": _MOMENT,
+                "transaction_id": _ID,
+                "operation": "WRITE",
+                "operation_parameters": {"mode": "Overwrite", "predicate": "month = 5"},
+                "operation_metrics": {},
+                "isolation_level": "Serializable",
+                "is_blind_append": False,
+                "read_version": 1,
+                "rebased_over": 0,
+                "engine_info": "a-writer/1.0",
+                "user_metadata": None,
+                "tags": {},
+                "foreign": False,
+                "content_sha256": "9f86d081884c7d659a2feaa0c55ad015"
+                "a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                "metrics": _METRICS,
+            }
+        ],
+        "next_to_version": 1,
+    },
+    "TransactionAnswer": {"transaction_id": _ID, "state": "committed", "version": 2},
+    "AppTransactionAnswer": {"app_id": "stream-1", "version": 41, "last_updated": _MOMENT},
+    "ScanAnswer": {
+        "table": "main.air.flights",
+        "table_id": _HEAD["id"],
+        "location": _HEAD["location"],
+        "version": 2,
+        "timestamp": _MOMENT,
+        "protocol": _PROTOCOL,
+        "metadata": _METADATA,
+        "files": [{"add": _ADD}],
+    },
+}

@@ -1,0 +1,38 @@
+"""Is the process alive, and can it take a commit?"""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from tidegate_service.api import codes
+from tidegate_service.api import documents as doc
+from tidegate_service.api.answers import HealthAnswer, answer
+from tidegate_service.api.requests import context_of, gate_of
+from tidegate_service.core import health
+from tidegate_service.core.errors import ShuttingDown
+
+router = APIRouter(tags=["health"])
+
+
+@router.get(
+    "/healthz",
+    operation_id="healthz",
+    summary="Is the process alive?",
+    responses=doc.responses((200, HealthAnswer, "It is."), codes=codes.ALIVE),
+)
+async def healthz(request: Request) -> Response:
+    """Asks nothing else: restart the process where this fails."""
+    return answer(HealthAnswer(status="ok", version=request.app.version))
+
+
+@router.get(
+    "/readyz",
+    operation_id="readyz",
+    summary="Can this instance take a commit?",
+    responses=doc.responses((200, HealthAnswer, "It can."), codes=codes.READY),
+)
+async def readyz(request: Request) -> Response:
+    """Asks the index and writes to the store. 503 says what is missing; it recovers by itself."""
+    if gate_of(request).closed:
+        raise ShuttingDown("this instance is stopping")
+    await health.check_ready(context_of(request))
+    return answer(HealthAnswer(status="ready", version=request.app.version))

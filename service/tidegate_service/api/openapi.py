@@ -1,0 +1,122 @@
+"""The OpenAPI document: FastAPI's paths over schemas made from the msgspec types."""
+
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from tidegate_protocol.actions import KINDS
+from tidegate_service.api import answers, bodies, proposals
+from tidegate_service.api.documents import ref
+from tidegate_service.api.examples import ANSWERS
+from tidegate_service.api.problems import ProblemBody
+from tidegate_service.api.requests import JSON
+
+DESCRIPTION = """\
+Many writers, one order: Tidegate ratifies the commits of Delta Lake tables.
+
+A writer reads a version, writes its data files, and proposes a transaction: what it read, and the
+actions that are to land. The service judges it against every commit since, by Delta's own conflict
+rules, and lands it as an ordinary `_delta_log/<version>.json`.
+
+**What an answer says.** A 2xx to a proposal: it landed. A 409, 410 or 422: this id and body will
+never land. Anything else says nothing: send the same id and body again.
+
+Everything that is not a success is an `application/problem+json` (RFC 9457) with a stable `code`.
+Every answer carries `X-Request-Id`, the client's own if it sent one.
+"""
+
+TAGS = [
+    {"name": "tables", "description": "Create, find and forget tables."},
+    {"name": "commits", "description": "Propose transactions; read what landed."},
+    {"name": "transactions", "description": "Transaction ids and application transactions."},
+    {"name": "scan", "description": "Which files a reader needs."},
+    {"name": "health", "description": "For whoever runs the service."},
+]
+
+_ACTION = "Action"
+# Where msgspec sees raw JSON: (type, field) to what stands there.
+_RAW_FIELDS: dict[tuple[str, str], dict[str, Any]] = {
+    ("ProposalBody", "actions"): {"type": "array", "items": ref(_ACTION)},
+    ("CreateTableBody", "actions"): {"type": "array", "items": ref(_ACTION), "default": []},
+    ("CreateTableBody", "protocol"): {"anyOf": [ref("Protocol"), {"type": "null"}]},
+    ("TableAnswer", "protocol"): ref("Protocol"),
+    ("TableAnswer", "metadata"): ref("Metadata"),
+    ("ScanHead", "protocol"): ref("Protocol"),
+    ("ScanHead", "metadata"): ref("Metadata"),
+    ("ScanAnswer", "protocol"): ref("Protocol"),
+    ("ScanAnswer", "metadata"): ref("Metadata"),
+    ("ScanAnswer", "files"): {"type": "array", "items": ref(_ACTION)},
+}
+_TYPES = (
+    ProblemBody,
+    proposals.ProposalBody,
+    proposals.EnvelopeBody,
+    bodies.CreateTableBody,
+    bodies.ScanBody,
+    answers.TableAnswer,
+    answers.TablesAnswer,
+    answers.CommitAnswer,
+    answers.ConflictCheckAnswer,
+    answers.HistoryAnswer,
+    answers.TransactionAnswer,
+    answers.AppTransactionAnswer,
+    answers.ScanHead,
+    answers.ScanAnswer,
+    answers.HealthAnswer,
+)
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The whole document."""
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=DESCRIPTION,
+        tags=TAGS,
+        routes=app.routes,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    )
+    _add_examples(document)
+    document["components"] = {"schemas": schemas()}
+    return document
+
+
+def _add_examples(document: dict[str, Any]) -> None:
+    """Not left to FastAPI, which drops every null of what it is given."""
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for answer in operation["responses"].values():
+                content = answer.get("content", {}).get(JSON, {})
+                name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+                if name in ANSWERS:
+                    content["example"] = ANSWERS[name]
+
+
+def schemas() -> dict[str, Any]:
+    """Every schema by name, in name order."""
+    _, found = msgspec.json.schema_components(
+        [*_TYPES, *KINDS.values()], ref_template="#/components/schemas/{name}"
+    )
+    for (name, field), schema in _RAW_FIELDS.items():
+        kept = {
+            key: value
+            for key, value in found[name]["properties"][field].items()
+            if key in ("description", "default")
+        }
+        found[name]["properties"][field] = {**schema, **kept}
+    for struct in KINDS.values():
+        # The action's own bytes, which no JSON holds.
+        found[struct.__name__]["properties"].pop(" raw")
+    found[_ACTION] = {
+        "title": _ACTION,
+        "description": "One line of the Delta log: an object with one key, the kind of the "
+        "action. Fields that nobody here knows reach the log as they are; an unknown kind is "
+        "kept too, but conflicts over it cannot be judged.",
+        "type": "object",
+        "properties": {kind: ref(struct.__name__) for kind, struct in KINDS.items()},
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+    return dict(sorted(found.items()))

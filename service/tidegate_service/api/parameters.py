@@ -1,0 +1,46 @@
+"""Path and query parameters that several routes share."""
+
+from typing import Annotated
+
+from fastapi import Depends, Path, Query
+
+from tidegate_protocol.text import excerpt
+from tidegate_service.api.problems import BadRequest, BodyError
+from tidegate_service.api.proposals import MAX_VERSION, TRANSACTION_ID
+from tidegate_service.core.tables import no_such_table
+
+Version = Annotated[int, Path(ge=0, le=MAX_VERSION, description="A version of the table.")]
+
+TransactionIdPath = Annotated[
+    str, Path(pattern=TRANSACTION_ID, description="The transaction id of a proposal.")
+]
+
+Page = Annotated[int, Query(ge=1, le=1000, description="Most entries of a page.")]
+
+MAX_APP_ID_LENGTH = 1024
+
+
+def printable(where: str, text: str) -> None:
+    """Raise `BadRequest` for control characters, which Postgres or a log would trip over."""
+    if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in text):
+        raise BadRequest(
+            [BodyError(where=where, why=f"{excerpt(text)} contains a control character")]
+        )
+
+
+async def _table_ref(
+    table: Annotated[
+        str,
+        Path(
+            description="The table's full name, `catalog.schema.table` in any case, or its id.",
+            examples=["main.air.flights"],
+        ),
+    ],
+) -> str:
+    # Names and ids are ASCII; what is not names no table, and NUL must not reach Postgres.
+    if not (table.isascii() and table.isprintable()):
+        raise no_such_table(table)
+    return table
+
+
+TableRef = Annotated[str, Depends(_table_ref)]

@@ -1,0 +1,178 @@
+"""The body of a proposal, as JSON or NDJSON, to the protocol's `Proposal`."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import Request
+from msgspec import Meta, Raw, Struct, field
+
+from tidegate_protocol.actions import Action
+from tidegate_protocol.transaction import IsolationLevel, Proposal, Reads
+from tidegate_service.api.decoding import (
+    decode_actions,
+    decode_array,
+    decode_envelope,
+    read_body,
+)
+from tidegate_service.api.problems import BadRequest, BodyError
+from tidegate_service.api.requests import JSON, NDJSON, media_type
+
+TRANSACTION_ID = r"^[A-Za-z0-9._:-]{1,128}$"
+OPERATION = r"^[^\x00-\x1f\x7f-\x9f]{1,256}$"
+MAX_VERSION = 2**63 - 1
+
+_TRANSACTION_ID = re.compile(TRANSACTION_ID[:-1] + r"\Z")
+_OPERATION = re.compile(OPERATION[:-1] + r"\Z")
+
+Version = Annotated[int, Meta(ge=-1, le=MAX_VERSION)]
+Predicate = Annotated[str, Meta(max_length=65536)]
+
+
+class ReadsBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the transaction read; absent means nothing."""
+
+    whole_table: Annotated[
+        bool, Meta(description="Read everything: any added or removed file conflicts.")
+    ] = False
+    predicates: Annotated[
+        tuple[Predicate, ...],
+        Meta(
+            max_length=1000,
+            description="Spark SQL text over the table's columns, one entry a scan: its whole "
+            "filter. A file was read if any entry may match it.",
+            examples=[["day = '2026-11-20'"]],
+        ),
+    ] = ()
+    files: Annotated[
+        frozenset[str],
+        Meta(description="Paths of the files that were read, as their actions carry them."),
+    ] = frozenset()
+    app_ids: Annotated[
+        frozenset[str],
+        Meta(description="Application ids whose latest `txn` version was read."),
+    ] = frozenset()
+
+
+class EnvelopeBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first line of an NDJSON proposal: everything but the actions."""
+
+    operation: Annotated[
+        str,
+        Meta(
+            description="Delta's name of the operation, 1 to 256 characters.",
+            examples=["WRITE"],
+            extra_json_schema={"pattern": OPERATION},
+        ),
+    ]
+    transaction_id: Annotated[
+        str | None,
+        Meta(
+            description="Names this work for ever: sent again, it gets the first answer again. "
+            "1 to 128 letters, digits and `._:-`; made by the service where absent.",
+            examples=["0f0c7c1e-6f0b-4f5e-9d55-7f6f2b8a4c11"],
+            extra_json_schema={"pattern": TRANSACTION_ID},
+        ),
+    ] = None
+    read_version: Annotated[
+        Version | None,
+        Meta(
+            description="The version that the transaction read. Absent or null: a proposal that "
+            "read nothing and only adds files is judged at the head."
+        ),
+    ] = None
+    reads: ReadsBody = field(default_factory=ReadsBody)
+    operation_parameters: Annotated[
+        dict[str, Any], Meta(description="Goes into commitInfo as it is.")
+    ] = {}
+    operation_metrics: Annotated[
+        dict[str, Any], Meta(description="Goes into commitInfo as it is.")
+    ] = {}
+    isolation_level: Annotated[
+        Literal["Serializable", "WriteSerializable", "SnapshotIsolation"] | None,
+        Meta(description="By default the table's own."),
+    ] = None
+    user_metadata: str | None = None
+    tags: dict[str, str] = {}
+    engine_info: Annotated[
+        str | None, Meta(description="The writer's name and version, for commitInfo.")
+    ] = None
+    skip_if_empty: Annotated[
+        bool, Meta(description="Write no version where there are no actions.")
+    ] = False
+
+
+class ProposalBody(EnvelopeBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A transaction, proposed."""
+
+    actions: Annotated[
+        Raw, Meta(description="The Delta log's actions, each an object with one key, its kind.")
+    ]
+
+
+_PROPOSAL = msgspec.json.Decoder(ProposalBody)
+_ENVELOPE = msgspec.json.Decoder(EnvelopeBody)
+
+
+async def read_proposal(request: Request, new_id: Callable[[], str]) -> Proposal:
+    """The request's proposal, with an id by `new_id` where it has none.
+
+    Raises `BadRequest`, and `Refused` for a media type or size that is not taken.
+    """
+    kind = media_type(request, JSON, NDJSON)
+    body, actions = await read_body(request, _from_json if kind == JSON else _from_ndjson)
+    return Proposal(
+        transaction_id=new_id() if body.transaction_id is None else body.transaction_id,
+        operation=body.operation,
+        actions=actions,
+        read_version=body.read_version,
+        reads=Reads(
+            whole_table=body.reads.whole_table,
+            predicates=body.reads.predicates,
+            files=body.reads.files,
+            app_ids=body.reads.app_ids,
+        ),
+        operation_parameters=body.operation_parameters,
+        operation_metrics=body.operation_metrics,
+        isolation_level=None
+        if body.isolation_level is None
+        else IsolationLevel(body.isolation_level),
+        user_metadata=body.user_metadata,
+        tags=body.tags,
+        engine_info=body.engine_info,
+        skip_if_empty=body.skip_if_empty,
+    )
+
+
+def _from_json(body: bytes) -> tuple[EnvelopeBody, tuple[Action, ...]]:
+    proposal = decode_envelope(body, _PROPOSAL, actions=lambda value: value.actions)
+    _check(proposal)
+    return proposal, decode_array(proposal.actions)
+
+
+def _from_ndjson(body: bytes) -> tuple[EnvelopeBody, tuple[Action, ...]]:
+    first, _, rest = body.partition(b"\n")
+    envelope = decode_envelope(first, _ENVELOPE)
+    _check(envelope)
+    return envelope, decode_actions([line for line in rest.split(b"\n") if line.strip()])
+
+
+def _check(body: EnvelopeBody) -> None:
+    if body.transaction_id is not None and not _TRANSACTION_ID.match(body.transaction_id):
+        raise BadRequest(
+            [
+                BodyError(
+                    where="/transaction_id",
+                    why="expected 1 to 128 ASCII letters, digits and '._:-'",
+                )
+            ]
+        )
+    if not _OPERATION.match(body.operation):
+        raise BadRequest(
+            [
+                BodyError(
+                    where="/operation", why="expected 1 to 256 characters, none a control character"
+                )
+            ]
+        )

@@ -1,0 +1,168 @@
+"""Answers made from the core's values."""
+
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Raw
+from starlette.responses import Response
+
+from tidegate_protocol.actions import Metadata, Protocol
+from tidegate_protocol.codec import encode
+from tidegate_service.api.answers import (
+    CommitAnswer,
+    ConflictCheckAnswer,
+    HistoryEntry,
+    MetricsAnswer,
+    TableAnswer,
+    answer,
+)
+from tidegate_service.core.propose import Committed, NothingToCommit, WouldCommit
+from tidegate_service.core.records import CommitMetrics, CommitRecord, TableRecord
+
+PREFIX = "/api/v1"
+
+
+def table_url(table: TableRecord) -> str:
+    return f"{PREFIX}/tables/{quote(table.name)}"
+
+
+def commit_url(table: TableRecord, version: int) -> str:
+    return f"{table_url(table)}/commits/{version}"
+
+
+def table_answer(table: TableRecord) -> TableAnswer:
+    return TableAnswer(
+        id=table.id,
+        name=table.name,
+        location=table.location,
+        catalog_managed=table.catalog_managed,
+        state=table.state,
+        state_reason=table.state_reason,
+        latest_version=table.latest_version,
+        published_version=table.published_version,
+        latest_timestamp=table.latest_timestamp,
+        num_files=table.num_files,
+        size_bytes=table.size_bytes,
+        protocol=action_body(table.protocol),
+        metadata=action_body(table.metadata),
+    )
+
+
+def committed_answer(outcome: Committed) -> Response:
+    """201 with the commit's place; 200 where an earlier request landed it."""
+    record = outcome.record
+    if record.transaction_id is None:
+        raise AssertionError("a commit that was found by its transaction id has one")
+    body = CommitAnswer(
+        table=outcome.table.name,
+        version=record.version,
+        read_version=record.read_version,
+        transaction_id=record.transaction_id,
+        timestamp=record.timestamp,
+        isolation_level=record.isolation_level,
+        is_blind_append=record.is_blind_append,
+        rebased_over=record.rebased_over,
+        published=outcome.published,
+        replayed=outcome.replayed,
+        metrics=_metrics(record.metrics),
+    )
+    return answer(
+        body,
+        200 if outcome.replayed else 201,
+        location=commit_url(outcome.table, record.version),
+    )
+
+
+def skipped_answer(outcome: NothingToCommit) -> Response:
+    body = CommitAnswer(
+        table=outcome.table.name,
+        version=None,
+        read_version=outcome.read_version,
+        transaction_id=outcome.transaction_id,
+        timestamp=None,
+        isolation_level=None,
+        is_blind_append=False,
+        rebased_over=0,
+        published=False,
+        replayed=False,
+        metrics=MetricsAnswer(
+            num_added_files=0,
+            num_removed_files=0,
+            bytes_added=0,
+            bytes_removed=0,
+            attempts=1,
+            duration_ms=0,
+        ),
+    )
+    return answer(body)
+
+
+def check_answer(outcome: WouldCommit | Committed) -> Response:
+    if isinstance(outcome, Committed):
+        record = outcome.record
+        if record.transaction_id is None:
+            raise AssertionError("a commit that was found by its transaction id has one")
+        return answer(
+            ConflictCheckAnswer(
+                table=outcome.table.name,
+                committed=True,
+                version=record.version,
+                read_version=record.read_version,
+                transaction_id=record.transaction_id,
+                isolation_level=record.isolation_level,
+                is_blind_append=record.is_blind_append,
+                rebased_over=record.rebased_over,
+            )
+        )
+    return answer(
+        ConflictCheckAnswer(
+            table=outcome.table.name,
+            committed=False,
+            version=outcome.version,
+            read_version=outcome.read_version,
+            transaction_id=outcome.transaction_id,
+            isolation_level=outcome.isolation_level,
+            is_blind_append=outcome.is_blind_append,
+            rebased_over=outcome.rebased_over,
+        )
+    )
+
+
+def history_entry(record: CommitRecord) -> HistoryEntry:
+    return HistoryEntry(
+        version=record.version,
+        timestamp=record.timestamp,
+        transaction_id=record.transaction_id,
+        operation=record.operation,
+        operation_parameters=dict(record.operation_parameters),
+        operation_metrics=dict(record.operation_metrics),
+        isolation_level=record.isolation_level,
+        is_blind_append=record.is_blind_append,
+        read_version=record.read_version,
+        rebased_over=record.rebased_over,
+        engine_info=record.engine_info,
+        user_metadata=record.user_metadata,
+        tags=dict(record.tags),
+        foreign=record.foreign,
+        content_sha256=record.content_sha256,
+        metrics=_metrics(record.metrics),
+    )
+
+
+def action_body(action: Protocol | Metadata | None) -> Raw:
+    """The action without the object that names its kind, every field kept."""
+    if action is None:
+        return Raw(b"null")
+    (body,) = msgspec.json.decode(encode(action), type=dict[str, Raw]).values()
+    return body
+
+
+def _metrics(metrics: CommitMetrics) -> MetricsAnswer:
+    return MetricsAnswer(
+        num_added_files=metrics.num_added_files,
+        num_removed_files=metrics.num_removed_files,
+        bytes_added=metrics.bytes_added,
+        bytes_removed=metrics.bytes_removed,
+        attempts=metrics.attempts,
+        duration_ms=metrics.duration_ms,
+    )

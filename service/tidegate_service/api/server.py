@@ -1,0 +1,172 @@
+"""uvicorn, with what it lacks: bounds on a request's head, and a stop that lets work finish.
+
+Uses uvloop and httptools. httptools bounds neither the size of a request's head nor the time
+it may take to arrive; both are bounded here.
+"""
+
+import asyncio
+import contextlib
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+
+import msgspec
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from tidegate_protocol.problems import PROBLEMS, Code
+from tidegate_service.api.problems import MEDIA_TYPE, problem_body
+from tidegate_service.api.requests import Gate
+
+MAX_HEAD_BYTES = 16 * 1024
+HEAD_DEADLINE_S = 10.0
+DRAIN_S = 8.0
+"""How long requests under way may take once the instance is told to stop."""
+DISCONNECT_S = 1
+"""How long answers may still be sent after that."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """Refuses a request whose head is too large, or too slow in coming."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    _too_large = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_arrived()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._head_timer is None:
+            self._await_head()
+
+    def on_headers_complete(self) -> None:
+        self._head_arrived()
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > MAX_HEAD_BYTES:
+            self._refuse_head()
+            raise _Refused
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._head_timer is not None:
+            # Still in the head: one that never ends must not fill the memory.
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+                self._refuse_head()
+
+    def send_400_response(self, msg: str) -> None:
+        """What the parser cannot read is a problem like any other."""
+        if not self._too_large:
+            self._answer(Code.MALFORMED_HTTP, "expected an HTTP/1.1 request")
+
+    def _await_head(self) -> None:
+        self._head_bytes = 0
+        self._head_timer = self.loop.call_later(HEAD_DEADLINE_S, self._head_overdue)
+
+    def _head_arrived(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_overdue(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+    def _refuse_head(self) -> None:
+        self._too_large = True
+        detail = f"the request line and headers are larger than {MAX_HEAD_BYTES} bytes"
+        self._answer(Code.TOO_LARGE, detail)
+
+    def _answer(self, code: Code, detail: str) -> None:
+        status = HTTPStatus(PROBLEMS[code].status)
+        body = msgspec.json.encode(problem_body(code, detail, instance=uuid.uuid4().hex))
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {MEDIA_TYPE}\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode("ascii") + body)
+        self.transport.close()
+
+
+class _Refused(Exception):
+    """Ends the parser's work on a request that has its answer already."""
+
+
+class Server(uvicorn.Server):
+    """Serves until `stop`; then takes nothing new, and ends once nothing is under way."""
+
+    def __init__(
+        self, app: ASGIApp, *, gate: Gate, on_started: Callable[[socket.socket], None]
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=BoundedProtocol,
+                loop="uvloop",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=DISCONNECT_S,
+            )
+        )
+        self._gate = gate
+        self._on_started = on_started
+        self._stop_by: float | None = None
+
+    def stop(self) -> None:
+        """Begin to stop; a second call ends the wait for what is under way."""
+        if self._gate.closed:
+            self.should_exit = True
+        self._gate.close()
+        self._stop_by = time.monotonic() + DRAIN_S
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and sockets:
+            self._on_started(sockets[0])
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._stop_by is not None:
+            idle = self._gate.under_way == 0
+            self.should_exit = self.should_exit or idle or time.monotonic() > self._stop_by
+        return await super().on_tick(counter)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the command line's business: it calls `stop`."""
+        yield
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A socket with its address taken, not listening yet. Raises `OSError`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    bound.set_inheritable(False)
+    return bound
+
+
+def url_of(listening: socket.socket) -> str:
+    """`http://host:port` of a bound socket."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,92 @@
+"""Tables: create, list, get, forget."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tidegate_service.api import codes, examples
+from tidegate_service.api import documents as doc
+from tidegate_service.api.answers import TableAnswer, TablesAnswer, answer
+from tidegate_service.api.bodies import read_create
+from tidegate_service.api.parameters import Page, TableRef, printable
+from tidegate_service.api.rendering import table_answer, table_url
+from tidegate_service.api.requests import context_of
+from tidegate_service.core import create, tables
+
+router = APIRouter(prefix="/tables", tags=["tables"])
+
+
+@router.post(
+    "",
+    operation_id="create_table",
+    summary="Create a table",
+    status_code=201,
+    responses=doc.responses(
+        (201, TableAnswer, "The table, at version 0.", doc.LOCATION), codes=codes.CREATE
+    ),
+    openapi_extra=doc.body("CreateTableBody", examples.CREATE_TABLE),
+)
+async def create_table(request: Request) -> Response:
+    """Writes version 0 of a new table's log and puts the table into the index, or does neither.
+
+    The table's protocol is the least that its schema and properties need. Sent again after an
+    unknown outcome, the same body either finds the table (409 `table-exists`) or creates it.
+    """
+    table = await create.create_table(context_of(request), await read_create(request))
+    return answer(table_answer(table), 201, location=table_url(table))
+
+
+@router.get(
+    "",
+    operation_id="list_tables",
+    summary="List tables",
+    responses=doc.responses((200, TablesAnswer, "One page of tables."), codes=codes.READ),
+)
+async def list_tables(
+    request: Request,
+    prefix: Annotated[
+        str, Query(max_length=255, description="Only tables whose full name starts with this.")
+    ] = "",
+    cursor: Annotated[
+        str | None, Query(max_length=255, description="`next_cursor` of the page before.")
+    ] = None,
+    limit: Page = 100,
+) -> Response:
+    """In name order. A table that is created meanwhile is on its page if that is still to come."""
+    printable("query/prefix", prefix)
+    printable("query/cursor", cursor or "")
+    page = await tables.list_tables(context_of(request), prefix=prefix, cursor=cursor, limit=limit)
+    return answer(
+        TablesAnswer(
+            tables=[table_answer(table) for table in page.tables], next_cursor=page.next_cursor
+        )
+    )
+
+
+@router.get(
+    "/{table}",
+    operation_id="get_table",
+    summary="Get a table's head",
+    responses=doc.responses((200, TableAnswer, "The table's head."), codes=codes.READ_TABLE),
+)
+async def get_table(request: Request, table: TableRef) -> Response:
+    """Name, location, versions, protocol and metadata at the latest version."""
+    return answer(table_answer(await tables.get_table(context_of(request), table)))
+
+
+@router.delete(
+    "/{table}",
+    operation_id="forget_table",
+    summary="Forget a table",
+    status_code=204,
+    response_class=Response,
+    responses=doc.responses((204, None, "The table is forgotten."), codes=codes.FORGET),
+)
+async def forget_table(request: Request, table: TableRef) -> Response:
+    """Deletes everything the index knows of the table. Its log and data files stay.
+
+    Versions that are ratified but not published yet are published first.
+    """
+    await tables.forget_table(context_of(request), table)
+    return Response(status_code=204)

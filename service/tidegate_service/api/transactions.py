@@ -1,0 +1,96 @@
+"""Transaction ids and application transactions."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from tidegate_service.api import codes
+from tidegate_service.api import documents as doc
+from tidegate_service.api.answers import AppTransactionAnswer, TransactionAnswer, answer
+from tidegate_service.api.parameters import (
+    MAX_APP_ID_LENGTH,
+    TableRef,
+    TransactionIdPath,
+    printable,
+)
+from tidegate_service.api.requests import context_of, state_of
+from tidegate_service.core import transactions
+from tidegate_service.core.transactions import TransactionState
+
+router = APIRouter(prefix="/tables/{table}", tags=["transactions"])
+
+
+@router.get(
+    "/transactions/{transaction_id}",
+    operation_id="get_transaction",
+    summary="Ask what became of a transaction",
+    responses=doc.responses(
+        (200, TransactionAnswer, "What is known of the id."), codes=codes.READ_TRANSACTION
+    ),
+)
+async def get_transaction(
+    request: Request, table: TableRef, transaction_id: TransactionIdPath
+) -> Response:
+    """404 for an id that nobody has proposed, or whose proposal was refused. Neither leaves a
+    trace, so a proposal that is still on its way may land after this answer; `abort` ends that.
+    """
+    state_of(request).transaction_id = transaction_id
+    found = await transactions.status(context_of(request), table, transaction_id)
+    return answer(
+        TransactionAnswer(transaction_id=transaction_id, state=found.state, version=found.version)
+    )
+
+
+@router.post(
+    "/transactions/{transaction_id}/abort",
+    operation_id="abort_transaction",
+    summary="Close a transaction id for good",
+    responses=doc.responses((200, TransactionAnswer, "The id will never land."), codes=codes.ABORT),
+)
+async def abort_transaction(
+    request: Request, table: TableRef, transaction_id: TransactionIdPath
+) -> Response:
+    """No proposal under this id lands after this answer. Aborting twice is the same as once;
+    409 with the version where it has landed."""
+    state_of(request).transaction_id = transaction_id
+    await transactions.abort(context_of(request), table, transaction_id)
+    return answer(
+        TransactionAnswer(
+            transaction_id=transaction_id,
+            state=TransactionState.ABORTED,
+            version=None,
+        )
+    )
+
+
+@router.get(
+    "/app-transactions/{app_id:path}",
+    operation_id="get_app_transaction",
+    summary="Get an application's latest transaction version",
+    responses=doc.responses(
+        (200, AppTransactionAnswer, "Version -1 where there is none."), codes=codes.READ_TABLE
+    ),
+)
+async def get_app_transaction(
+    request: Request,
+    table: TableRef,
+    app_id: Annotated[
+        str,
+        Path(
+            min_length=1,
+            max_length=MAX_APP_ID_LENGTH,
+            description="The `appId` of `txn` actions; it may contain slashes.",
+        ),
+    ],
+) -> Response:
+    """What the application's last `txn` action says, for writers that must not write twice."""
+    printable("path/app_id", app_id)
+    found = await transactions.app_transaction(context_of(request), table, app_id)
+    return answer(
+        AppTransactionAnswer(
+            app_id=app_id,
+            version=-1 if found is None else found.version,
+            last_updated=None if found is None else found.last_updated,
+        )
+    )

@@ -1,0 +1,199 @@
+"""Composition: settings to a running service, and its orderly end.
+
+Everything that is opened here is closed here, in the reverse order, whatever happens between.
+"""
+
+import asyncio
+import logging
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from tidegate_service.api.application import Application, attach, build
+from tidegate_service.api.edge import Limits
+from tidegate_service.api.requests import Gate
+from tidegate_service.api.server import Server
+from tidegate_service.background.publisher import Publisher
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.locations import LocationPolicy
+from tidegate_service.index import migrate
+from tidegate_service.index.embedded import EmbeddedPostgres
+from tidegate_service.index.embedded_account import EmbeddedPostgresError
+from tidegate_service.index.engine import (
+    ConnectionSettings,
+    DurabilityError,
+    check_durability,
+    create_engine,
+)
+from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.settings import Settings
+from tidegate_service.storage.object_storage import ObjectStorage
+
+logger = logging.getLogger("tidegate.service")
+
+SECTIONS_S = 2.0
+"""How long commit sections without a waiting client may take at the end."""
+POSTGRES_STOP_S = 2.5
+_RESTART_S = 1.0
+
+
+class CannotStart(Exception):
+    """The service cannot run with these settings as things are; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A service that is ready to be served."""
+
+    app: Application
+    gate: Gate
+    context: Context
+
+
+def application() -> Application:
+    """The application without a world, for its description."""
+    return build(limits=Limits(max_requests=0, max_body_bytes=0, deadline_s=0), gate=Gate())
+
+
+@asynccontextmanager
+async def open_service(settings: Settings) -> AsyncIterator[Service]:
+    """Everything but the listening socket. Raises `CannotStart`."""
+    async with AsyncExitStack() as stack:
+        try:
+            service = await _composed(settings, stack)
+        except (EmbeddedPostgresError, DurabilityError, ValueError) as error:
+            raise CannotStart(str(error)) from error
+        except ServiceError as error:
+            raise CannotStart(error.detail) from error
+        yield service
+
+
+async def serve(
+    settings: Settings,
+    listener: socket.socket,
+    *,
+    on_started: Callable[[socket.socket], None],
+    on_server: Callable[[Server], None],
+) -> None:
+    """Serve on a bound socket until the server is told to stop.
+
+    `on_server` gets the server as soon as it can be stopped; `on_started` is called once it
+    listens. Raises `CannotStart`.
+    """
+    async with open_service(settings) as service:
+        server = Server(service.app, gate=service.gate, on_started=on_started)
+        on_server(server)
+        await server.serve(sockets=[listener])
+
+
+async def bring_up_to_date(settings: Settings) -> str:
+    """Apply the migrations to the configured database and return its revision. Raises
+    `CannotStart`."""
+    async with AsyncExitStack() as stack:
+        try:
+            url = await _database(settings, stack)
+            await asyncio.to_thread(migrate.upgrade, url)
+        except (EmbeddedPostgresError, ValueError) as error:
+            raise CannotStart(str(error)) from error
+        except ServiceError as error:
+            raise CannotStart(error.detail) from error
+    return migrate.head()
+
+
+async def _composed(settings: Settings, stack: AsyncExitStack) -> Service:
+    locations = settings.locations()
+    _make_folder(settings, locations)
+    storage = ObjectStorage(locations.warehouse, locations.prefixes)
+    url = await _database(settings, stack)
+    await asyncio.to_thread(_settle_schema, settings, url)
+    pool = settings.database_pool_size
+    engine = create_engine(url, ConnectionSettings(pool_size=pool, overflow=pool))
+    stack.push_async_callback(engine.dispose)
+    await check_durability(engine)
+    await storage.probe()
+    index = PostgresIndex(engine)
+    publisher = Publisher(index, storage, interval_s=settings.publish_interval_seconds)
+    context = Context(
+        index=index,
+        storage=storage,
+        locations=locations,
+        new_id=lambda: str(uuid.uuid4()),
+        monotonic_s=time.monotonic,
+        now_ms=lambda: time.time_ns() // 1_000_000,
+        commit_deadline_s=settings.deadline_seconds,
+        wake_publisher=publisher.wake,
+    )
+    gate = Gate()
+    limits = Limits(
+        max_requests=settings.max_requests,
+        max_body_bytes=settings.max_body_bytes,
+        deadline_s=settings.deadline_seconds,
+    )
+    app = build(limits=limits, gate=gate)
+    attach(app, context)
+    publishing = asyncio.create_task(_kept_running(publisher), name="publisher")
+    stack.push_async_callback(_ended, publishing)
+    stack.push_async_callback(_drained, gate, context)
+    return Service(app=app, gate=gate, context=context)
+
+
+async def _database(settings: Settings, stack: AsyncExitStack) -> str:
+    """The URL of the index; an embedded server is stopped with the stack."""
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value()
+    server = EmbeddedPostgres(settings.data_dir)
+
+    async def stop() -> None:
+        await asyncio.to_thread(server.stop, timeout_s=POSTGRES_STOP_S)
+
+    # Before the start: one that is cancelled half-way leaves a server to stop.
+    stack.push_async_callback(stop)
+    return await asyncio.to_thread(server.start)
+
+
+def _settle_schema(settings: Settings, url: str) -> None:
+    """The embedded database follows the release; a foreign one is only migrated if told to."""
+    if settings.database_url is None or settings.migrate:
+        migrate.upgrade(url)
+    elif migrate.pending(url):
+        found = migrate.current(url) or "none at all"
+        raise CannotStart(
+            f"the database at {settings.masked_database_url()} has the schema revision {found}, "
+            f"and this release needs {migrate.head()}: run `tidegate migrate`, or serve with "
+            "--migrate"
+        )
+
+
+def _make_folder(settings: Settings, locations: LocationPolicy) -> None:
+    """The default warehouse is made with the data folder; one that was named must exist."""
+    if settings.warehouse is None:
+        try:
+            (settings.data_dir / "warehouse").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotStart(f"{locations.warehouse} cannot be made: {error.strerror}") from error
+
+
+async def _kept_running(publisher: Publisher) -> None:
+    while True:
+        try:
+            await publisher.run()
+        except Exception:
+            # A defect must not end publishing for good; what it met is met again, and logged.
+            logger.exception("the publisher met a defect and is started again")
+            await asyncio.sleep(_RESTART_S)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def _drained(gate: Gate, context: Context) -> None:
+    gate.close()
+    if not await context.sections.drain(timeout_s=SECTIONS_S):
+        logger.warning("commit sections were cut off; their outcome is in the log or nowhere")

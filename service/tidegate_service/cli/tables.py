@@ -1,0 +1,217 @@
+"""`tidegate table list|show|create|history`: a running service, asked over HTTP."""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import quote, urlencode
+
+import typer
+
+from tidegate_service.cli.http import call
+from tidegate_service.cli.options import fail
+
+cli = typer.Typer(help="Look at the tables of a running service.", no_args_is_help=True)
+
+Url: TypeAlias = Annotated[
+    str, typer.Option(envvar="TIDEGATE_URL", help="Where the service listens.")
+]
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print the service's own JSON answer.")
+]
+DEFAULT_URL = "http://127.0.0.1:8720"
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+@cli.command("list")
+def list_tables(
+    prefix: Annotated[str, typer.Argument(help="Only names that start with this.")] = "",
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Every table: name, kind, version, files, bytes."""
+    tables: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while True:
+        query = {"prefix": prefix, "limit": "1000"} | ({"cursor": cursor} if cursor else {})
+        page = call(url, "GET", f"/tables?{urlencode(query)}")
+        tables += page["tables"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    if as_json:
+        typer.echo(json.dumps(tables, indent=2))
+        return
+    _print_rows(
+        ("NAME", "KIND", "VERSION", "FILES", "BYTES", "STATE"),
+        [
+            (
+                table["name"],
+                _kind(table),
+                table["latest_version"],
+                table["num_files"],
+                table["size_bytes"],
+                table["state"],
+            )
+            for table in tables
+        ],
+    )
+
+
+@cli.command()
+def show(
+    table: Annotated[str, typer.Argument(help="Its full name or id.")],
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """One table's head: versions, location, schema, properties."""
+    head = call(url, "GET", f"/tables/{quote(table, safe='')}")
+    if as_json:
+        typer.echo(json.dumps(head, indent=2))
+    else:
+        _print_head(head)
+
+
+@cli.command()
+def create(
+    *,
+    name: Annotated[str, typer.Argument(help="catalog.schema.table")],
+    schema: Annotated[
+        Path,
+        typer.Option(
+            help="A file with the schema: Delta's struct JSON; - is standard input.",
+            allow_dash=True,
+        ),
+    ],
+    partition_by: Annotated[
+        list[str] | None, typer.Option(help="A partition column; may be repeated.")
+    ] = None,
+    property_: Annotated[
+        list[str] | None,
+        typer.Option("--property", help="name=value; may be repeated.", metavar="NAME=VALUE"),
+    ] = None,
+    comment: Annotated[str | None, typer.Option(help="What the table is about.")] = None,
+    location: Annotated[str | None, typer.Option(help="A file:/// URL.")] = None,
+    catalog_managed: Annotated[
+        bool, typer.Option("--catalog-managed", help="Commits are ratified by the service.")
+    ] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Create an empty table."""
+    properties = dict(_pair(text) for text in property_ or ())
+    body = {
+        "name": name,
+        "schema": _schema(schema),
+        "partition_columns": partition_by or [],
+        "properties": properties,
+        "comment": comment,
+        "location": location,
+        "catalog_managed": catalog_managed,
+    }
+    head = call(url, "POST", "/tables", body)
+    if as_json:
+        typer.echo(json.dumps(head, indent=2))
+    else:
+        _print_head(head)
+
+
+@cli.command()
+def history(
+    table: Annotated[str, typer.Argument(help="Its full name or id.")],
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most versions shown.")] = 20,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """A table's versions, newest first."""
+    page = call(url, "GET", f"/tables/{quote(table, safe='')}/commits?limit={limit}")
+    if as_json:
+        typer.echo(json.dumps(page["commits"], indent=2))
+        return
+    _print_rows(
+        ("VERSION", "TIME", "OPERATION", "WRITER", "REBASED OVER", "ADDED", "REMOVED"),
+        [
+            (
+                commit["version"],
+                _time(commit["timestamp"]),
+                commit["operation"] or "",
+                commit["engine_info"] or "",
+                commit["rebased_over"],
+                commit["metrics"]["num_added_files"],
+                commit["metrics"]["num_removed_files"],
+            )
+            for commit in page["commits"]
+        ],
+    )
+
+
+def _schema(path: Path) -> object:
+    try:
+        text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text()
+        return json.loads(text)
+    except (OSError, ValueError) as error:
+        fail(f"the schema in {path} cannot be read: {error}")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        fail(f"expected --property NAME=VALUE, found {text!r}")
+    return name, value
+
+
+def _print_head(head: dict[str, Any]) -> None:
+    metadata = head["metadata"]
+    rows = [
+        ("name", head["name"]),
+        ("id", head["id"]),
+        ("kind", _kind(head)),
+        ("state", head["state"] + (f": {head['state_reason']}" if head["state_reason"] else "")),
+        ("location", head["location"]),
+        ("version", f"{head['latest_version']} (published {head['published_version']})"),
+        ("changed", _time(head["latest_timestamp"])),
+        ("files", f"{head['num_files']} ({head['size_bytes']} bytes)"),
+        ("partitioned by", ", ".join(metadata["partitionColumns"]) or "nothing"),
+        *(
+            ("property", f"{name}={value}")
+            for name, value in sorted(metadata.get("configuration", {}).items())
+        ),
+        *(
+            ("column", f"{field['name']} {_type(field['type'])}")
+            for field in json.loads(metadata["schemaString"])["fields"]
+        ),
+    ]
+    _print_rows(None, rows)
+
+
+def _kind(table: dict[str, Any]) -> str:
+    return "catalog-managed" if table["catalog_managed"] else "plain"
+
+
+def _type(kind: object) -> str:
+    return kind if isinstance(kind, str) else json.dumps(kind)
+
+
+def _time(milliseconds: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms"
+    return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + " UTC"
+
+
+def _print_rows(titles: Sequence[str] | None, rows: Sequence[Sequence[object]]) -> None:
+    """Columns as wide as their widest cell; what could steer a terminal is shown escaped."""
+    cells = [[_UNPRINTABLE.sub(_shown, str(cell)) for cell in row] for row in rows]
+    lines = cells if titles is None else [list(titles), *cells]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        typer.echo(padded.rstrip())
+
+
+def _shown(found: re.Match[str]) -> str:
+    return found.group().encode("unicode_escape").decode("ascii")

@@ -1,0 +1,217 @@
+"""The OpenAPI document says what the service does, and the service does what it says."""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from tests.repository import ROOT
+from tests.service.requests_by_hand import NDJSON_TYPE
+from tests.service.serving import DocumentedClient, document
+from tidegate_protocol.actions import KINDS
+from tidegate_protocol.problems import PROBLEMS, Code
+from tidegate_service.api import answers, codes, examples
+from tidegate_service.api.problems import MEDIA_TYPE
+from tidegate_service.app import application
+
+EXPECTED = {
+    ("POST", "/api/v1/tables"): "create_table",
+    ("GET", "/api/v1/tables"): "list_tables",
+    ("GET", "/api/v1/tables/{table}"): "get_table",
+    ("DELETE", "/api/v1/tables/{table}"): "forget_table",
+    ("POST", "/api/v1/tables/{table}/commits"): "propose",
+    ("POST", "/api/v1/tables/{table}/conflict-check"): "check_conflicts",
+    ("GET", "/api/v1/tables/{table}/commits"): "list_commits",
+    ("GET", "/api/v1/tables/{table}/commits/{version}"): "get_commit",
+    ("GET", "/api/v1/tables/{table}/transactions/{transaction_id}"): "get_transaction",
+    ("POST", "/api/v1/tables/{table}/transactions/{transaction_id}/abort"): "abort_transaction",
+    ("POST", "/api/v1/tables/{table}/scan"): "scan",
+    ("GET", "/api/v1/tables/{table}/app-transactions/{app_id}"): "get_app_transaction",
+    ("GET", "/healthz"): "healthz",
+    ("GET", "/readyz"): "readyz",
+}
+WITH_BODY = {"create_table", "propose", "check_conflicts", "scan"}
+
+
+def operations() -> dict[str, dict[str, Any]]:
+    return {
+        operation["operationId"]: operation
+        for methods in document()["paths"].values()
+        for operation in methods.values()
+    }
+
+
+def documented_codes(operation: dict[str, Any]) -> set[str]:
+    return {
+        code
+        for answer in operation["responses"].values()
+        for code in answer.get("content", {}).get(MEDIA_TYPE, {}).get("examples", {})
+    }
+
+
+def nodes(value: object) -> list[dict[str, Any]]:
+    if isinstance(value, dict):
+        return [value, *(node for child in value.values() for node in nodes(child))]
+    if isinstance(value, list):
+        return [node for child in value for node in nodes(child)]
+    return []
+
+
+class TestDocument:
+    def test_exactly_the_calls_of_the_contract(self):
+        found = {
+            (method.upper(), path): operation["operationId"]
+            for path, methods in document()["paths"].items()
+            for method, operation in methods.items()
+        }
+        assert found == EXPECTED
+
+    def test_the_running_service_serves_it(self, shared_server):
+        with DocumentedClient(base_url=shared_server) as client:
+            assert client.get("/openapi.json").json() == document()
+
+    def test_it_is_openapi_3_1_of_this_service(self):
+        found = document()
+        assert found["openapi"].startswith("3.1")
+        assert found["info"]["title"] == "Tidegate"
+        assert found["info"]["version"] == application().version
+        assert "contact" not in found["info"]
+        used = {tag for operation in operations().values() for tag in operation["tags"]}
+        assert used == {tag["name"] for tag in found["tags"]}
+
+    def test_every_operation_says_what_it_does(self):
+        for operation in operations().values():
+            assert operation["summary"]
+            assert operation["description"]
+            for parameter in operation.get("parameters", []):
+                assert parameter["description"], parameter["name"]
+
+    def test_every_reference_leads_somewhere(self):
+        schemas = document()["components"]["schemas"]
+        for node in nodes(document()):
+            if "$ref" in node and isinstance(node["$ref"], str):
+                assert node["$ref"].removeprefix("#/components/schemas/") in schemas
+
+    def test_every_schema_is_used(self):
+        text = json.dumps(document())
+        for name in document()["components"]["schemas"]:
+            mentioned = f'"#/components/schemas/{name}"' in text or f"`{name}`" in text
+            assert mentioned, name
+
+    def test_nothing_of_the_framework_shines_through(self):
+        text = json.dumps(document())
+        for name in ("HTTPValidationError", "ValidationError", "Input should be", " raw"):
+            assert f'"{name}' not in text
+
+
+class TestBodies:
+    def test_each_is_described_and_has_examples(self):
+        for name, operation in operations().items():
+            assert ("requestBody" in operation) == (name in WITH_BODY)
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                assert content["schema"]
+                assert content["examples"]
+
+    def test_proposals_come_in_two_forms(self):
+        for name in ("propose", "check_conflicts"):
+            content = operations()[name]["requestBody"]["content"]
+            assert list(content) == ["application/json", "application/x-ndjson"]
+
+    def test_every_field_of_a_body_that_is_no_matter_of_course_is_explained(self):
+        schemas = document()["components"]["schemas"]
+        fields = schemas["ProposalBody"]["properties"]
+        assert {"operation", "actions"} == set(schemas["ProposalBody"]["required"])
+        for name in ("transaction_id", "read_version", "operation", "actions", "isolation_level"):
+            assert fields[name]["description"]
+        assert schemas["ProposalBody"]["additionalProperties"] is False
+        assert schemas["Action"]["properties"].keys() == KINDS.keys()
+
+    def test_the_examples_are_taken_by_the_service(self, api):
+        for example in examples.CREATE_TABLE.values():
+            answer = api.post("/tables", json=example["value"])
+            assert answer.status_code == 201, answer.text
+        table = examples.CREATE_TABLE["partitioned"]["value"]["name"]
+        for example in examples.PROPOSALS.values():
+            checked = api.post(f"/tables/{table}/conflict-check", json=example["value"])
+            assert checked.status_code == 200, checked.text
+            answer = api.post(f"/tables/{table}/commits", json=example["value"])
+            assert answer.status_code == 201, answer.text
+        answer = api.post(
+            f"/tables/{table}/commits", content=examples.PROPOSAL_NDJSON, headers=NDJSON_TYPE
+        )
+        assert answer.status_code == 201, answer.text
+        for example in examples.SCANS.values():
+            answer = api.post(f"/tables/{table}/scan", json=example["value"])
+            assert answer.status_code == 200, answer.text
+
+
+class TestAnswers:
+    def test_each_of_the_api_has_an_example_of_its_type(self):
+        for (_, path), name in EXPECTED.items():
+            for answer in operations()[name]["responses"].values():
+                content = answer.get("content", {}).get("application/json")
+                if content is None or not path.startswith("/api"):
+                    continue
+                kind = getattr(answers, content["schema"]["$ref"].rpartition("/")[2])
+                example = msgspec.json.encode(content["example"])
+                again = msgspec.json.encode(msgspec.json.decode(example, type=kind))
+                assert json.loads(again) == content["example"]
+
+
+class TestProblems:
+    def test_each_stands_under_its_status(self):
+        for operation in operations().values():
+            for status, answer in operation["responses"].items():
+                found = answer.get("content", {}).get(MEDIA_TYPE, {}).get("examples", {})
+                assert answer["description"]
+                for code, example in found.items():
+                    assert str(PROBLEMS[Code(code)].status) == status
+                    assert example["value"]["code"] == code
+                    assert f"`{code}`" in answer["description"]
+                if status in ("429", "503"):
+                    assert "Retry-After" in answer["headers"]
+
+    def test_every_call_of_the_api_can_meet_these(self):
+        usual = {*codes.ALWAYS, Code.INDEX_UNAVAILABLE}
+        for (_, path), name in EXPECTED.items():
+            if path.startswith("/api"):
+                assert usual <= documented_codes(operations()[name]), name
+
+    def test_calls_with_a_body_name_the_media_type(self):
+        for name in WITH_BODY:
+            assert Code.UNSUPPORTED_MEDIA_TYPE in documented_codes(operations()[name])
+
+    def test_calls_on_a_table_can_miss_it(self):
+        for (_, path), name in EXPECTED.items():
+            named = "{table}" in path
+            assert (Code.TABLE_NOT_FOUND in documented_codes(operations()[name])) == named
+
+    def test_together_they_are_all_codes(self):
+        found = {
+            code for operation in operations().values() for code in documented_codes(operation)
+        }
+        elsewhere = {Code.ROUTE_NOT_FOUND, Code.METHOD_NOT_ALLOWED, Code.MALFORMED_HTTP}
+        assert found | elsewhere == set(Code)
+
+
+class TestPage:
+    """docs/problems.md against the code."""
+
+    def rows(self) -> dict[str, list[str]]:
+        text = (ROOT / "docs" / "problems.md").read_text()
+        table = re.findall(r"^\| `([\w-]+)` \| (.*) \|$", text, re.MULTILINE)
+        return {code: rest.split(" | ") for code, rest in table}
+
+    def test_every_code_is_documented_as_it_is(self):
+        rows = self.rows()
+        assert list(rows) == [code.value for code in Code]
+        for code in Code:
+            status, retry, meaning, advice = rows[code.value]
+            assert status == str(PROBLEMS[code].status)
+            assert retry == ("yes" if PROBLEMS[code].retryable else "no")
+            assert meaning == PROBLEMS[code].title
+            assert advice.endswith(".")
+
+    def test_every_code_is_described_once_in_code(self):
+        assert set(PROBLEMS) == set(Code)
