@@ -1,0 +1,106 @@
+"""Tidegate's client: Delta Lake tables whose commits go through a Tidegate service.
+
+    lake = tidegate.connect("http://127.0.0.1:8720")
+    with lake.table("main.air.flights").transaction() as txn:
+        txn.remove(txn.filter_files("month = 5"))
+        receipt = txn.commit("DELETE")
+
+`tidegate.spark` is imported when it is first used, and needs the `spark` extra.
+"""
+
+import importlib
+from types import ModuleType
+
+from tidegate.errors import (
+    CommitStateUnknown,
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConflictError,
+    ConflictInfo,
+    InvalidProposal,
+    InvalidRequest,
+    MetadataChangedException,
+    NotFound,
+    PermissionDenied,
+    ProtocolChangedException,
+    ReadVersionTooOld,
+    ServiceUnavailable,
+    TableAlreadyExists,
+    TableNotFound,
+    TableQuarantined,
+    TidegateError,
+    TooLarge,
+    TransactionAborted,
+    TransactionClosed,
+    TransactionCommitted,
+    TransactionNotFound,
+    Unauthenticated,
+    UnexpectedAnswer,
+    VersionNotFound,
+)
+from tidegate.lake import Lake, connect
+from tidegate.models import (
+    Commit,
+    CommitMetrics,
+    DataFile,
+    Receipt,
+    Scan,
+    TableHead,
+    TransactionStatus,
+)
+from tidegate.table import Table
+from tidegate.transaction import Transaction, TransactionState
+from tidegate.version import __version__
+from tidegate_protocol.transaction import IsolationLevel
+
+__all__ = [
+    "Commit",
+    "CommitMetrics",
+    "CommitStateUnknown",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConflictError",
+    "ConflictInfo",
+    "DataFile",
+    "InvalidProposal",
+    "InvalidRequest",
+    "IsolationLevel",
+    "Lake",
+    "MetadataChangedException",
+    "NotFound",
+    "PermissionDenied",
+    "ProtocolChangedException",
+    "ReadVersionTooOld",
+    "Receipt",
+    "Scan",
+    "ServiceUnavailable",
+    "Table",
+    "TableAlreadyExists",
+    "TableHead",
+    "TableNotFound",
+    "TableQuarantined",
+    "TidegateError",
+    "TooLarge",
+    "Transaction",
+    "TransactionAborted",
+    "TransactionClosed",
+    "TransactionCommitted",
+    "TransactionNotFound",
+    "TransactionState",
+    "TransactionStatus",
+    "Unauthenticated",
+    "UnexpectedAnswer",
+    "VersionNotFound",
+    "__version__",
+    "connect",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name == "spark":
+        return importlib.import_module("tidegate.spark")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

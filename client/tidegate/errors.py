@@ -1,0 +1,269 @@
+"""What the client raises: one class per thing the caller can do next.
+
+TidegateError
+├── ConflictError                        read the newer version and do the work again
+│   ├── ConcurrentAppendException
+│   ├── ConcurrentDeleteReadException
+│   ├── ConcurrentDeleteDeleteException
+│   ├── MetadataChangedException
+│   ├── ProtocolChangedException
+│   ├── ConcurrentTransactionException
+│   └── ReadVersionTooOld
+├── InvalidRequest                       correct it: as it is, it can never succeed
+│   ├── InvalidProposal
+│   └── TooLarge
+├── TableAlreadyExists                   take another name or location, or use that table
+├── NotFound                             the thing named is not there
+│   ├── TableNotFound
+│   ├── VersionNotFound
+│   └── TransactionNotFound
+├── TransactionAborted                   begin a new transaction
+├── TransactionCommitted                 too late to abort: it landed as `version`
+├── TransactionClosed                    begin a new transaction: this object is used up
+├── Unauthenticated                      give a valid token
+├── PermissionDenied                     ask for the permission
+├── UnexpectedAnswer                     look at what answers at the URL
+├── ServiceUnavailable                   try again later
+│   └── TableQuarantined
+└── CommitStateUnknown                   it may have landed: ask by its transaction id
+
+The conflicts bear the names that Delta Spark gives them. Service errors come from problem
+bodies (RFC 9457); `problems.py` holds the table of codes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictInfo:
+    """The commit that won, and what it had in common with the transaction that lost.
+
+    `timestamp` in ms. `partition` maps columns to their text (None is a null partition).
+    """
+
+    version: int
+    operation: str | None = None
+    timestamp: int | None = None
+    path: str | None = None
+    partition: Mapping[str, str | None] | None = None
+    app_id: str | None = None
+    domain: str | None = None
+
+    def __str__(self) -> str:
+        parts = [f"version {self.version} ({self.operation or 'operation not recorded'})"]
+        if self.partition:
+            values = ", ".join(f"{name}={value}" for name, value in self.partition.items())
+            parts.append(f"partition {values}")
+        if self.path is not None:
+            parts.append(f"file {self.path}")
+        if self.app_id is not None:
+            parts.append(f"application {self.app_id}")
+        if self.domain is not None:
+            parts.append(f"metadata domain {self.domain}")
+        return ", ".join(parts)
+
+
+class TidegateError(Exception):
+    """Every error of this package.
+
+    `definite` is True where the request is known to have had no effect and never to have one:
+    for a proposal, that its transaction id and body will never land. Only then may the data
+    files it names be deleted. False says nothing either way.
+
+    `code` is the problem's stable code (`tidegate_protocol.problems.Code`, or one that a newer
+    service knows), `status` the HTTP status, `hint` the next step, `request_id` what to quote
+    to an operator; each is None where there was no such answer. `errors` lists every part of
+    the request that is wrong, by JSON Pointer, where there are such.
+    """
+
+    next_step: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        code: str | None = None,
+        status: int | None = None,
+        hint: str | None = None,
+        conflict: ConflictInfo | None = None,
+        version: int | None = None,
+        transaction_id: str | None = None,
+        request_id: str | None = None,
+        errors: tuple[str, ...] = (),
+        definite: bool = False,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.code = code
+        self.status = status
+        self.hint = hint
+        self.conflict = conflict
+        self.version = version
+        self.transaction_id = transaction_id
+        self.request_id = request_id
+        self.errors = errors
+        self.definite = definite
+
+    def __str__(self) -> str:
+        sentences = [_sentence(self.detail)]
+        if self.conflict is not None:
+            sentences.append(_sentence(f"The winner is {self.conflict}"))
+        if len(self.errors) > 1:
+            sentences.append(_sentence(f"All that is wrong: {'; '.join(self.errors)}"))
+        if next_step := self.hint or self.next_step:
+            sentences.append(_sentence(f"Next: {next_step}"))
+        marks = [
+            f"{name} {value}"
+            for name, value in (
+                ("code", self.code),
+                ("transaction", self.transaction_id),
+                ("request", self.request_id),
+            )
+            if value is not None
+        ]
+        if marks:
+            sentences.append(f"[{', '.join(marks)}]")
+        return " ".join(sentences)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+class ConflictError(TidegateError):
+    """A concurrent commit got there first; `conflict` names it."""
+
+    next_step = "read the table at its latest version and do the transaction again"
+
+
+class ConcurrentAppendException(ConflictError):
+    """Files were added that this transaction should have read."""
+
+
+class ConcurrentDeleteReadException(ConflictError):
+    """A file that this transaction read was removed."""
+
+
+class ConcurrentDeleteDeleteException(ConflictError):
+    """A file that this transaction removes was removed already."""
+
+
+class MetadataChangedException(ConflictError):
+    """The table's metadata was changed."""
+
+
+class ProtocolChangedException(ConflictError):
+    """The table's protocol was changed."""
+
+
+class ConcurrentTransactionException(ConflictError):
+    """An application transaction or a metadata domain of this transaction was written."""
+
+
+class ReadVersionTooOld(ConflictError):
+    """The history since the read version is gone, so nobody can tell whether it conflicts."""
+
+
+class InvalidRequest(TidegateError):
+    """The request can never succeed as it is; `code` says what is wrong with it."""
+
+    next_step = "correct the request; sending it again unchanged cannot succeed"
+
+
+class InvalidProposal(InvalidRequest):
+    """The transaction's actions can never be committed to this table; `code` says why."""
+
+    next_step = "correct the actions and propose them in a new transaction"
+
+
+class TooLarge(InvalidRequest):
+    """The request is larger than the service takes."""
+
+    next_step = "split the work into smaller transactions"
+
+
+class TableAlreadyExists(TidegateError):
+    """A table of this name or location exists already."""
+
+    next_step = "use that table, or choose another name and location"
+
+
+class NotFound(TidegateError):
+    """The thing named does not exist."""
+
+
+class TableNotFound(NotFound):
+    """There is no such table."""
+
+    next_step = "check the name, or create the table"
+
+
+class VersionNotFound(NotFound):
+    """The table has no such version."""
+
+
+class TransactionNotFound(NotFound):
+    """The table knows no such transaction id: nothing with it has landed so far."""
+
+
+class TransactionAborted(TidegateError):
+    """The transaction id was aborted and will never land."""
+
+    next_step = "do the work again in a new transaction"
+
+
+class TransactionCommitted(TidegateError):
+    """The transaction cannot be aborted, because it landed as `version`."""
+
+
+class TransactionClosed(TidegateError):
+    """This transaction object has come to its end and takes nothing more.
+
+    `definite` stays False: what it was used for before may well have landed.
+    """
+
+    next_step = "begin a new transaction"
+
+
+class Unauthenticated(TidegateError):
+    """The service does not know who is asking (401)."""
+
+    next_step = "give a valid token to tidegate.connect, or in TIDEGATE_TOKEN"
+
+
+class PermissionDenied(TidegateError):
+    """The token does not allow this (403)."""
+
+    next_step = "ask whoever runs the service for the permission"
+
+
+class UnexpectedAnswer(TidegateError):
+    """What answered is no Tidegate service, or one that does not know this client's calls."""
+
+    next_step = "check the URL, and that client and service are of matching versions"
+
+
+class ServiceUnavailable(TidegateError):
+    """The service did not take the request in time, or could not be reached."""
+
+    next_step = "try again later; the service recovers without a restart"
+
+
+class TableQuarantined(ServiceUnavailable):
+    """The table's log and the service's index disagree; it is readable but takes no commits."""
+
+    next_step = "ask whoever runs the service to look at the table"
+
+
+class CommitStateUnknown(TidegateError):
+    """The commit with `transaction_id` may or may not have landed. Delete nothing it names.
+
+    Its cause (`__cause__`) is the last thing heard of it.
+    """
+
+    next_step = (
+        "ask table.transaction_status(transaction_id), call commit again on the same "
+        "transaction object, or end the doubt by table.abort_transaction(transaction_id)"
+    )

@@ -1,0 +1,214 @@
+"""One call's conversation with the service: when to send again, and what to conclude.
+
+A flow is a generator. It yields an `Attempt`, is sent the `Answer`, and returns the call's
+result or raises a `TidegateError`. It does no I/O and takes clock and randomness as parameters,
+so that any driver can run it (`connection.py` has one) and a test can script it.
+
+What an answer proves (design section 6):
+
+| answer                            | verdict   | this copy          | other copies of it |
+| --------------------------------- | --------- | ------------------ | ------------------ |
+| 2xx                               | Accepted  | took effect        | answered alike     |
+| 409, 410, 422 with a problem      | Final     | never takes effect | never take effect  |
+| 401, 403, 404, 413 and their kind | Refused   | was not executed   | unknown            |
+| 429, or nothing was sent          | Busy      | was not executed   | unknown            |
+| anything else, or no whole answer | Unknown   | unknown            | unknown            |
+
+So once a copy is in doubt, only an `Accepted` or `Final` answer to a later one ends the doubt: a
+token that expires between two copies does not prove that the first one failed.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from tidegate.errors import CommitStateUnknown, ServiceUnavailable, TidegateError
+from tidegate.exchange import Answer, Attempt, Request, Response, TransportFailure
+from tidegate.problems import error_of
+from tidegate_protocol.problems import Code
+
+T = TypeVar("T")
+Flow = Generator[Attempt, Answer, T]
+
+_FINAL = frozenset({409, 410, 422})
+# A redirect is among them: it is not followed, because a proposal must reach what was named.
+_REFUSED = frozenset(
+    {301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 417, 421, 431}
+)
+_BUSY = 429
+# Both say that this id has landed or may have: an abort that came too late, and an id that names
+# another body, which may list the same files.
+_LANDED = frozenset({Code.TRANSACTION_COMMITTED, Code.TRANSACTION_ID_REUSED})
+
+
+class Repeat(Enum):
+    """When a call may be sent again: `ALWAYS` where a second copy changes nothing (reads,
+    proposals with their id), `NOT_EXECUTED` where it would be told about the first one."""
+
+    ALWAYS = "always"
+    NOT_EXECUTED = "not-executed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How long to go on. All in seconds.
+
+    No attempt begins after `deadline_s`. Before the n-th retry the flow waits a random part of
+    `first_delay_s * 2**(n-1)`, at most of `longest_delay_s`; a `Retry-After` is waited for in
+    full before that. `attempt_s` is a little more than the service's own deadline of 30 s, so
+    that its answer is waited for.
+    """
+
+    deadline_s: float = 60.0
+    attempt_s: float = 35.0
+    first_delay_s: float = 0.1
+    longest_delay_s: float = 5.0
+
+    def delay_s(self, *, retry: int, retry_after_s: float, jitter: float) -> float:
+        """The wait before the `retry`-th retry, counted from 1; `jitter` is in [0, 1)."""
+        # The exponent is bounded because a float overflows at 2**1024.
+        backoff = self.first_delay_s * 2.0 ** min(retry - 1, 32)
+        return retry_after_s + jitter * min(self.longest_delay_s, backoff)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What a flow needs from the world: `clock` in seconds (monotonic), `jitter` in [0, 1)."""
+
+    clock: Callable[[], float]
+    jitter: Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    error: TidegateError
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    error: TidegateError
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    error: TidegateError
+    retry_after_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    error: TidegateError
+    retry_after_s: float = 0.0
+
+
+Verdict = Accepted | Final | Refused | Busy | Unknown
+
+
+def classify(answer: Answer) -> Verdict:
+    """What one answer proves; see the table above."""
+    if isinstance(answer, TransportFailure):
+        error = ServiceUnavailable(answer.detail)
+        return Unknown(error) if answer.sent else Busy(error)
+    if 200 <= answer.status < 300:
+        return Accepted(answer)
+    problem = error_of(answer)
+    if answer.status in _FINAL and problem.code is not None:
+        return Final(problem)
+    if answer.status in _REFUSED:
+        return Refused(problem)
+    retry_after_s = _retry_after_s(answer)
+    if answer.status == _BUSY:
+        return Busy(problem, retry_after_s)
+    return Unknown(problem, retry_after_s)
+
+
+def call_flow(
+    request: Request,
+    decode: Callable[[Response], T],
+    *,
+    effects: Effects,
+    policy: RetryPolicy,
+    repeat: Repeat = Repeat.ALWAYS,
+    in_doubt: bool = False,
+) -> Flow[T]:
+    """Send the request until something is known, and return the decoded 2xx answer.
+
+    `in_doubt` says that an earlier copy of the same request may have been executed. The error
+    raised has `definite` set by what all copies together prove. `decode` raises
+    `UnexpectedAnswer` for a 2xx body that is not the service's.
+    """
+    give_up_at = effects.clock() + policy.deadline_s
+    delay_s = 0.0
+    retry = 0
+    while True:
+        remaining_s = give_up_at - effects.clock() - delay_s
+        answer = yield Attempt(
+            request=request,
+            timeout_s=min(policy.attempt_s, max(remaining_s, 0.0)),
+            after_s=delay_s,
+        )
+        verdict = classify(answer)
+        match verdict:
+            case Accepted(response):
+                return decode(response)
+            case Final(error):
+                error.definite = error.code not in _LANDED
+                raise error
+            case Refused(error):
+                error.definite = not in_doubt
+                raise error
+            case Unknown(error):
+                in_doubt = True
+                if repeat is Repeat.NOT_EXECUTED:
+                    raise error
+            case Busy(error):
+                error.definite = not in_doubt
+        retry += 1
+        delay_s = policy.delay_s(
+            retry=retry, retry_after_s=verdict.retry_after_s, jitter=effects.jitter()
+        )
+        if effects.clock() + delay_s >= give_up_at:
+            raise error
+
+
+def propose_flow(
+    request: Request,
+    decode: Callable[[Response], T],
+    *,
+    transaction_id: str,
+    effects: Effects,
+    policy: RetryPolicy,
+    in_doubt: bool = False,
+) -> Flow[T]:
+    """`call_flow` for a proposal: the same bytes, hence the same transaction id, every time.
+
+    Raises `CommitStateUnknown` with the id wherever the outcome stays in doubt, and any other
+    error only with `definite` True, save for an id that names another body.
+    """
+    try:
+        return (
+            yield from call_flow(request, decode, effects=effects, policy=policy, in_doubt=in_doubt)
+        )
+    except TidegateError as error:
+        if error.definite or error.code in _LANDED:
+            raise
+        raise CommitStateUnknown(
+            f"the commit may or may not have landed; the last answer was: {error.detail}",
+            code=error.code,
+            status=error.status,
+            request_id=error.request_id,
+            transaction_id=transaction_id,
+        ) from error
+
+
+def _retry_after_s(response: Response) -> float:
+    """`Retry-After` in seconds. A date is left to the backoff: it needs a wall clock that agrees
+    with the sender's."""
+    text = response.headers.get("retry-after", "").strip()
+    return float(text) if text.isascii() and text.isdecimal() else 0.0

@@ -1,0 +1,165 @@
+"""The way in: a service, and the tables it keeps."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tidegate.connection import Connection
+from tidegate.errors import TableNotFound
+from tidegate.exchange import Request, segment
+from tidegate.flow import Repeat, RetryPolicy
+from tidegate.models import forgotten, table_head, table_page
+from tidegate.schema_json import SchemaLike, schema_text
+from tidegate.table import Table
+from tidegate.transport import HttpTransport
+
+URL_VARIABLE = "TIDEGATE_URL"
+TOKEN_VARIABLE = "TIDEGATE_TOKEN"
+DEFAULT_TIMEOUT_S = 60.0
+
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_LIST_PAGE = 100
+
+
+class Lake:
+    """One Tidegate service. Safe to share between threads; close it, or use `with`."""
+
+    def __init__(self, connection: Connection, *, url: str) -> None:
+        """`url` is what the connection leads to, for the repr; `tidegate.connect` makes both."""
+        self._connection = connection
+        self.url = url
+
+    def __repr__(self) -> str:
+        return f"Lake({self.url!r})"
+
+    def create_table(
+        self,
+        name: str,
+        *,
+        schema: SchemaLike,
+        partition_by: str | Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        location: str | None = None,
+        catalog_managed: bool = False,
+    ) -> Table:
+        """Create an empty table `catalog.schema.table`; its creation is version 0.
+
+        The service chooses the location unless one is given. Raises `TableAlreadyExists` and
+        `InvalidRequest` (or `InvalidProposal`, for what the table would need).
+
+        An answer that was lost is not asked for again, because a second copy would be told that
+        the table exists: `ServiceUnavailable` with `definite` False leaves it open whether it
+        was created, and `table(name)` tells.
+        """
+        body: dict[str, Any] = {
+            "name": name,
+            "schema": msgspec.Raw(schema_text(schema).encode()),
+            "partition_columns": [partition_by]
+            if isinstance(partition_by, str)
+            else list(partition_by),
+            "properties": dict(properties or {}),
+            "catalog_managed": catalog_managed,
+        }
+        if comment is not None:
+            body["comment"] = comment
+        if location is not None:
+            body["location"] = location
+        request = Request(method="POST", path="/tables", body=msgspec.json.encode(body))
+        head = self._connection.call(request, table_head, repeat=Repeat.NOT_EXECUTED)
+        return Table(self._connection, head)
+
+    def table(self, name: str) -> Table:
+        """The table with this full name (in any case) or id. Raises `TableNotFound`."""
+        request = Request(method="GET", path=_path(name))
+        return Table(self._connection, self._connection.call(request, table_head))
+
+    def tables(self, prefix: str = "") -> Iterator[Table]:
+        """The tables whose full name starts with `prefix`, in name order, asked for page by
+        page as the iterator goes on."""
+        cursor: str | None = None
+        while True:
+            query = {"prefix": prefix, "limit": str(_LIST_PAGE)}
+            if cursor is not None:
+                query["cursor"] = cursor
+            request = Request(method="GET", path="/tables", query=query)
+            page = self._connection.call(request, table_page)
+            for head in page.tables:
+                yield Table(self._connection, head)
+            if page.next_cursor is None:
+                return
+            cursor = page.next_cursor
+
+    def forget_table(self, name: str) -> None:
+        """Make the service forget a table; its log and data files stay where they are.
+
+        Raises `TableNotFound`. As with `create_table`, a lost answer is not asked for again.
+        """
+        request = Request(method="DELETE", path=_path(name))
+        self._connection.call(request, forgotten, repeat=Repeat.NOT_EXECUTED)
+
+    def close(self) -> None:
+        """Close the connections. Tables and transactions of this lake end with it."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def connect(
+    url: str | None = None, *, token: str | None = None, timeout: float = DEFAULT_TIMEOUT_S
+) -> Lake:
+    """The Tidegate service at `url`, else at `TIDEGATE_URL`; nothing is sent yet.
+
+    `token` (else `TIDEGATE_TOKEN`) is sent as a bearer token and never shown. `timeout` in
+    seconds bounds each call with its retries: no new attempt begins after it.
+
+    Raises `ValueError` for settings that cannot work.
+    """
+    address = _address(url if url is not None else os.environ.get(URL_VARIABLE, ""))
+    secret = token if token is not None else os.environ.get(TOKEN_VARIABLE) or None
+    if secret is not None and not _TOKEN.fullmatch(secret):
+        raise ValueError(
+            "the token is empty or holds a space, a control character or one beyond ASCII; "
+            "expected it exactly as it was issued"
+        )
+    if not timeout > 0:
+        raise ValueError(f"expected a timeout above 0 seconds, found {timeout}")
+    transport = HttpTransport(address, token=secret)
+    return Lake(Connection(transport, policy=RetryPolicy(deadline_s=timeout)), url=address)
+
+
+def _address(url: str) -> str:
+    if not url:
+        raise ValueError(
+            "no service is named; expected a URL such as http://127.0.0.1:8720, "
+            f"as argument or in {URL_VARIABLE}"
+        )
+    parts = urlsplit(url)
+    # Not echoed: a URL that holds a password would put it into logs.
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("the URL holds credentials; expected them as token, not in the URL")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"expected a URL that begins with http:// or https://, found {url!r}")
+    if parts.query or parts.fragment:
+        raise ValueError(f"expected a URL without query and fragment, found {url!r}")
+    return url.rstrip("/")
+
+
+def _path(name: str) -> str:
+    if not name:
+        raise TableNotFound("the table's name is empty", definite=True)
+    return f"/tables/{segment(name)}"

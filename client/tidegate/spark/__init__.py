@@ -1,0 +1,24 @@
+"""Tidegate tables in PySpark; needs the `spark` extra.
+
+flights.append(df)                                   # Spark's own Parquet writer, one commit
+flights.read(spark, where="month = 5")               # Spark's own Parquet reader
+
+tidegate.spark.register(spark)                       # the Python data source
+df.write.format("tidegate").mode("append").save("main.air.flights")
+"""
+
+from tidegate.spark.errors import (
+    InvalidRows,
+    SchemaMismatch,
+    UnsupportedSession,
+    UnsupportedTable,
+)
+from tidegate.spark.source import register
+
+__all__ = [
+    "InvalidRows",
+    "SchemaMismatch",
+    "UnsupportedSession",
+    "UnsupportedTable",
+    "register",
+]

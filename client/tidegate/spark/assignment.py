@@ -1,0 +1,161 @@
+"""Values of a DataFrame's columns as values of the table's, by Spark's store assignment (ANSI).
+
+Which types are taken for which is Spark's own rule (`Cast.canANSIStoreAssign`). Values that the
+target has no room for are refused whatever `spark.sql.ansi.enabled` says.
+"""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    DateType,
+    MapType,
+    NullType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from tidegate.spark.errors import SchemaMismatch, marked
+
+_POINTS_IN_TIME = (DateType, TimestampType, TimestampNTZType)
+
+
+def assign(value: Column, source: DataType, target: DataType, *, name: str) -> Column:
+    """The value of type `source` as one of type `target`; `name` is the column, for messages.
+
+    Fields of structs are matched by name in any case, missing ones become null. Raises
+    `SchemaMismatch` where the types do not go together; the column raises for a row whose value
+    does not fit or is null where the target has NOT NULL (`errors.refused_rows`).
+    """
+    if same_type(source, target):
+        return value
+    if isinstance(source, NullType):
+        return F.lit(None).cast(target)
+    if isinstance(target, StructType) and isinstance(source, StructType):
+        return _assign_struct(value, source, target, name=name)
+    if isinstance(target, ArrayType) and isinstance(source, ArrayType):
+        inner = f"{name}.element"
+        return F.transform(
+            value,
+            lambda item: _nested(
+                item,
+                source.elementType,
+                target.elementType,
+                name=inner,
+                nullable=target.containsNull,
+            ),
+        )
+    if isinstance(target, MapType) and isinstance(source, MapType):
+        return _assign_map(value, source, target, name=name)
+    if not _assignable(source, target):
+        raise SchemaMismatch(
+            f"column {name} is {source.simpleString()} in the DataFrame and "
+            f"{target.simpleString()} in the table; Spark does not store the one as the other"
+        )
+    if isinstance(target, StringType):
+        return value.cast(target)
+    converted = value.try_cast(target)
+    refusal = F.raise_error(
+        F.lit(marked(f"column {name} holds a value that is no {target.simpleString()}"))
+    )
+    return F.when(value.isNotNull() & converted.isNull(), refusal).otherwise(converted)
+
+
+def required(value: Column, *, name: str, empty_is_null: bool = False) -> Column:
+    """The value of a NOT NULL column, which raises for a row where it is null.
+
+    `empty_is_null` is for partition columns of strings, whose "" is stored as null.
+    """
+    missing = value.isNull()
+    if empty_is_null:
+        missing = missing | (value == F.lit(""))
+    refusal = F.raise_error(F.lit(marked(f"column {name} is NOT NULL, but a row holds null there")))
+    return F.when(missing, refusal).otherwise(value)
+
+
+def quoted(name: str) -> Column:
+    """The top-level column of exactly this name, dots and backticks included."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _assign_struct(value: Column, source: StructType, target: StructType, *, name: str) -> Column:
+    known = {field.name.lower(): field for field in source.fields}
+    extra = known.keys() - {field.name.lower() for field in target.fields}
+    if extra:
+        raise SchemaMismatch(
+            f"column {name} has the fields {sorted(known[key].name for key in extra)} in the "
+            f"DataFrame, which the table does not have"
+        )
+    fields = []
+    for field in target.fields:
+        inner = f"{name}.{field.name}"
+        found = known.get(field.name.lower())
+        if found is None and not field.nullable:
+            raise SchemaMismatch(f"field {inner} is NOT NULL and missing in the DataFrame")
+        if found is None:
+            assigned = F.lit(None).cast(field.dataType)
+        else:
+            assigned = _nested(
+                value.getField(found.name),
+                found.dataType,
+                field.dataType,
+                name=inner,
+                nullable=field.nullable,
+            )
+        fields.append(assigned.alias(field.name))
+    return F.when(value.isNotNull(), F.struct(*fields))
+
+
+def _assign_map(value: Column, source: MapType, target: MapType, *, name: str) -> Column:
+    key, item = f"{name}.key", f"{name}.value"
+    if not same_type(source.keyType, target.keyType):
+        value = F.transform_keys(
+            value, lambda k, _: assign(k, source.keyType, target.keyType, name=key)
+        )
+    return F.transform_values(
+        value,
+        lambda _, v: _nested(
+            v, source.valueType, target.valueType, name=item, nullable=target.valueContainsNull
+        ),
+    )
+
+
+def _nested(
+    value: Column, source: DataType, target: DataType, *, name: str, nullable: bool
+) -> Column:
+    assigned = assign(value, source, target, name=name)
+    return assigned if nullable else required(assigned, name=name)
+
+
+def _assignable(source: DataType, target: DataType) -> bool:
+    return (
+        same_type(source, target)
+        or (isinstance(source, NumericType) and isinstance(target, NumericType))
+        or (isinstance(source, _POINTS_IN_TIME) and isinstance(target, _POINTS_IN_TIME))
+        or (isinstance(source, AtomicType) and isinstance(target, StringType))
+    )
+
+
+def same_type(source: DataType, target: DataType) -> bool:
+    """Whether values of one type are values of the other as they stand: the same types and names
+    all the way down, and nothing NOT NULL inside that would have to be checked."""
+    match source, target:
+        case StructType(), StructType():
+            return len(source.fields) == len(target.fields) and all(
+                old.name == new.name and new.nullable and same_type(old.dataType, new.dataType)
+                for old, new in zip(source.fields, target.fields, strict=True)
+            )
+        case ArrayType(), ArrayType():
+            return target.containsNull and same_type(source.elementType, target.elementType)
+        case MapType(), MapType():
+            return (
+                target.valueContainsNull
+                and same_type(source.keyType, target.keyType)
+                and same_type(source.valueType, target.valueType)
+            )
+    return source == target

@@ -1,0 +1,68 @@
+"""A DataFrame brought into the table's schema, or refused (Delta's schema enforcement)."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, StringType, StructField
+
+from tidegate.spark.assignment import assign, quoted, required
+from tidegate.spark.errors import SchemaMismatch
+from tidegate.spark.layout import TableLayout
+from tidegate.spark.partitions import folder_value
+
+
+def conform(df: DataFrame, layout: TableLayout) -> DataFrame:
+    """The DataFrame with the table's columns in their order, ready for Spark's Parquet writer.
+
+    Columns are matched by name in any case. Nullable ones that are missing become null; partition
+    columns may not be missing, and come in the form that their folders are named by. Raises
+    `SchemaMismatch`. Rows that do not fit make the job fail (`errors.refused_rows`).
+    """
+    known = _columns(df)
+    table = {field.name.lower() for field in layout.spark_schema.fields}
+    extra = [field.name for name, field in known.items() if name not in table]
+    if extra:
+        raise SchemaMismatch(
+            f"the DataFrame has the columns {extra}, which table {layout.name} does not have; "
+            f"it has {layout.spark_schema.names}"
+        )
+    return df.select(
+        *(
+            _conformed(field, known.get(field.name.lower()), layout).alias(field.name)
+            for field in layout.spark_schema.fields
+        )
+    )
+
+
+def _columns(df: DataFrame) -> dict[str, StructField]:
+    """The DataFrame's columns by their name in lower case. Columns of nothing but nulls and no
+    type are as good as missing, but name a column all the same."""
+    known: dict[str, StructField] = {}
+    for field in df.schema.fields:
+        if known.setdefault(field.name.lower(), field) is not field:
+            raise SchemaMismatch(
+                f"the DataFrame has the column {field.name} twice (names are matched in any case)"
+            )
+    return known
+
+
+def _conformed(field: StructField, found: StructField | None, layout: TableLayout) -> Column:
+    name = field.name
+    is_partition = name in layout.partition_columns
+    if found is None:
+        if is_partition:
+            raise SchemaMismatch(
+                f"the DataFrame lacks the partition column {name} of table {layout.name}"
+            )
+        if not field.nullable:
+            raise SchemaMismatch(
+                f"the DataFrame lacks the column {name} of table {layout.name}, which is NOT NULL"
+            )
+        return F.lit(None).cast(field.dataType)
+    value = assign(quoted(found.name), found.dataType, field.dataType, name=name)
+    if is_partition:
+        value = folder_value(value, field.dataType, name=name)
+    if not field.nullable:
+        # Folder names cannot tell "" from null, and neither can the log.
+        as_text = is_partition and isinstance(field.dataType, StringType | BinaryType)
+        value = required(value, name=name, empty_is_null=as_text)
+    return value

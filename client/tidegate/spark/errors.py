@@ -1,0 +1,60 @@
+"""What the Spark part of the client raises beside `tidegate.errors`.
+
+TidegateError
+├── UnsupportedTable     use a Delta client that supports what the message names
+├── SchemaMismatch       select, rename or cast the DataFrame's columns
+├── InvalidRows          correct the rows: the columns fit, some values do not
+└── UnsupportedSession   change the Spark session, or use the other road
+
+All of them are definite: they are found before anything is proposed, and nothing of the work
+that raised them stays.
+"""
+
+import re
+
+from pyspark.errors import PySparkException
+
+from tidegate.errors import TidegateError
+
+_MARK = "tidegate: "
+_RAISED = re.compile(
+    r"\[USER_RAISED_EXCEPTION\] " + re.escape(_MARK) + r"(?P<text>.*?) ?SQLSTATE", re.DOTALL
+)
+
+
+class _FoundBefore(TidegateError):
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, definite=True)
+
+
+class UnsupportedTable(_FoundBefore):
+    """The table needs something of its readers or writers that this client does not do."""
+
+    next_step = "use a Delta client that supports this for the table"
+
+
+class SchemaMismatch(_FoundBefore):
+    """The DataFrame's columns are not those of the table."""
+
+    next_step = "select, rename or cast the DataFrame's columns to fit the table's schema"
+
+
+class InvalidRows(_FoundBefore):
+    """A row holds a value that the table cannot take."""
+
+    next_step = "correct or filter the rows of the DataFrame"
+
+
+class UnsupportedSession(_FoundBefore):
+    """The Spark session or its options cannot do what was asked for."""
+
+
+def marked(text: str) -> str:
+    """The message of an error that Spark is to raise for a row, as `refused_rows` knows it."""
+    return _MARK + text
+
+
+def refused_rows(error: PySparkException) -> InvalidRows | None:
+    """The refusal of a row that made a Spark job fail; None where it failed of something else."""
+    found = _RAISED.search(str(error))
+    return None if found is None else InvalidRows(found["text"])

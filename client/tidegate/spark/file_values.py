@@ -1,0 +1,123 @@
+"""Partition values beside the rows of each data file: the two roads of reading.
+
+The fast road is Spark's own partition discovery, which costs nothing a row. It is right only
+where the folders say what the log says, and for types that Spark reads from a folder's name as
+Delta reads them from the log. Everything else takes the general road: a literal that maps each
+file to its values, by which Spark still prunes files.
+"""
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from urllib.parse import unquote
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField
+from pyspark.sql.types import StructType as SparkStruct
+
+from tidegate.models import DataFile
+from tidegate.spark.layout import TRANSACTION_KEY, TableLayout
+from tidegate.spark.partitions import typed_partitions
+from tidegate_protocol.data_types import BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING
+from tidegate_protocol.partition_values import partition_path
+from tidegate_protocol.paths import decode
+
+# Of the other types, the folder's text goes through the session's time zone or loses its scale.
+_TYPES_OF_FOLDERS = (BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING)
+_BUCKET = 4
+_OPTIONS = {
+    # A path with a bracket in it is that path, and no pattern.
+    "__globPaths__": "false",
+    "mergeSchema": "false",
+}
+
+
+def unpartitioned(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) -> DataFrame:
+    """The rows of the files of a table without partition columns."""
+    return _parquet(spark, layout, files)
+
+
+def discovered(
+    spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]
+) -> DataFrame | None:
+    """The rows with partition values from the folders; None where the folders cannot be
+    trusted with them."""
+    in_transactions = {file.path.startswith(TRANSACTION_KEY) for file in files}
+    if len(in_transactions) != 1 or not all(_folders_agree(layout, file) for file in files):
+        return None
+    schema = layout.spark_schema
+    if in_transactions == {True}:
+        if layout.schema.field(TRANSACTION_KEY) is not None:
+            return None
+        # Given its type, so that Spark does not guess one from every transaction's id.
+        schema = SparkStruct([*schema.fields, StructField(TRANSACTION_KEY, StringType())])
+    reader = spark.read.schema(schema).options(**_OPTIONS).option("basePath", layout.location)
+    return reader.parquet(*_locations(layout, files))
+
+
+def mapped(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) -> DataFrame:
+    """The rows with the partition values that the log has for each file."""
+    df = _parquet(spark, layout, files)
+    partitions: dict[tuple[str | None, ...], int] = {}
+    positions: dict[str, int] = {}
+    for file in files:
+        key = tuple(file.partition_values[column] for column in layout.partition_columns)
+        path = layout.path(decode(file.path))
+        positions[path] = partitions.setdefault(key, len(partitions))
+    # Asked of Spark, because only Spark knows which characters of a path it escapes.
+    escaped = {"/" + url.removeprefix("file:").lstrip("/") for url in df.inputFiles()}
+    if len(escaped) != len(files):
+        raise AssertionError(f"expected {len(files)} files, Spark reads {len(escaped)}")
+    # Hadoop leaves out an empty host in one place and spells it in another.
+    spelled = {
+        f"{scheme}{path}": positions[unquote(path)]
+        for path in escaped
+        for scheme in ("file:", "file://")
+    }
+    position = _position(F.col("_metadata.file_path"), spelled)
+    values = typed_partitions(
+        layout, [dict(zip(layout.partition_columns, key, strict=True)) for key in partitions]
+    )
+    columns = {name: F.get(array, position) for name, array in values.items()}
+    return df.select("*", *(column.alias(name) for name, column in columns.items()))
+
+
+def _parquet(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) -> DataFrame:
+    partitions = set(layout.partition_columns)
+    data = SparkStruct([f for f in layout.spark_schema.fields if f.name not in partitions])
+    reader = spark.read.schema(data).options(**_OPTIONS).option("recursiveFileLookup", "true")
+    return reader.parquet(*_locations(layout, files))
+
+
+def _locations(layout: TableLayout, files: Sequence[DataFile]) -> list[str]:
+    return [f"{layout.location}/{decode(file.path)}" for file in files]
+
+
+def _folders_agree(layout: TableLayout, file: DataFile) -> bool:
+    """Whether the file lies in the folders that Hive would put its partition values into."""
+    folder = decode(file.path).rpartition("/")[0]
+    if file.path.startswith(TRANSACTION_KEY):
+        folder = folder.partition("/")[2]
+    for column in layout.partition_columns:
+        field = layout.schema.field(column)
+        if field is None or field.type not in _TYPES_OF_FOLDERS:
+            return False
+    return folder == partition_path(file.partition_values, layout.partition_columns)
+
+
+def _position(file: Column, positions: Mapping[str, int]) -> Column:
+    """The number of each row's file in a literal.
+
+    A map literal is searched from its beginning for every row; with many files it is split by a
+    checksum of the path, so that each part stays short.
+    """
+    count = max(1, len(positions) // _BUCKET)
+    buckets: list[dict[str, int]] = [{} for _ in range(count)]
+    for url, position in positions.items():
+        buckets[zlib.crc32(url.encode()) % count][url] = position
+    maps = F.from_json(F.lit(json.dumps(buckets)), "array<map<string,int>>")
+    bucket = F.pmod(F.crc32(file), F.lit(count)).cast("int") if count > 1 else F.lit(0)
+    found = F.element_at(F.get(maps, bucket), file)
+    unknown = F.concat(F.lit("tidegate: no partition values for the file "), file)
+    return F.coalesce(found, F.raise_error(unknown))

@@ -1,0 +1,80 @@
+"""A table as a writer or reader of its data files sees it: where they go, and their columns."""
+
+import json
+from dataclasses import dataclass
+from typing import Self
+
+from pyspark.sql.types import StructType as SparkStruct
+
+from tidegate.spark.errors import UnsupportedTable
+from tidegate_protocol.actions import Metadata
+from tidegate_protocol.data_types import StructType
+from tidegate_protocol.partition_values import partition_path
+from tidegate_protocol.properties import TableProperties
+from tidegate_protocol.schema import parse_schema
+
+_LOCAL = "file://"
+
+TRANSACTION_KEY = "tidegate_txn"
+"""Each transaction writes below a folder of its own, `tidegate_txn=<id>`, in the table's location.
+
+The folder is private, so that what a failed job leaves behind can be told from everybody else's
+files. It is named like a Hive partition, so that partition discovery reads the files of many
+transactions under one base path; and not like `_hidden` or `.hidden`, because VACUUM passes over
+such folders, and what a killed driver left in one would stay for ever.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLayout:
+    """The place and the columns of a table's data files, as of one version of its metadata.
+
+    `schema` and `spark_schema` are the same columns in two vocabularies; `partition_columns`
+    are spelt as they are there.
+    """
+
+    name: str
+    location: str
+    schema: StructType
+    spark_schema: SparkStruct
+    partition_columns: tuple[str, ...]
+    properties: TableProperties
+
+    @classmethod
+    def of(cls, *, name: str, location: str, metadata: Metadata) -> Self:
+        """Raises `UnsupportedTable` for a location that is not on the local file system."""
+        if not location.startswith(_LOCAL + "/"):
+            raise UnsupportedTable(
+                f"table {name} lies at {location}; this client reads and writes data files "
+                "on file:/// only"
+            )
+        schema = parse_schema(metadata.schema_string)
+        found = (schema.field(column) for column in metadata.partition_columns)
+        return cls(
+            name=name,
+            location=location,
+            schema=schema,
+            spark_schema=SparkStruct.fromJson(json.loads(metadata.schema_string)),
+            partition_columns=tuple(field.name for field in found if field is not None),
+            properties=TableProperties.parse(metadata.configuration),
+        )
+
+    @property
+    def root(self) -> str:
+        """The table's folder on the local file system. Locations carry no percent escapes."""
+        return self.location.removeprefix(_LOCAL)
+
+    @property
+    def data_schema(self) -> StructType:
+        """The columns that are inside the data files: all but the partition columns."""
+        partitions = set(self.partition_columns)
+        return StructType(fields=tuple(f for f in self.schema.fields if f.name not in partitions))
+
+    def path(self, relative: str) -> str:
+        """A file's path on the local file system, from its decoded path in an action."""
+        return f"{self.root}/{relative}"
+
+
+def transaction_folder(transaction_id: str) -> str:
+    """The folder of a transaction's files, relative to the table's location and not encoded."""
+    return partition_path({TRANSACTION_KEY: transaction_id}, [TRANSACTION_KEY])

@@ -1,0 +1,73 @@
+"""Which tables this client leaves alone, because it cannot do what they ask for.
+
+The service takes any well-formed commit: it never sees data, so rules about rows hold only if
+every writer enforces them (PROTOCOL.md, "Writer Version Requirements").
+"""
+
+from collections.abc import Iterable
+
+from tidegate.spark.errors import UnsupportedTable
+from tidegate.spark.layout import TableLayout
+from tidegate_protocol.actions import Add, Protocol
+from tidegate_protocol.data_types import walk
+from tidegate_protocol.features import check_supported, required_features
+from tidegate_protocol.known_features import FIELD_FEATURES
+
+# NOT NULL, the one invariant that is enforced here, is found in the columns themselves.
+_DONE_BY_WRITERS = frozenset(
+    {
+        "appendOnly",
+        "catalogManaged",
+        "deletionVectors",
+        "domainMetadata",
+        "inCommitTimestamp",
+        "invariants",
+        "timestampNtz",
+        "vacuumProtocolCheck",
+    }
+)
+_LENGTH_LIMIT = "__CHAR_VARCHAR_TYPE_STRING"
+_DONE_IN_FIELDS = {**FIELD_FEATURES, _LENGTH_LIMIT: "char and varchar lengths"}
+
+
+def check_writable(layout: TableLayout, protocol: Protocol) -> None:
+    """Raise `UnsupportedTable`, naming what, unless this client may write rows to the table."""
+    _check_protocol(layout, protocol)
+    for path, field, _ in walk(layout.schema):
+        for key in sorted(_DONE_IN_FIELDS.keys() & field.metadata.keys()):
+            raise UnsupportedTable(
+                f"column {'.'.join(path)} of table {layout.name} uses {_DONE_IN_FIELDS[key]} "
+                f"({key}), which this client does not enforce"
+            )
+    if layout.properties.constraints:
+        raise UnsupportedTable(
+            f"table {layout.name} has the CHECK constraints "
+            f"{sorted(layout.properties.constraints)}, which this client does not enforce"
+        )
+    used = required_features(layout.properties, layout.schema, catalog_managed=False)
+    if unknown := used - _DONE_BY_WRITERS:
+        raise UnsupportedTable(
+            f"table {layout.name} uses the features {sorted(unknown)}, which this client does not "
+            "write"
+        )
+
+
+def check_readable(layout: TableLayout, protocol: Protocol, files: Iterable[Add]) -> None:
+    """Raise `UnsupportedTable`, naming what, unless the files' rows are the table's rows."""
+    _check_protocol(layout, protocol)
+    if layout.properties.column_mapping:
+        raise UnsupportedTable(
+            f"table {layout.name} uses columnMapping, which this client does not read"
+        )
+    for file in files:
+        if file.deletion_vector is not None:
+            raise UnsupportedTable(
+                f"file {file.path} of table {layout.name} has a deletion vector, which this "
+                "client does not apply"
+            )
+
+
+def _check_protocol(layout: TableLayout, protocol: Protocol) -> None:
+    invalid = check_supported(protocol)
+    if invalid is not None:
+        raise UnsupportedTable(f"table {layout.name}: {invalid.detail}")

@@ -1,0 +1,82 @@
+"""`format("tidegate")`: tables through PySpark's Python data source API.
+
+    tidegate.spark.register(spark)
+    df.write.format("tidegate").mode("append").save("main.air.flights")
+    spark.read.format("tidegate").load("main.air.flights")
+
+Options: `url` and `token` (else TIDEGATE_URL and TIDEGATE_TOKEN of the driver), and for reading
+`where`, `version` and `timestamp`. The table says how it is partitioned: in batch, PySpark 4.3
+refuses `partitionBy` for Python data sources by itself.
+"""
+
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from tidegate.spark.arrow_columns import BatchColumns
+from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.layout import TableLayout
+from tidegate.spark.read import as_nullable
+from tidegate.spark.refusals import check_writable
+from tidegate.spark.source_options import SourceOptions
+from tidegate.spark.source_read import TidegateReader
+from tidegate.spark.source_write import TidegateWriter
+from tidegate.spark.write import check_removable
+
+
+class TidegateSource(DataSource):
+    """A table behind `format("tidegate")`.
+
+    Loading it settles which version is read, so that a DataFrame's rows stay the same however
+    often it is computed.
+    """
+
+    _version: int | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidegate"
+
+    def schema(self) -> StructType:
+        options = SourceOptions.parse(self.options)
+        with options.service.connect() as lake:
+            table = lake.table(options.table)
+            # The predicate that nothing can match: what is asked for is the version alone.
+            scan = table.scan("false", version=options.version, timestamp=options.timestamp)
+        self._version = scan.version
+        layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
+        return as_nullable(layout.spark_schema)
+
+    def reader(self, schema: StructType) -> TidegateReader:
+        options = SourceOptions.parse(self.options)
+        version = options.version if self._version is None else self._version
+        return TidegateReader(options, schema, version=version)
+
+    def writer(self, schema: StructType, overwrite: bool) -> TidegateWriter:
+        options = SourceOptions.parse(self.options)
+        if options.where is not None or options.version is not None or options.timestamp:
+            raise UnsupportedSession(
+                "the options where, version and timestamp are for reading; to replace a part of a "
+                "table, use Table.overwrite(df, replace_where=...)"
+            )
+        with options.service.connect() as lake:
+            head = lake.table(options.table).head()
+        layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
+        check_writable(layout, head.protocol)
+        if overwrite:
+            check_removable(layout)
+        return TidegateWriter(
+            service=options.service,
+            head=head,
+            layout=layout,
+            columns=BatchColumns(schema, layout),
+            transaction_id=str(uuid4()),
+            overwrite=overwrite,
+        )
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("tidegate")` known to a session."""
+    spark.dataSource.register(TidegateSource)

@@ -1,0 +1,71 @@
+"""The options of `format("tidegate")`, parsed once."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Self
+
+from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE, Lake, connect
+from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.read import instant
+
+_NAMES = ("path", "table", "url", "token", "where", "version", "timestamp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """Which service to ask. The driver's environment is read where an option is missing, since
+    what runs on other machines may have none."""
+
+    url: str | None
+    token: str | None = field(repr=False)
+
+    def connect(self) -> Lake:
+        return connect(self.url, token=self.token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """`table` is the full name or id, `where` a predicate over partition columns; `version` or
+    `timestamp` say what to read, neither the latest version."""
+
+    service: Service
+    table: str
+    where: str | None
+    version: int | None
+    timestamp: datetime | int | None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> Self:
+        """Option names are matched in any case. Raises `UnsupportedSession` for a name that is
+        none, because an option that is passed over could be one that guards rows."""
+        given = {name.lower(): value for name, value in options.items()}
+        if unknown := sorted(given.keys() - set(_NAMES)):
+            raise UnsupportedSession(
+                f"format('tidegate') has no options {unknown}; it has {list(_NAMES)}"
+            )
+        table = given.get("path") or given.get("table")
+        if not table:
+            raise UnsupportedSession(
+                "format('tidegate') needs a table: .save('catalog.schema.table') or .load(...)"
+            )
+        version, timestamp = given.get("version"), given.get("timestamp")
+        if version is not None and not version.isdecimal():
+            raise UnsupportedSession(f"expected a number as option version, found {version!r}")
+        return cls(
+            service=Service(
+                url=given.get("url") or os.environ.get(URL_VARIABLE),
+                token=given.get("token") or os.environ.get(TOKEN_VARIABLE),
+            ),
+            table=table,
+            where=given.get("where"),
+            version=None if version is None else int(version),
+            timestamp=_timestamp(timestamp),
+        )
+
+
+def _timestamp(text: str | None) -> datetime | int | None:
+    if text is None or not text.isdecimal():
+        return instant(text)
+    return int(text)

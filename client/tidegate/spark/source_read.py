@@ -1,0 +1,176 @@
+"""Reading through the data source: the service names the files, tasks turn them into batches."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType as SparkStruct
+
+from tidegate.errors import InvalidRequest
+from tidegate.models import DataFile, Scan
+from tidegate.spark.errors import SchemaMismatch
+from tidegate.spark.layout import TableLayout
+from tidegate.spark.pushdown import conjunction
+from tidegate.spark.read import as_nullable
+from tidegate.spark.refusals import check_readable
+from tidegate.spark.source_options import SourceOptions
+from tidegate_protocol.partition_values import parse_value
+from tidegate_protocol.paths import decode
+from tidegate_protocol.predicates import parse_predicate
+from tidegate_protocol.problems import Code
+from tidegate_protocol.statistics import FileStatistics
+
+_TASK_BYTES = 128 << 20
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Files(InputPartition):
+    """The files of one task: decoded paths on the local file system, with the log's texts of
+    their partition values."""
+
+    files: tuple[tuple[str, Mapping[str, str | None]], ...]
+
+
+class TidegateReader(DataSourceReader):
+    """One read of one version of a table. Spark sends copies of it to the tasks."""
+
+    def __init__(self, options: SourceOptions, schema: SparkStruct, *, version: int | None) -> None:
+        self._options = options
+        self._schema = schema
+        self._version = version
+        self._pushed: str | None = None
+        self._layout: TableLayout | None = None
+
+    @property
+    def pushFilters(self) -> Callable[[Sequence[Filter]], Iterable[Filter]]:
+        return _PushFilters(self)
+
+    def push(self, filters: Sequence[Filter]) -> Iterable[Filter]:
+        """Prune by the filters, and leave them to Spark, too: files are not rows."""
+        self._pushed = conjunction(filters)
+        return filters
+
+    def partitions(self) -> list[InputPartition]:
+        """Raises `InvalidRequest` for an option `where` that does not decide about whole files,
+        and `SchemaMismatch` where the table no longer has the columns that were planned with."""
+        options = self._options
+        texts = [f"({text})" for text in (options.where, self._pushed) if text is not None]
+        with options.service.connect() as lake:
+            table = lake.table(options.table)
+            scan = table.scan(
+                " AND ".join(texts) or None,
+                version=self._version,
+                timestamp=None if self._version is not None else options.timestamp,
+            )
+        layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
+        check_readable(layout, scan.protocol, scan.files)
+        if as_nullable(layout.spark_schema) != as_nullable(self._schema):
+            raise SchemaMismatch(
+                f"table {layout.name} has the columns {layout.spark_schema.simpleString()} at "
+                f"version {scan.version}, the query was given {self._schema.simpleString()}"
+            )
+        if options.where is not None:
+            _check_decided(options.where, layout, scan)
+        self._layout = layout
+        return [Files(tuple(group)) for group in _grouped(layout, scan.files)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # A table without files gives Spark no partitions, and Spark makes an empty one of that.
+        if not isinstance(partition, Files):
+            return
+        layout = self._layout
+        if layout is None:
+            raise AssertionError("read is called after partitions")
+        target = to_arrow_schema(self._schema, timezone="UTC")
+        for path, values in partition.files:
+            yield from _batches(path, values, layout, target)
+
+
+class _PushFilters:
+    """The method `pushFilters`, as PySpark 4.3 finds it.
+
+    PySpark refuses a reader that overrides the method while
+    `spark.sql.python.filterPushdown.enabled` is off, which is the default, instead of not calling
+    it. It tells by `__func__`; so this one shows the base class's and calls the reader's own.
+    """
+
+    __func__ = DataSourceReader.pushFilters
+
+    def __init__(self, reader: TidegateReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: Sequence[Filter]) -> Iterable[Filter]:
+        return self._reader.push(filters)
+
+
+def _check_decided(where: str, layout: TableLayout, scan: Scan) -> None:
+    """Raise `InvalidRequest` unless the predicate is true for every row of every file: the tasks
+    cannot judge rows by SQL text."""
+    otherwise = parse_predicate(
+        f"NOT ({where}) OR ({where}) IS NULL", layout.schema, layout.partition_columns
+    )
+    for file in scan.files:
+        statistics = None if file.stats is None else FileStatistics.parse(file.stats)
+        if otherwise.may_match(file.partition_values, statistics):
+            raise InvalidRequest(
+                f"the option where ({where}) does not decide about the file {file.path} as a "
+                "whole; it takes a predicate over partition columns",
+                code=Code.INVALID_PREDICATE,
+                hint="filter the DataFrame by .where(...), or read with Table.read",
+                definite=True,
+            )
+
+
+def _grouped(
+    layout: TableLayout, files: Sequence[DataFile]
+) -> Iterator[list[tuple[str, Mapping[str, str | None]]]]:
+    """The files of each task: small ones together."""
+    group: list[tuple[str, Mapping[str, str | None]]] = []
+    size = 0
+    for file in files:
+        if group and size + file.size > _TASK_BYTES:
+            yield group
+            group, size = [], 0
+        group.append((layout.path(decode(file.path)), file.partition_values))
+        size += file.size
+    if group:
+        yield group
+
+
+def _batches(
+    path: str, values: Mapping[str, str | None], layout: TableLayout, target: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path) as file:
+        inside = {name.lower(): name for name in file.schema_arrow.names}
+        wanted = [
+            inside[field.name.lower()]
+            for field in layout.data_schema.fields
+            if field.name.lower() in inside
+        ]
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
+            arrays = [_column(field, batch, values, inside, layout) for field in target]
+            yield pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def _column(
+    field: pa.Field,
+    batch: pa.RecordBatch,
+    values: Mapping[str, str | None],
+    inside: Mapping[str, str],
+    layout: TableLayout,
+) -> pa.Array:
+    """A column of the table: from the file, from the log, or null where an old file lacks it."""
+    if field.name in layout.partition_columns:
+        column = layout.schema.field(field.name)
+        if column is None:
+            raise AssertionError(f"{field.name} is no column of {layout.name}")
+        value = parse_value(column.type, values[field.name])
+        return pa.repeat(pa.scalar(value, field.type), batch.num_rows)
+    name = inside.get(field.name.lower())
+    if name is None:
+        return pa.nulls(batch.num_rows, field.type)
+    return batch.column(name).cast(field.type)

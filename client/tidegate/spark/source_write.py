@@ -1,0 +1,106 @@
+"""Writing through the data source: Arrow batches, tasks on their own, one commit by the driver.
+
+Spark sends copies of the writer from process to process: it is made while the query is planned,
+writes in the tasks' workers, and commits or aborts in a further one. So it holds values only.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from tidegate.errors import TransactionCommitted
+from tidegate.models import TableHead
+from tidegate.spark.arrow_columns import BatchColumns
+from tidegate.spark.arrow_files import TaskFiles
+from tidegate.spark.layout import TableLayout
+from tidegate.spark.source_options import Service
+from tidegate.spark.staging import DataFiles, TransactionFolder
+from tidegate.spark.write import commit_write
+from tidegate_protocol.actions import Add
+from tidegate_protocol.paths import decode
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles(WriterCommitMessage):
+    """What one successful task wrote."""
+
+    adds: tuple[Add, ...]
+    rows: int
+
+
+class TidegateWriter(DataSourceArrowWriter):
+    """One job's write into one table."""
+
+    def __init__(
+        self,
+        *,
+        service: Service,
+        head: TableHead,
+        layout: TableLayout,
+        columns: BatchColumns,
+        transaction_id: str,
+        overwrite: bool,
+    ) -> None:
+        """`head` is the table as the job found it: what has changed since is a conflict."""
+        self._service = service
+        self._head = head
+        self._columns = columns
+        self._transaction_id = transaction_id
+        self._folder = TransactionFolder(layout, transaction_id)
+        self._overwrite = overwrite
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+        task = TaskContext.get()
+        if task is None:
+            raise AssertionError("write is called in tasks only")
+        files = TaskFiles(self._folder.layout, self._folder.name, task=task.partitionId())
+        rows = 0
+
+        def conformed() -> Iterator[pa.RecordBatch]:
+            nonlocal rows
+            for batch in iterator:
+                rows += batch.num_rows
+                yield self._columns.conform(batch)
+
+        adds = files.write(conformed())
+        return WrittenFiles(adds=adds, rows=rows)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Propose the files of the tasks that succeeded. What attempts left behind that did not
+        is deleted: it is in nobody's proposal."""
+        written = [message for message in messages if isinstance(message, WrittenFiles)]
+        files = DataFiles(
+            adds=tuple(add for message in written for add in message.adds),
+            rows=sum(message.rows for message in written),
+        )
+        self._delete_all_but(files)
+        with self._service.connect() as lake:
+            table = lake.table(self._head.id)
+            with table.transaction(
+                transaction_id=self._transaction_id, head=self._head
+            ) as transaction:
+                removed = transaction.filter_files() if self._overwrite else []
+                if files.adds or removed:
+                    mode = "Overwrite" if self._overwrite else "Append"
+                    commit_write(transaction, files, mode=mode, removed=removed)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Called also where `commit` failed, and nobody knows here how: so the service is told
+        that the transaction shall never land, and only if it says so are its files deleted."""
+        with self._service.connect() as lake:
+            try:
+                lake.table(self._head.id).abort_transaction(self._transaction_id)
+            except TransactionCommitted:
+                return
+        self._folder.delete()
+
+    def _delete_all_but(self, files: DataFiles) -> None:
+        layout = self._folder.layout
+        kept = {Path(layout.path(decode(add.path))) for add in files.adds}
+        for path in Path(self._folder.path).rglob("*.parquet"):
+            if path not in kept:
+                path.unlink(missing_ok=True)

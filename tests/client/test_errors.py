@@ -1,0 +1,209 @@
+"""The tree of errors, and what problem bodies become."""
+
+import inspect
+import pickle
+import re
+
+import msgspec
+import pytest
+
+from tidegate import errors
+from tidegate.errors import (
+    ConcurrentAppendException,
+    ConflictError,
+    ConflictInfo,
+    InvalidProposal,
+    InvalidRequest,
+    NotFound,
+    PermissionDenied,
+    ServiceUnavailable,
+    TableNotFound,
+    TidegateError,
+    TooLarge,
+    TransactionAborted,
+    TransactionClosed,
+    Unauthenticated,
+    UnexpectedAnswer,
+)
+from tidegate.exchange import Response
+from tidegate.problems import ERRORS, error_of
+from tidegate_protocol.problems import PROBLEMS, Code
+
+ALL = [
+    kind
+    for _, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, TidegateError)
+]
+
+
+def answer(status: int, **fields: object) -> Response:
+    return Response(status=status, body=msgspec.json.encode(fields))
+
+
+def test_every_code_has_a_class_of_its_own_choice():
+    assert set(ERRORS) == set(Code)
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_a_code_is_raised_with_everything_its_problem_says(code):
+    error = error_of(
+        answer(
+            PROBLEMS[code].status,
+            code=code,
+            title=PROBLEMS[code].title,
+            detail="the detail",
+            hint="the hint",
+            transaction_id="tx",
+            instance="request-1",
+        )
+    )
+    assert type(error) is ERRORS[code]
+    assert (error.code, error.status) == (code, PROBLEMS[code].status)
+    assert (error.detail, error.hint) == ("the detail", "the hint")
+    assert (error.transaction_id, error.request_id) == ("tx", "request-1")
+    assert not error.definite
+
+
+@pytest.mark.parametrize("code", [code for code in Code if PROBLEMS[code].error_class])
+def test_a_conflict_bears_the_name_that_delta_gives_it(code):
+    assert ERRORS[code].__name__ == PROBLEMS[code].error_class
+    assert issubclass(ERRORS[code], ConflictError)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (400, UnexpectedAnswer),
+        (401, Unauthenticated),
+        (403, PermissionDenied),
+        (404, NotFound),
+        (409, ConflictError),
+        (410, TransactionAborted),
+        (413, TooLarge),
+        (418, UnexpectedAnswer),
+        (422, InvalidRequest),
+        (429, ServiceUnavailable),
+        (500, ServiceUnavailable),
+        (503, ServiceUnavailable),
+        (302, UnexpectedAnswer),
+    ],
+)
+@pytest.mark.parametrize("body", [b'{"code":"of-the-future"}', b"<html>", b"", b"\xff", b"[]"])
+def test_an_unknown_code_or_no_problem_at_all_is_raised_by_its_status(status, expected, body):
+    error = error_of(Response(status=status, body=body))
+    assert type(error) is expected
+    assert error.code == ("of-the-future" if body.startswith(b"{") else None)
+
+
+def test_the_request_id_of_an_answer_that_is_no_problem_comes_from_its_header():
+    error = error_of(Response(status=502, headers={"x-request-id": "abc"}, body=b"<html>"))
+    assert error.request_id == "abc"
+    assert "abc" in str(error)
+
+
+def test_a_conflicts_message_names_the_winner_and_the_next_step():
+    error = error_of(
+        answer(
+            409,
+            code="concurrent-append",
+            detail="files were added to month=5",
+            hint="read again at version 13",
+            conflict={
+                "version": 13,
+                "operation": "WRITE",
+                "timestamp": 1700000000000,
+                "path": "month=5/part-0.parquet",
+                "partition": {"month": "5", "day": None},
+            },
+        )
+    )
+    assert error.conflict == ConflictInfo(
+        version=13,
+        operation="WRITE",
+        timestamp=1700000000000,
+        path="month=5/part-0.parquet",
+        partition={"month": "5", "day": None},
+    )
+    assert str(error) == (
+        "files were added to month=5. The winner is version 13 (WRITE), partition month=5, "
+        "day=None, file month=5/part-0.parquet. Next: read again at version 13. "
+        "[code concurrent-append]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        (ConflictInfo(version=3), "version 3 (operation not recorded)"),
+        (ConflictInfo(version=3, operation="WRITE", app_id="s-1"), "application s-1"),
+        (ConflictInfo(version=3, operation="WRITE", domain="delta.x"), "metadata domain delta.x"),
+    ],
+)
+def test_a_winner_is_described_by_what_is_known_of_it(info, said):
+    assert said in str(ConflictError("lost", conflict=info))
+
+
+def test_all_that_is_wrong_with_a_request_is_said():
+    places = [{"where": "/a", "why": "too big"}, {"where": "/b", "why": "missing"}]
+    error = error_of(answer(422, code="invalid-request", detail="/a: too big", errors=places))
+    assert error.errors == ("/a: too big", "/b: missing")
+    assert "/b: missing" in str(error)
+
+
+def test_one_thing_that_is_wrong_is_said_once():
+    places = [{"where": "/a", "why": "too big"}]
+    error = error_of(answer(422, code="invalid-request", detail="/a: too big", errors=places))
+    assert str(error).count("too big") == 1
+
+
+def test_a_problem_without_detail_says_its_title():
+    assert "No such table" in str(
+        error_of(answer(404, code="table-not-found", title="No such table"))
+    )
+
+
+def test_where_the_service_gives_no_hint_the_class_does():
+    assert TableNotFound.next_step in str(error_of(answer(404, code="table-not-found", detail="x")))
+
+
+def test_a_used_up_transaction_says_nothing_of_what_it_was_used_for():
+    """Were it definite, a second `commit` would get the files of the first one deleted."""
+    assert not TransactionClosed("used up").definite
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_errors_survive_the_way_between_processes(kind):
+    error = kind(
+        "what happened",
+        code="a-code",
+        status=409,
+        conflict=ConflictInfo(version=3, partition={"month": None}),
+        transaction_id="tx",
+        definite=True,
+    )
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is kind
+    assert vars(again) == vars(error)
+    assert str(again) == str(error)
+
+
+def test_the_tree_in_the_docstring_is_the_tree():
+    drawn = {}
+    path: list[str] = []
+    for line in errors.__doc__.splitlines():
+        found = re.match(r"^((?:│   |    |├── |└── )*)(\w+)(?:\s{2,}\S.*)?$", line)
+        if found and hasattr(errors, found.group(2)):
+            depth = len(found.group(1)) // 4
+            path[depth:] = [found.group(2)]
+            drawn[found.group(2)] = path[depth - 1] if depth else "Exception"
+    assert drawn == {kind.__name__: kind.__base__.__name__ for kind in ALL}
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_every_error_says_what_it_means(kind):
+    assert kind.__doc__
+
+
+@pytest.mark.parametrize("kind", [ConcurrentAppendException, InvalidProposal, ServiceUnavailable])
+def test_what_a_caller_can_do_something_about_says_the_next_step(kind):
+    assert kind.next_step
