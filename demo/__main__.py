@@ -1,0 +1,136 @@
+"""`python -m demo [--keep] [--data-dir DIR]`: the demo from nothing to `demo ok`."""
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table as Grid
+
+import tidegate
+from demo import service as services
+from demo.flights import SLICE, Totals, differences, load, stage, totals
+from demo.load import SLICES, WriterFailed
+from demo.load import load as load_flights
+from demo.race import race
+from demo.service import Service, ServiceFailed
+from demo.spark import session
+from demo.writer import WRITERS
+
+TABLE = "main.air.flights"
+MONTH = 5
+
+console = Console(highlight=False)
+_started = time.monotonic()
+
+
+def main() -> int:
+    """0 where every copy of the data agrees, 1 where one differs or something failed."""
+    parser = argparse.ArgumentParser(prog="demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave the service and its data")
+    parser.add_argument("--data-dir", type=Path, help="where to keep them (a temporary folder)")
+    arguments = parser.parse_args()
+    data_dir = Path(arguments.data_dir or tempfile.mkdtemp(prefix="tidegate-demo-")).absolute()
+    data_dir.mkdir(parents=True, exist_ok=True)
+    service = None
+    # Told to end, it cleans up as it does for Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        say("starting the service, with a Postgres of its own")
+        service = services.start(data_dir)
+        say(f"it is ready at {service.url}")
+        return run(service, data_dir)
+    except (ServiceFailed, WriterFailed, tidegate.TidegateError) as error:
+        console.print(f"demo failed: {error}", markup=False)
+        return 1
+    except KeyboardInterrupt:
+        console.print("demo interrupted")
+        return 130
+    finally:
+        end(service, data_dir, keep=arguments.keep, own_folder=arguments.data_dir is None)
+
+
+def run(service: Service, data_dir: Path) -> int:
+    flights = load()
+    expected = totals(flights)
+    staged = stage(flights, data_dir, slices=SLICES)
+    say(f"{expected.rows:,} flights are staged for {WRITERS} writers")
+    spark = session("demo", cores=2)
+    try:
+        rows = spark.read.parquet(str(staged)).drop(SLICE)
+        with tidegate.connect(service.url) as lake:
+            table = lake.create_table(TABLE, schema=rows.schema, partition_by=["month"])
+            say(f"{TABLE} is created; {WRITERS} Spark jobs start, and append at once")
+            commits = load_flights(service.url, TABLE, staged, data_dir, progress)
+            say(f"{commits} appends have landed; two jobs overwrite month {MONTH} at once")
+            race(table, rows.where(f"month = {MONTH}"), f"month = {MONTH}", say)
+            console.print(versions(table))
+            problems = compare(table, spark, expected)
+            versions_count = table.version + 1
+    finally:
+        spark.stop()
+    for problem in problems:
+        console.print(f"differs: {problem}", markup=False)
+    if problems:
+        return 1
+    console.print(f"demo ok: {expected.rows} rows, {versions_count} versions")
+    return 0
+
+
+def compare(table: tidegate.Table, spark: SparkSession, expected: Totals) -> list[str]:
+    """What differs from the source, read back through the service and from the log alone."""
+    through = totals(table.read(spark).toPandas())
+    say(f"read back through the service: {through.rows:,} rows")
+    log = DeltaTable(table.location.removeprefix("file://"))
+    alone = totals(log.to_pyarrow_table().to_pandas())
+    say(f"read by deltalake from the log alone: {alone.rows:,} rows at version {log.version()}")
+    problems = differences(through, expected, by="through the service")
+    problems += differences(alone, expected, by="by deltalake")
+    if log.version() != table.version:
+        problems.append(f"deltalake sees version {log.version()}, the service {table.version}")
+    return problems
+
+
+def versions(table: tidegate.Table) -> Grid:
+    grid = Grid("version", "operation", "writer", "rebased over", "duration", title=TABLE)
+    for commit in sorted(table.history(), key=lambda commit: commit.version):
+        grid.add_row(
+            str(commit.version),
+            commit.operation,
+            commit.user_metadata or "",
+            str(commit.rebased_over),
+            f"{commit.metrics.duration_ms} ms",
+        )
+    return grid
+
+
+def progress(writer: int, version: int) -> None:
+    say(f"writer {writer + 1} landed version {version}")
+
+
+def say(what: str) -> None:
+    console.print(f"{time.monotonic() - _started:6.1f} s  {what}", markup=False)
+
+
+def end(service: Service | None, data_dir: Path, *, keep: bool, own_folder: bool) -> None:
+    if service is not None and keep:
+        console.print(f"the service stays up at {service.url}", markup=False)
+        console.print(f"  docs      {service.url}/docs", markup=False)
+        console.print(f"  table     {service.url}/api/v1/tables/{TABLE}", markup=False)
+        console.print(f"  data      {data_dir}", markup=False)
+        console.print(f"  stop it   kill {service.process.pid}", markup=False)
+        return
+    if service is not None:
+        service.stop()
+    if own_folder:
+        shutil.rmtree(data_dir, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""One Spark session for all tests, and tables of the real service for those that need one."""
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from tests.postgres import cloned
+from tests.service.serving import running
+from tidegate import Lake, Table, connect
+from tidegate_service.index.embedded import EmbeddedPostgres
+from tidegate_service.settings import Settings
+
+CreateTable = Callable[..., Table]
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session that gives a failed task one more attempt; its time zone is UTC."""
+    folder = tmp_path_factory.mktemp("spark")
+    # Spark's workers are to have the same packages as the tests.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2,2]")
+        .appName("tidegate-tests")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "local"))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """The same Spark with settings of this test's own."""
+    yield spark.newSession()
+
+
+@pytest.fixture
+def table_folder(tmp_path: Path) -> Path:
+    """A folder for a table's data files, with characters that URLs and patterns make much of."""
+    folder = tmp_path / "a table [of] 100%"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def lake(
+    postgres_server: EmbeddedPostgres,
+    migrated_template: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Lake]:
+    """A client of one running service for all tests; each test has tables of its own."""
+    with cloned(postgres_server.url, migrated_template) as url:
+        settings = Settings(
+            database_url=url, data_dir=tmp_path_factory.mktemp("lake"), port=0
+        )
+        with running(settings) as service, connect(service.url) as lake:
+            yield lake
+
+
+@pytest.fixture
+def create(lake: Lake) -> CreateTable:
+    """Create a table with the columns of a DDL text, under a name that nobody else has."""
+
+    def create_table(ddl: str, *partition_by: str, **properties: str) -> Table:
+        return lake.create_table(
+            f"main.test.t{next(_numbers)}",
+            schema=StructType.fromDDL(ddl),
+            partition_by=partition_by,
+            properties=properties,
+        )
+
+    return create_table

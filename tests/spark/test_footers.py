@@ -1,0 +1,193 @@
+"""Statistics from Parquet footers, against the values that are really in the files."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.spark.layouts import layout_of
+from tidegate.spark.conform import conform
+from tidegate.spark.footers import FooterColumns, statistics_of
+from tidegate.spark.staging import TransactionFolder
+
+
+@pytest.fixture
+def statistics(spark, table_folder):
+    """Statistics of the only file that the rows of a query make in a table of given columns."""
+
+    def write(query, columns, **options):
+        layout = layout_of(columns, folder=table_folder, **options)
+        df = conform(spark.sql(query).coalesce(1), layout)
+        (add,) = TransactionFolder(layout, "t").write(df).adds
+        return json.loads(add.stats)
+
+    return write
+
+
+def bounds(stats, column="a"):
+    return stats["minValues"].get(column), stats["maxValues"].get(column)
+
+
+class TestBounds:
+    @pytest.mark.parametrize(
+        ("column", "values", "minimum", "maximum"),
+        [
+            ("tinyint", ["CAST(-3 AS TINYINT)", "CAST(2 AS TINYINT)"], -3, 2),
+            ("smallint", ["CAST(-300 AS SMALLINT)", "CAST(2 AS SMALLINT)"], -300, 2),
+            ("int", ["-70000", "2"], -70000, 2),
+            ("bigint", ["-5000000000L", f"{2**63 - 1}L"], -5000000000, 2**63 - 1),
+            ("float", ["-1.5F", "2.25F"], -1.5, 2.25),
+            ("double", ["-1.1D", "2.2D"], -1.1, 2.2),
+            ("double", ["0.0D", "0.0D"], 0.0, 0.0),
+            ("decimal(5,2)", ["-1.25", "999.99"], -1.25, 999.99),
+            ("decimal(18,3)", ["-1.125", "2.000"], -1.125, 2.0),
+            ("decimal(38,1)", ["-1.5", "2.5"], -1.5, 2.5),
+            ("string", ["'ä'", "'b'"], "b", "ä"),
+            ("date", ["DATE'1066-10-14'", "DATE'2024-02-29'"], "1066-10-14", "2024-02-29"),
+            (
+                "timestamp",
+                [
+                    "TIMESTAMP'1969-12-31 23:59:59.999999 UTC'",
+                    "TIMESTAMP'2024-02-29 12:00:00.123999 UTC'",
+                ],
+                "1969-12-31T23:59:59.999Z",
+                "2024-02-29T12:00:00.123Z",
+            ),
+            (
+                "timestamp_ntz",
+                ["TIMESTAMP_NTZ'1500-01-01 00:00:00.000001'", "TIMESTAMP_NTZ'2024-02-29 12:00:00'"],
+                "1500-01-01T00:00:00.000",
+                "2024-02-29T12:00:00.000",
+            ),
+        ],
+    )
+    def test_of_every_type_that_has_them(self, statistics, column, values, minimum, maximum):
+        query = " UNION ALL ".join(f"SELECT {value} AS a" for value in [*values, "null"])
+        stats = statistics(query, f"a {column}")
+        assert stats["numRecords"] == 3
+        assert stats["nullCount"] == {"a": 1}
+        assert bounds(stats) == (minimum, maximum)
+
+    @pytest.mark.parametrize("value", ["true", "X'00'", "array(1)", "map('a', 1)"])
+    def test_not_of_types_without(self, statistics, value):
+        column = {"t": "boolean", "X": "binary", "a": "array<int>", "m": "map<string,int>"}[value[0]]
+        stats = statistics(f"SELECT {value} AS a", f"a {column}")
+        assert bounds(stats) == (None, None)
+        assert stats["numRecords"] == 1
+
+    def test_not_of_a_column_of_nulls(self, statistics):
+        stats = statistics("SELECT CAST(null AS int) AS a", "a int")
+        assert bounds(stats) == (None, None)
+        assert stats["nullCount"] == {"a": 1}
+
+    @pytest.mark.parametrize("column", ["float", "double"])
+    def test_not_of_a_column_with_nan(self, statistics, column):
+        stats = statistics(
+            f"SELECT CAST(x AS {column}) AS a FROM VALUES ('1'), ('NaN'), ('2') AS t(x)",
+            f"a {column}",
+        )
+        assert bounds(stats) == (None, None)
+        assert stats["nullCount"] == {"a": 0}
+
+    def test_not_of_years_that_python_has_no_dates_for(self, statistics):
+        stats = statistics("SELECT DATE'+12345-01-01' AS a", "a date")
+        assert bounds(stats) == (None, None)
+
+    def test_long_strings_are_cut_so_that_they_still_bound(self, statistics):
+        stats = statistics("SELECT repeat('ab', 500) AS a", "a string")
+        minimum, maximum = bounds(stats)
+        assert minimum == "ab" * 16
+        assert len(maximum) <= 64
+        assert minimum < "ab" * 500 < maximum
+
+    def test_not_where_the_footer_leaves_them_out(self, statistics):
+        # Spark's writer gives no statistics of a value this long, not even a null count.
+        stats = statistics("SELECT repeat('ab', 5000) AS a", "a string")
+        assert bounds(stats) == (None, None)
+        assert stats["nullCount"] == {}
+
+    def test_of_fields_of_structs_in_structs(self, statistics):
+        stats = statistics(
+            "SELECT named_struct('x', named_struct('y', 1), 'w', array(1), 'z', 'q') AS a, 5 AS b "
+            "UNION ALL SELECT null, 6",
+            "a struct<x:struct<y:int>,w:array<int>,z:string>, b int",
+        )
+        assert stats["minValues"] == {"a": {"x": {"y": 1}, "z": "q"}, "b": 5}
+        assert stats["maxValues"] == {"a": {"x": {"y": 1}, "z": "q"}, "b": 6}
+        assert stats["nullCount"] == {"a": {"x": {"y": 1}, "z": 1}, "b": 0}
+
+    def test_a_dot_in_a_name_is_no_struct(self, statistics):
+        stats = statistics(
+            "SELECT named_struct('b', 1) AS a, 2 AS `a.b`", "a struct<b:int>, `a.b` int"
+        )
+        assert stats["minValues"] == {"a": {"b": 1}, "a.b": 2}
+
+
+class TestColumns:
+    def test_the_first_32_leaves_have_them_arrays_and_maps_counted(self, statistics):
+        names = [f"c{i}" for i in range(35)]
+        values = ", ".join(f"{i} AS {name}" for i, name in enumerate(names))
+        columns = ", ".join(f"{name} int" for name in names)
+        stats = statistics(f"SELECT array(1) AS x, {values}", f"x array<int>, {columns}")
+        assert list(stats["minValues"]) == names[:31]
+
+    def test_partition_columns_are_not_among_them(self, statistics):
+        stats = statistics("SELECT 1 AS p, 2 AS a", "p int, a int", partition_by=("p",))
+        assert stats["minValues"] == {"a": 2}
+
+    @pytest.mark.parametrize(
+        ("properties", "found"),
+        [
+            ({"delta.dataSkippingNumIndexedCols": "1"}, {"a": 1}),
+            ({"delta.dataSkippingNumIndexedCols": "0"}, {}),
+            ({"delta.dataSkippingStatsColumns": "B"}, {"b": 2}),
+        ],
+    )
+    def test_the_table_may_say_which(self, statistics, properties, found):
+        stats = statistics("SELECT 1 AS a, 2 AS b", "a int, b int", properties=properties)
+        assert stats["minValues"] == found
+
+
+class TestOtherWriters:
+    def test_row_groups_are_put_together(self, tmp_path):
+        columns = FooterColumns.of(layout_of("a int, s string"))
+        rows = pa.table(
+            {"a": pa.array([None, None, 5, -1, 3, None], pa.int32()), "s": list("xyabca")}
+        )
+        pq.write_table(rows, tmp_path / "f", row_group_size=2)
+        stats = json.loads(statistics_of(pq.read_metadata(tmp_path / "f"), columns))
+        assert bounds(stats) == (-1, 5)
+        assert bounds(stats, "s") == ("a", "y")
+        assert stats["nullCount"] == {"a": 3, "s": 0}
+
+    def test_one_row_group_without_bounds_takes_them_from_all(self, tmp_path):
+        columns = FooterColumns.of(layout_of("s string"))
+        writer = pq.ParquetWriter(tmp_path / "f", pa.schema({"s": pa.string()}))
+        with writer:
+            writer.write_table(pa.table({"s": ["a"]}))
+            writer.write_table(pa.table({"s": [None]}, schema=pa.schema({"s": pa.string()})))
+        assert bounds(json.loads(statistics_of(pq.read_metadata(tmp_path / "f"), columns)), "s") == (
+            "a",
+            "a",
+        )
+        pq.write_table(pa.table({"s": ["a"]}), tmp_path / "g", write_statistics=False)
+        stats = json.loads(statistics_of(pq.read_metadata(tmp_path / "g"), columns))
+        assert bounds(stats, "s") == (None, None)
+        assert stats["nullCount"] == {}
+
+    def test_nan_that_the_footer_hides_must_be_told(self, tmp_path):
+        columns = FooterColumns.of(layout_of("a double"))
+        pq.write_table(pa.table({"a": [1.0, float("nan")]}), tmp_path / "f")
+        footer = pq.read_metadata(tmp_path / "f")
+        assert bounds(json.loads(statistics_of(footer, columns))) == (1.0, 1.0)
+        told = json.loads(statistics_of(footer, columns, hidden_nan={("a",)}))
+        assert bounds(told) == (None, None)
+        assert told["nullCount"] == {"a": 0}
+
+    def test_timestamps_of_96_bits_have_no_bounds(self, tmp_path):
+        columns = FooterColumns.of(layout_of("a timestamp"))
+        rows = pa.table({"a": pa.array([0], pa.timestamp("us", "UTC"))})
+        pq.write_table(rows, tmp_path / "f", use_deprecated_int96_timestamps=True)
+        stats = json.loads(statistics_of(pq.read_metadata(tmp_path / "f"), columns))
+        assert bounds(stats) == (None, None)

@@ -1,0 +1,108 @@
+"""Tables that this client does not write to, or does not read."""
+
+import pytest
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from tidegate_protocol.actions import Add, DeletionVector, Protocol
+
+from tests.spark.layouts import layout_of
+from tidegate.spark import UnsupportedTable
+from tidegate.spark.refusals import check_readable, check_writable
+
+PLAIN = Protocol(min_reader_version=1, min_writer_version=2)
+COLUMN_RULES = [
+    ({"delta.invariants": '{"expression":{"expression":"a > 1"}}'}, "invariants"),
+    ({"delta.generationExpression": "b + 1"}, "generatedColumns"),
+    ({"delta.identity.start": 1, "delta.identity.step": 1}, "identityColumns"),
+    ({"CURRENT_DEFAULT": "'x'"}, "allowColumnDefaults"),
+    ({"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}, "char and varchar lengths"),
+    ({"delta.columnMapping.physicalName": "c1"}, "columnMapping"),
+]
+
+
+def features(*names):
+    return Protocol(
+        min_reader_version=3,
+        min_writer_version=7,
+        reader_features=frozenset(),
+        writer_features=frozenset(names),
+    )
+
+
+class TestWriting:
+    @pytest.mark.parametrize(("metadata", "named"), COLUMN_RULES)
+    def test_a_rule_in_a_column_is_named(self, metadata, named):
+        schema = StructType([StructField("a", StringType(), metadata=metadata)])
+        with pytest.raises(UnsupportedTable, match=f"column a .* uses {named}") as refusal:
+            check_writable(layout_of(schema), PLAIN)
+        assert refusal.value.definite
+
+    def test_a_rule_deep_inside_is_found(self):
+        inner = StructType([StructField("x", StringType(), metadata=COLUMN_RULES[0][0])])
+        schema = StructType([StructField("a", ArrayType(inner))])
+        with pytest.raises(UnsupportedTable, match=r"column a\.element\.x"):
+            check_writable(layout_of(schema), PLAIN)
+
+    def test_check_constraints_are_named(self):
+        layout = layout_of("a int", properties={"delta.constraints.positive": "a > 0"})
+        with pytest.raises(UnsupportedTable, match=r"CHECK constraints \['positive'\]"):
+            check_writable(layout, PLAIN)
+
+    @pytest.mark.parametrize(
+        ("properties", "named"),
+        [
+            ({"delta.enableChangeDataFeed": "true"}, "changeDataFeed"),
+            ({"delta.enableRowTracking": "true"}, "rowTracking"),
+        ],
+    )
+    def test_features_in_use_are_named(self, properties, named):
+        with pytest.raises(UnsupportedTable, match=named):
+            check_writable(layout_of("a int", properties=properties), PLAIN)
+
+    def test_a_feature_that_nobody_knows_is_named(self):
+        with pytest.raises(UnsupportedTable, match="brandNew"):
+            check_writable(layout_of("a int"), features("brandNew"))
+
+    @pytest.mark.parametrize(
+        ("properties", "protocol"),
+        [
+            ({}, PLAIN),
+            ({"delta.appendOnly": "true"}, PLAIN),
+            ({"delta.enableDeletionVectors": "true"}, features("appendOnly")),
+            ({"delta.checkpointInterval": "5", "owner": "me"}, features("domainMetadata")),
+        ],
+    )
+    def test_others_are_written_to(self, properties, protocol):
+        layout = layout_of("a int NOT NULL, b struct<x:int>", properties=properties)
+        assert check_writable(layout, protocol) is None
+
+    def test_data_elsewhere_than_on_local_files_is_refused(self):
+        with pytest.raises(UnsupportedTable, match="s3://bucket"):
+            type(layout_of("a int")).of(
+                name="main.test.t", location="s3://bucket/t", metadata=None
+            )
+
+
+class TestReading:
+    def test_a_file_with_a_deletion_vector_is_named(self):
+        vector = DeletionVector(
+            storage_type="u", path_or_inline_dv="x", size_in_bytes=1, cardinality=1
+        )
+        file = Add(
+            path="part-0",
+            partition_values={},
+            size=1,
+            modification_time=0,
+            data_change=True,
+            deletion_vector=vector,
+        )
+        with pytest.raises(UnsupportedTable, match="file part-0 .* deletion vector"):
+            check_readable(layout_of("a int"), PLAIN, [file])
+
+    def test_column_mapping_is_refused(self):
+        layout = layout_of("a int", properties={"delta.columnMapping.mode": "name"})
+        with pytest.raises(UnsupportedTable, match="columnMapping"):
+            check_readable(layout, PLAIN, [])
+
+    def test_check_constraints_do_not_keep_readers_out(self):
+        layout = layout_of("a int", properties={"delta.constraints.positive": "a > 0"})
+        assert check_readable(layout, PLAIN, []) is None

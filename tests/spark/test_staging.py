@@ -1,0 +1,168 @@
+"""The data files of a transaction: where they lie, what they say, and what failures leave."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+
+from tests.spark.layouts import layout_of
+from tidegate.spark.conform import conform
+from tidegate.spark.errors import InvalidRows
+from tidegate.spark.staging import TransactionFolder
+from tidegate_protocol.paths import check, decode
+
+
+@pytest.fixture
+def write(spark, table_folder):
+    def run(df, columns, *partition_by):
+        layout = layout_of(columns, folder=table_folder, partition_by=partition_by)
+        return TransactionFolder(layout, "id-1").write(conform(df, layout))
+
+    return run
+
+
+def below(folder: Path) -> set[str]:
+    """Every file, without the checksums that Hadoop keeps beside those on a local disk."""
+    return {
+        str(Path(where, name).relative_to(folder))
+        for where, _, names in os.walk(folder)
+        for name in names
+        if not name.endswith(".crc")
+    }
+
+
+class TestPlaces:
+    def test_files_lie_in_the_partitions_of_the_transactions_folder(self, spark, write, table_folder):
+        files = write(
+            spark.sql("SELECT * FROM VALUES (1, 5), (2, 5), (3, 6) AS t(a, month)"),
+            "month int, a int",
+            "month",
+        )
+        assert files.rows == 3
+        folders = {add.path.rpartition("/")[0] for add in files.adds}
+        assert folders == {"tidegate_txn=id-1/month=5", "tidegate_txn=id-1/month=6"}
+        assert {decode(add.path) for add in files.adds} == below(table_folder)
+        for add in files.adds:
+            check(add.path)
+            path = table_folder / add.path
+            assert add.size == path.stat().st_size
+            assert add.modification_time == path.stat().st_mtime_ns // 10**6
+            assert add.data_change
+            assert pq.read_schema(path).names == ["a"]
+            assert add.partition_values == {"month": add.path.partition("month=")[2][0]}
+        assert files.size == sum(add.size for add in files.adds)
+
+    def test_a_table_without_partitions_has_them_in_the_folder_itself(self, spark, write):
+        (add,) = write(spark.range(3).coalesce(1), "id bigint").adds
+        assert add.path.startswith("tidegate_txn=id-1/part-")
+        assert add.partition_values == {}
+
+    def test_timestamps_are_64_bit_numbers(self, spark, write, table_folder):
+        (add,) = write(spark.sql("SELECT TIMESTAMP'2024-01-01 00:00:00' a"), "a timestamp").adds
+        schema = pq.ParquetFile(table_folder / add.path).schema
+        assert schema.column(0).physical_type == "INT64"
+
+    @pytest.mark.parametrize("partition_by", [(), ("p",)])
+    def test_no_rows_are_no_files(self, spark, write, partition_by):
+        df = spark.sql("SELECT 1 a, 2 p WHERE false")
+        assert write(df, "a int, p int", *partition_by).adds == ()
+
+
+class TestPartitionValues:
+    @pytest.mark.parametrize(
+        ("column", "value", "text"),
+        [
+            ("tinyint", "CAST(-1 AS TINYINT)", "-1"),
+            ("bigint", "5000000000", "5000000000"),
+            ("float", "1.5F", "1.5"),
+            ("double", "1.0E10D", "1.0E10"),
+            ("double", "CAST('NaN' AS DOUBLE)", "NaN"),
+            ("double", "CAST('-Infinity' AS DOUBLE)", "-Infinity"),
+            ("decimal(9,3)", "1.5", "1.500"),
+            ("boolean", "true", "true"),
+            ("date", "DATE'0001-01-01'", "0001-01-01"),
+            ("binary", "X'C3A4'", "ä"),
+            ("string", "''", None),
+            ("string", "CAST(null AS STRING)", None),
+            ("int", "CAST(null AS INT)", None),
+            ("string", "' '", " "),
+            ("string", "'a/b=c%d e:f?g*h[i]{j}k^l~m+n#o&p,q'", "a/b=c%d e:f?g*h[i]{j}k^l~m+n#o&p,q"),
+            ("string", r"'\"\\'", '"\\'),
+            ("string", "char(1)", "\x01"),
+            ("string", "'äöü 漢字 🙂'", "äöü 漢字 🙂"),
+            ("string", "'null'", "null"),
+        ],
+    )
+    def test_every_value_keeps_its_text(self, spark, write, table_folder, column, value, text):
+        (add,) = write(spark.sql(f"SELECT 1 a, {value} p"), f"a int, p {column}", "p").adds
+        assert add.partition_values == {"p": text}
+        assert below(table_folder) == {decode(add.path)}
+        assert add.path.isascii()
+
+    @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+    def test_timestamps_are_in_utc_whatever_the_session_says(self, session, table_folder, zone):
+        session.conf.set("spark.sql.session.timeZone", zone)
+        layout = layout_of("a int, p timestamp", folder=table_folder, partition_by=("p",))
+        df = session.sql("SELECT 1 a, TIMESTAMP'2024-03-10 02:30:00.25 UTC' p")
+        (add,) = TransactionFolder(layout, "t").write(conform(df, layout)).adds
+        assert add.partition_values == {"p": "2024-03-10T02:30:00.250000Z"}
+
+    def test_names_of_columns_are_escaped_like_values(self, spark, write, table_folder):
+        df = spark.sql("SELECT 1 a, 2 `p %/ä`")
+        (add,) = write(df, "a int, `p %/ä` int", "p %/ä").adds
+        assert add.partition_values == {"p %/ä": "2"}
+        assert below(table_folder) == {decode(add.path)}
+
+
+def failing(batches, *, attempts):
+    """Pass rows on, then fail in the first attempts of the task of the last partition."""
+    yield from batches
+    task = TaskContext.get()
+    if task.partitionId() == 1 and task.attemptNumber() < attempts:
+        raise RuntimeError("the task fails after its rows")
+
+
+class TestFailures:
+    def test_a_repeated_task_leaves_one_copy_of_its_rows(self, spark, write, table_folder):
+        df = spark.range(0, 1000, 1, 2).mapInArrow(
+            lambda batches: failing(batches, attempts=1), "id bigint"
+        )
+        files = write(df, "id bigint")
+        assert files.rows == 1000
+        assert {decode(add.path) for add in files.adds} == below(table_folder)
+        rows = pa.concat_tables(pq.read_table(table_folder / decode(add.path)) for add in files.adds)
+        assert sorted(rows["id"].to_pylist()) == list(range(1000))
+
+    def test_a_job_that_fails_for_good_shows_no_file(self, spark, write, table_folder):
+        df = spark.range(0, 1000, 1, 2).mapInArrow(
+            lambda batches: failing(batches, attempts=9), "id bigint"
+        )
+        with pytest.raises(PySparkException, match="the task fails after its rows"):
+            write(df, "id bigint")
+        assert below(table_folder) == set()
+
+    def test_a_row_that_does_not_fit_is_named(self, spark, write, table_folder):
+        with pytest.raises(InvalidRows, match="column id is NOT NULL"):
+            write(spark.sql("SELECT if(id = 7, null, id) id FROM range(10)"), "id bigint NOT NULL")
+        assert below(table_folder) == set()
+
+    def test_what_a_straggler_left_is_not_taken_for_a_result(self, spark, table_folder):
+        layout = layout_of("id bigint", folder=table_folder)
+        folder = TransactionFolder(layout, "t")
+        folder.write(conform(spark.range(3).coalesce(1), layout))
+        (result,) = below(table_folder)
+        late = Path(folder.path, "_temporary/0/_temporary/attempt_1/part-00000.parquet")
+        late.parent.mkdir(parents=True)
+        late.write_bytes((table_folder / result).read_bytes())
+        assert [decode(add.path) for add in folder.files().adds] == [result]
+
+    def test_a_folder_that_is_not_there_can_be_deleted(self, table_folder):
+        folder = TransactionFolder(layout_of("id bigint", folder=table_folder), "t")
+        folder.delete()
+        Path(folder.path, "x").mkdir(parents=True)
+        folder.delete()
+        assert list(table_folder.iterdir()) == []
