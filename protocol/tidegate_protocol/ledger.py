@@ -12,15 +12,13 @@ Operations on one table never look at another.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate_protocol.actions import Protocol
 from tidegate_protocol.commits import (
     UnreadableCommit,
     body_digest,
     commit_info,
-    parse_commit,
     timestamp_of,
 )
-from tidegate_protocol.features import check_supported
+from tidegate_protocol.foreign import parse_foreign_commit
 from tidegate_protocol.ledger_decision import decide
 from tidegate_protocol.ledger_state import TableLedger
 from tidegate_protocol.outcomes import (
@@ -238,16 +236,10 @@ def _ingest(table: TableLedger, content: bytes, *, modified_ms: int) -> LandedCo
     """
     version = table.latest_version + 1
     try:
-        actions = parse_commit(content)
+        actions = parse_foreign_commit(content)
     except UnreadableCommit as error:
         return f"version {version} cannot be read: {error}"
     snapshot = table.snapshot(version - 1).apply(version, actions)
-    for protocol in (action for action in actions if isinstance(action, Protocol)):
-        unsupported = check_supported(protocol)
-        if unsupported is not None:
-            return f"version {version} changed the protocol: {unsupported.detail}"
-        if is_catalog_managed(protocol):
-            return f"version {version} made a plain table catalog-managed"
     info = commit_info(actions)
     transaction_id = None if info is None else info.txn_id
     if transaction_id in table.transactions:

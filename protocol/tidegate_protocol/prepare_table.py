@@ -84,11 +84,11 @@ def define_table(proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
             code=Code.MISSING_METADATA,
             detail="the first commit of a table needs a metaData action",
         )
-    parsed = _parse(read.metadata)
+    parsed = parse_metadata(read.metadata)
     if isinstance(parsed, Invalid):
         return parsed
     properties, schema = parsed
-    return _check_features(properties, schema) or TableAfter(
+    return check_features(properties, schema) or TableAfter(
         protocol=own_protocol or read.protocol,
         metadata=read.metadata,
         properties=properties,
@@ -118,7 +118,7 @@ def _with_new_metadata(
     own: Metadata, own_protocol: Protocol | None, *, proposal: Proposal, read: ReadState
 ) -> TableAfter | Invalid:
     managed = is_catalog_managed(own_protocol or read.protocol)
-    parsed = _parse(own)
+    parsed = parse_metadata(own)
     if isinstance(parsed, Invalid):
         return parsed
     properties, schema = parsed
@@ -130,7 +130,7 @@ def _with_new_metadata(
         own = with_fields(own, {"configuration": enabled})
         properties = TableProperties.parse(own.configuration)
     invalid = (
-        _check_features(properties, schema)
+        check_features(properties, schema)
         or _check_metadata(own, properties=properties, schema=schema, before=read.metadata)
         or _check_change(own, proposal=proposal, read=read)
     )
@@ -154,7 +154,8 @@ def _with_new_metadata(
     )
 
 
-def _parse(metadata: Metadata) -> tuple[TableProperties, StructType] | Invalid:
+def parse_metadata(metadata: Metadata) -> tuple[TableProperties, StructType] | Invalid:
+    """What a metaData action says, typed."""
     try:
         properties = TableProperties.parse(metadata.configuration)
     except InvalidProperty as error:
@@ -165,7 +166,7 @@ def _parse(metadata: Metadata) -> tuple[TableProperties, StructType] | Invalid:
         return Invalid(code=Code.INVALID_SCHEMA, detail=str(error))
 
 
-def _check_features(properties: TableProperties, schema: StructType) -> Invalid | None:
+def check_features(properties: TableProperties, schema: StructType) -> Invalid | None:
     """A legacy protocol implies features that nobody here carries: harmless until used."""
     used = features.required_features(properties, schema, catalog_managed=False)
     unsupported = used - features.SUPPORTED_WRITER_FEATURES

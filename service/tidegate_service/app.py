@@ -18,7 +18,7 @@ from tidegate_service.api.requests import Gate
 from tidegate_service.api.server import Server
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.errors import ServiceError, root_cause
 from tidegate_service.core.locations import LocationPolicy
 from tidegate_service.index import migrate
 from tidegate_service.index.embedded import EmbeddedPostgres
@@ -68,7 +68,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         except (EmbeddedPostgresError, DurabilityError, ValueError) as error:
             raise CannotStart(str(error)) from error
         except ServiceError as error:
-            raise CannotStart(error.detail) from error
+            raise CannotStart(_with_cause(error)) from error
         yield service
 
 
@@ -100,8 +100,13 @@ async def bring_up_to_date(settings: Settings) -> str:
         except (EmbeddedPostgresError, ValueError) as error:
             raise CannotStart(str(error)) from error
         except ServiceError as error:
-            raise CannotStart(error.detail) from error
+            raise CannotStart(_with_cause(error)) from error
     return migrate.head()
+
+
+def _with_cause(error: ServiceError) -> str:
+    cause = root_cause(error)
+    return error.detail if cause is None else f"{error.detail} ({cause})"
 
 
 async def _composed(settings: Settings, stack: AsyncExitStack) -> Service:

@@ -33,5 +33,5 @@ def configure(level: str) -> None:
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     # Each says at INFO what the edge says once a request or nobody needs to know.
-    for name in ("uvicorn.error", "alembic.runtime.migration", "sqlalchemy.engine"):
+    for name in ("uvicorn.error", "alembic", "sqlalchemy.engine"):
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))

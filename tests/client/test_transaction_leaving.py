@@ -147,3 +147,11 @@ class TestInterruption:
             interrupted.commit("WRITE")
         assert loopback.calls == [COMMIT]
         assert interrupted.state is TransactionState.UNKNOWN
+
+    def test_an_interruption_that_stays_inside_of_the_block_aborts_nothing(
+        self, interrupted, loopback
+    ):
+        with interrupted, pytest.raises(KeyboardInterrupt):
+            interrupted.commit("WRITE")
+        assert loopback.calls == [COMMIT]
+        assert interrupted.state is TransactionState.UNKNOWN

@@ -189,6 +189,8 @@ class TestProperties:
         kept = {"owner": "a", "delta.logRetentionDuration": "interval 7 days"}
         assert tolerated(set_to(**kept), set_to(**kept, **{"delta.enableDeletionVectors": "true"}))
 
+        assert not tolerated(set_to(**kept), set_to(**kept, later="b"))
+
     def test_one_that_is_not_tolerated_is_enough(self):
         after = set_to(**{"delta.enableDeletionVectors": "true", "owner": "b"})
         conflict = judged(metadata(), after)

@@ -4,6 +4,7 @@ import pytest
 
 from tests.protocol.factories import (
     add,
+    column,
     domain,
     features,
     metadata,
@@ -18,6 +19,7 @@ from tests.protocol.factories import (
     winner,
 )
 from tidegate_protocol import conflicts
+from tidegate_protocol.conflict_answer import partition_hint
 from tidegate_protocol.conflicts import judge
 from tidegate_protocol.problems import Code
 from tidegate_protocol.transaction import Conflict, IsolationLevel, PreparedTransaction
@@ -265,6 +267,30 @@ class TestRemovedReads:
         mine = prepared(at=BY_X, reads=reads("x = 1", files=["a"]), operation="DELETE")
         assert mine.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION
         assert loses(mine, winner(remove("a"))).code is Code.CONCURRENT_DELETE_READ
+
+
+class TestHint:
+    @pytest.mark.parametrize(
+        ("table", "values", "hint"),
+        [
+            (metadata(["x", "y", "v"], ["x", "y"]), {"x": "1", "y": None}, {"x": "1", "y": None}),
+            (metadata(["x", "y", "v"], ["x", "y"]), {"x": "1"}, {"x": "1", "y": None}),
+            (metadata(["x", "v"], ["x"]), {}, None),
+            (metadata(["x", "v"], ["x"]), None, None),
+            (metadata(["x", "v"]), {"x": "1"}, None),
+            (None, {"x": "1"}, None),
+            (metadata(["v"], ["lost"]), {"lost": "1"}, {"lost": "1"}),
+            (
+                metadata(
+                    [column("x", **{"delta.columnMapping.physicalName": "col-7"}), "v"], ["x"]
+                ),
+                {"col-7": "1"},
+                {"x": "1"},
+            ),
+        ],
+    )
+    def test_it_has_the_partition_columns_by_name(self, table, values, hint):
+        assert partition_hint(table, values) == hint
 
 
 class TestRemovedTwice:

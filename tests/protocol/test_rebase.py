@@ -83,8 +83,10 @@ class TestTimestamp:
 
     def test_a_winner_may_have_asked_for_it(self):
         mine = prepared(add(), at=state(table_protocol=WITH_FEATURE))
-        ready = done(judge(mine, [winner(metadata(properties={ENABLE: "true"}))]))
+        theirs = metadata(properties={ENABLE: "true", VERSION: "1", TIMESTAMP: "7"})
+        ready = done(judge(mine, [winner(theirs)]))
         assert info(ready)["inCommitTimestamp"] == NOW
+        assert ready.transaction.metadata == theirs
 
 
 class TestEnablement:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import msgspec
 import uvloop
+
 from tidegate_protocol.problems import PROBLEMS
 from tidegate_service.api import answers
 from tidegate_service.api.problems import MEDIA_TYPE, ProblemBody

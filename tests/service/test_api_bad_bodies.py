@@ -3,9 +3,10 @@
 import gzip
 import json
 
+import httpx
 import pytest
 
-from tests.service.requests_by_hand import JSON_TYPE, NDJSON_TYPE, add, ndjson, proposal
+from tests.service.requests_by_hand import JSON_TYPE, NDJSON_TYPE, add, ndjson, proposal, table_body
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
@@ -141,19 +142,20 @@ def cases(table: dict[str, bytes | list[bytes]]) -> list[object]:
     ]
 
 
+@pytest.fixture(scope="module")
+def untouched(shared_server):
+    """A table that every test of this module fails to change."""
+    table = f"{shared_server}/api/v1/tables/main.air.untouched"
+    body = table_body("main.air.untouched")
+    httpx.post(table.rpartition("/")[0], json=body).raise_for_status()
+    before = httpx.get(table).json()
+    yield "/tables/main.air.untouched"
+    assert httpx.get(table).json() == before
+
+
 @pytest.fixture(params=["commits", "conflict-check"])
-def call(request, flights):
-    return f"/tables/{flights}/{request.param}"
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_written(request):
-    if "flights" not in request.fixturenames:
-        yield
-        return
-    api, table = request.getfixturevalue("shared_api"), request.getfixturevalue("flights")
-    yield
-    assert api.get(f"/tables/{table}").json()["latest_version"] == 0
+def call(request, untouched):
+    return f"{untouched}/{request.param}"
 
 
 class TestProposals:
@@ -220,8 +222,8 @@ class TestNdjson:
 class TestOtherBodies:
     @pytest.mark.parametrize("body", [b"", b"[]", b"{", DEEP, b'{"version":1,"version":2}'])
     @pytest.mark.parametrize("path", ["/tables", "scan"])
-    def test_malformed_json(self, shared_api, flights, path, body):
-        path = path if path == "/tables" else f"/tables/{flights}/{path}"
+    def test_malformed_json(self, shared_api, untouched, path, body):
+        path = path if path == "/tables" else f"{untouched}/{path}"
         answer = shared_api.post(path, content=body, headers=JSON_TYPE)
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
 
@@ -262,12 +264,12 @@ class TestMediaTypes:
         ],
     )
     @pytest.mark.parametrize("path", ["/tables", "commits", "conflict-check", "scan"])
-    def test_others_are_not_taken(self, shared_api, flights, path, headers):
-        path = path if path == "/tables" else f"/tables/{flights}/{path}"
+    def test_others_are_not_taken(self, shared_api, untouched, path, headers):
+        path = path if path == "/tables" else f"{untouched}/{path}"
         content = gzip.compress(b"{}") if "Content-Encoding" in headers else b"{}"
         answer = shared_api.post(path, content=content, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (415, "unsupported-media-type")
 
-    def test_ndjson_is_for_proposals(self, shared_api, flights):
-        answer = shared_api.post(f"/tables/{flights}/scan", content=b"{}", headers=NDJSON_TYPE)
+    def test_ndjson_is_for_proposals(self, shared_api, untouched):
+        answer = shared_api.post(f"{untouched}/scan", content=b"{}", headers=NDJSON_TYPE)
         assert answer.status_code == 415

@@ -1,5 +1,6 @@
 """When the index or the store is away: 503, nothing false said, and recovery by itself."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from tests.service.requests_by_hand import TABLE, add, exchange, proposal, remove, table_body
 from tests.service.serving import DocumentedClient
+from tidegate_service.api import server as server_module
 
 CALLS = [
     ("GET", "/tables", None, 200),
@@ -66,8 +68,9 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 class TestIndex:
     def test_everything_answers_503_and_recovers(
-        self, http, api, postgres_server, database_url, service
+        self, http, api, postgres_server, database_url, caplog
     ):
+        caplog.set_level(logging.INFO, "tidegate")
         api.post("/tables", json=table_body()).raise_for_status()
         with closed(postgres_server.url, urlsplit(database_url).path.strip("/")):
             for method, path, body, _ in CALLS:
@@ -80,6 +83,11 @@ class TestIndex:
             assert http.get("/healthz").status_code == 200
             unready = http.get("/readyz")
             assert (unready.status_code, unready.json()["code"]) == (503, "index-unavailable")
+
+        events = [record for record in caplog.records if record.name == "tidegate.access"]
+        causes = [event.cause for event in events if event.status == 503]
+        assert len(causes) == len(CALLS) + 1
+        assert all("Error" in cause for cause in causes), "the log says what the client is spared"
 
         assert http.get("/readyz").status_code == 200
         for method, path, body, expected in CALLS:
@@ -199,6 +207,32 @@ class TestStopping:
         service.join()
         with pytest.raises(ConnectionRefusedError):
             exchange(service.url, b"")
+
+    def test_what_cannot_finish_in_time_is_told_that_it_is_unknown(
+        self, service, database_url, monkeypatch
+    ):
+        monkeypatch.setattr(server_module, "DRAIN_S", 0.2)
+        with DocumentedClient(base_url=service.url, timeout=40) as client:
+            client.post("/api/v1/tables", json=table_body()).raise_for_status()
+            answers = []
+            body = proposal(add(), transaction_id="t-1")
+            with locked(database_url):
+                commit = threading.Thread(
+                    target=lambda: answers.append(
+                        client.post(f"/api/v1/tables/{TABLE}/commits", json=body)
+                    )
+                )
+                commit.start()
+                pending = f"{service.url}/api/v1/tables/{TABLE}/transactions/t-1"
+                eventually(lambda: httpx.get(pending).status_code == 200)
+                told = time.monotonic()
+                service.stop()
+                commit.join()
+                service.join()
+                assert time.monotonic() - told < 15
+        (answer,) = answers
+        assert (answer.status_code, answer.json()["code"]) == (503, "commit-state-unknown")
+        assert answer.json()["transaction_id"] == "t-1"
 
 
 class TestSchema:

@@ -1,78 +1,27 @@
 """The command `tidegate` as its users run it: in processes of its own."""
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import httpx
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.service.requests_by_hand import SCHEMA, TABLE, add, proposal, table_body
+from tests.service.command_line import (
+    START_S,
+    STOP_S,
+    TIDEGATE,
+    environment,
+    invoke,
+    serving,
+    tidegate,
+    url_in,
+)
+from tests.service.requests_by_hand import TABLE, add, proposal, table_body
 from tidegate_service.app import application
-from tidegate_service.cli.commands import cli
 from tidegate_service.settings import Settings, flag_name
-
-TIDEGATE = Path(sys.executable).with_name("tidegate")
-START_S = 60
-STOP_S = 15
-
-
-def environment(**variables: str) -> dict[str, str]:
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("TIDEGATE_")}
-    return {**inherited, **variables}
-
-
-def tidegate(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [TIDEGATE, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=environment(**variables),
-        timeout=START_S,
-        stdin=subprocess.DEVNULL,
-    )
-
-
-def invoke(*arguments: object, **variables: str) -> Result:
-    """The same in this process: starting one takes longer than most commands."""
-    return CliRunner().invoke(cli, [*map(str, arguments)], env=variables)
-
-
-@contextmanager
-def serving(*arguments: object, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A `tidegate serve` and what it printed before it took requests."""
-    process = subprocess.Popen(
-        [TIDEGATE, "serve", "--port", "0", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(**variables),
-    )
-    assert process.stdout is not None
-    printed = ""
-    while "warehouse" not in printed:
-        line = process.stdout.readline()
-        assert line, process.stderr and process.stderr.read()
-        printed += line
-    try:
-        yield process, printed
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=STOP_S)
-
-
-def url_in(printed: str) -> str:
-    found = re.search(r"http://\S+", printed)
-    assert found is not None
-    return found.group()
 
 
 class TestServe:
@@ -119,7 +68,7 @@ class TestServe:
             assert process.wait(STOP_S) == 0
             assert time.monotonic() - told < STOP_S
 
-    def test_two_signals_while_it_starts_leave_nothing_behind(self, tmp_path):
+    def test_a_signal_while_it_starts_leaves_nothing_behind(self, tmp_path):
         process = subprocess.Popen(
             [TIDEGATE, "serve", "--port", "0", "--data-dir", tmp_path],
             stdout=subprocess.PIPE,
@@ -234,113 +183,3 @@ class TestCommands:
 def commands(help_text: str) -> list[str]:
     listed = help_text.partition("Commands")[2]
     return re.findall(r"^\W*([a-z]+)\s{2,}\w", listed, re.MULTILINE)
-
-
-@pytest.fixture
-def table(shared_server, tmp_path):
-    """What `tidegate table ...` prints about the shared service."""
-    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
-
-    def run(*arguments: object) -> str:
-        done = invoke("table", *arguments, "--url", shared_server)
-        assert done.exit_code == 0, done.stderr
-        return done.stdout
-
-    return run
-
-
-class TestTables:
-    def test_create_show_list_history(self, table, tmp_path, shared_api):
-        name = f"main.cli.t{tmp_path.name.replace('_', '')}"
-        made = table(
-            "create",
-            name,
-            "--schema",
-            tmp_path / "schema.json",
-            "--partition-by",
-            "month",
-            "--property",
-            "delta.appendOnly=true",
-            "--comment",
-            "by hand",
-            "--catalog-managed",
-        )
-        assert re.search(rf"^name +{name}$", made, re.M)
-        shared_api.post(
-            f"/tables/{name}/commits", json=proposal(add(), engine_info="\u202etests/1")
-        ).raise_for_status()
-
-        shown = table("show", name.upper())
-        assert re.search(r"^kind +catalog-managed$", shown, re.M)
-        assert re.search(r"^version +1 ", shown, re.M)
-        assert re.search(r"^partitioned by +month$", shown, re.M)
-        assert re.search(r"^property +delta.appendOnly=true$", shown, re.M)
-        assert re.search(r"^column +carrier string$", shown, re.M)
-
-        listed = table("list", name).splitlines()
-        assert re.split(r" {2,}", listed[0])[:3] == ["NAME", "KIND", "VERSION"]
-        assert re.split(r" {2,}", listed[1])[:4] == [name, "catalog-managed", "1", "1"]
-
-        versions = table("history", name).splitlines()
-        assert [line.split()[0] for line in versions] == ["VERSION", "1", "0"]
-        # What would turn the line around in a terminal is shown, not sent.
-        assert "\\u202etests/1" in versions[1]
-        assert len(table("history", name, "--limit", 1).splitlines()) == 2
-
-    def test_json_is_the_services_answer(self, table, shared_api, flights):
-        assert json.loads(table("show", flights, "--json")) == (
-            shared_api.get(f"/tables/{flights}").json()
-        )
-        assert (
-            json.loads(table("history", flights, "--json"))
-            == (shared_api.get(f"/tables/{flights}/commits").json()["commits"])
-        )
-        assert [found["name"] for found in json.loads(table("list", flights, "--json"))] == [
-            flights
-        ]
-
-    def test_no_tables_is_a_heading(self, table):
-        assert len(table("list", "nobody.has.this").splitlines()) == 1
-
-
-class TestTableFailures:
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["show", "a.b.c"], "table-not-found: there is no table 'a.b.c'"),
-            (["show", "a%b"], "table-not-found"),
-            (["history", "\u00e9"], "table-not-found"),
-            (["create", "nope", "--schema", "schema.json"], "invalid-name: "),
-            (["create", "a.b.c", "--schema", "none.json"], "none.json cannot be read"),
-            (["create", "a.b.c", "--schema", "bad.json"], "bad.json cannot be read"),
-            (
-                ["create", "a.b.c", "--schema", "schema.json", "--property", "x"],
-                "expected --property NAME=VALUE",
-            ),
-        ],
-    )
-    def test_they_are_said_in_a_line(
-        self, shared_server, tmp_path, monkeypatch, arguments, message
-    ):
-        monkeypatch.chdir(tmp_path)
-        Path("schema.json").write_text(json.dumps(SCHEMA))
-        Path("bad.json").write_text("{")
-        done = invoke("table", *arguments, "--url", shared_server)
-        assert done.exit_code == 1
-        assert done.stdout == ""
-        assert done.stderr.startswith("tidegate: ")
-        assert message in done.stderr
-
-    @pytest.mark.parametrize(
-        ("url", "message"),
-        [
-            ("http://127.0.0.1:1", "is it running there?"),
-            ("ftp://127.0.0.1", "expected a service URL"),
-            ("nonsense", "expected a service URL"),
-            ("http://127.0.0.1:port", "does not answer"),
-        ],
-    )
-    def test_without_a_service(self, url, message):
-        done = invoke("table", "list", TIDEGATE_URL=url)
-        assert done.exit_code == 1
-        assert message in done.stderr

@@ -176,6 +176,7 @@ def test_a_killed_process_takes_its_server_with_it(folder, service):
         connection.execute("CREATE TABLE kept AS SELECT 7 AS seven")
     old = postmaster(folder)
     service.kill()
+    service.wait()
     with EmbeddedPostgres(folder) as server:
         assert postmaster(folder) != old
         assert not Path(f"/proc/{old}").exists()
@@ -236,6 +237,12 @@ def test_a_start_that_fails_says_why_and_can_be_tried_again(folder):
     configuration.write_text(fine)
     assert answers(server.start())
     server.stop()
+
+
+def test_a_folder_that_cannot_be_made(folder):
+    (folder / "file").touch()
+    with pytest.raises(EmbeddedPostgresError, match="no server can run in"):
+        EmbeddedPostgres(folder / "file").start()
 
 
 def test_data_of_another_postgres_are_left_alone(folder):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import errors
 
 from tests.service.committing import add, append, create, land, new_table
 from tidegate_protocol.problems import Code
@@ -18,6 +19,7 @@ from tidegate_service.index.engine import (
     check_durability,
     create_engine,
 )
+from tidegate_service.index.failures import is_certain_rollback
 from tidegate_service.index.postgres import PostgresIndex
 
 pytestmark = pytest.mark.anyio
@@ -26,6 +28,15 @@ pytestmark = pytest.mark.anyio
 def execute(url: str, statement: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(statement)
+
+
+async def ended(url: str, pid: int) -> None:
+    """Returns once the backend is gone; its last words have been sent by then."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+    async with asyncio.timeout(30):
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            while await (await connection.execute(query, [pid])).fetchone() != (0,):
+                pass
 
 
 TERMINATE_OTHERS = (
@@ -61,20 +72,42 @@ async def test_connections_that_died_in_the_pool_are_replaced(index, database_ur
 
 
 @pytest.mark.parametrize("ask", ["append", "save"])
-async def test_an_idle_section_is_ended_by_the_database(index, other_index, ask):
+async def test_an_idle_section_is_ended_by_the_database(index, other_index, database_url, ask):
     """An instance that hangs within a section must not keep its table for ever."""
     table = await create(index)
     async with index.commit_section(table.id) as section:
         await append(section)
-        await section._connection.exec_driver_sql(
-            "SET LOCAL idle_in_transaction_session_timeout = 1"
-        )
+        connection = section._connection
+        pid = (await connection.exec_driver_sql("SELECT pg_backend_pid()")).scalar_one()
+        await connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 1")
         # Nothing is asked of this section while another instance waits for its lock.
         assert (await land(other_index, table)).latest_version == 1
+        await ended(database_url, pid)
         # Not "unknown", even of a COMMIT: what ended the session came before it.
         with pytest.raises(IndexUnavailable, match="idle"):
             await (append(section) if ask == "append" else section.save())
     assert (await index.table(table.id)).latest_version == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "certain"),
+    [
+        (errors.CheckViolation, True),
+        (errors.SerializationFailure, True),
+        (errors.DeadlockDetected, True),
+        (errors.IdleInTransactionSessionTimeout, True),
+        (errors.AdminShutdown, False),
+        (errors.QueryCanceled, False),
+        (errors.CrashShutdown, False),
+        (errors.DiskFull, False),
+        (errors.InternalError_, False),
+        (psycopg.OperationalError, False),
+        (psycopg.InterfaceError, False),
+        (TimeoutError, False),
+    ],
+)
+async def test_which_failures_of_a_commit_are_certain(error, certain):
+    assert is_certain_rollback(error()) is certain
 
 
 async def test_every_connection_in_use(database_url):

@@ -1,6 +1,7 @@
 """Table names and locations: what is allowed, and how a refusal reads."""
 
 import pytest
+
 from tidegate_protocol.problems import Code
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.locations import LocationPolicy, canonical_url

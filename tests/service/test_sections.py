@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from tidegate_service.core.errors import ShuttingDown
 from tidegate_service.core.sections import CommitSections
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+
+from tests.repository import ROOT
 from tidegate_service.settings import (
     InvalidSettings,
     Settings,
@@ -13,8 +15,6 @@ from tidegate_service.settings import (
     load,
     unknown_variables,
 )
-
-from tests.repository import ROOT
 
 SECRET = "correct-horse"
 

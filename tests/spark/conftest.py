@@ -45,9 +45,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
+def session(spark: SparkSession) -> SparkSession:
     """The same Spark with settings of this test's own."""
-    yield spark.newSession()
+    return spark.newSession()
 
 
 @pytest.fixture
@@ -66,9 +66,7 @@ def lake(
 ) -> Iterator[Lake]:
     """A client of one running service for all tests; each test has tables of its own."""
     with cloned(postgres_server.url, migrated_template) as url:
-        settings = Settings(
-            database_url=url, data_dir=tmp_path_factory.mktemp("lake"), port=0
-        )
+        settings = Settings(database_url=url, data_dir=tmp_path_factory.mktemp("lake"), port=0)
         with running(settings) as service, connect(service.url) as lake:
             yield lake
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from pyspark.sql.types import StructType
-from tidegate_protocol.actions import Metadata
 
 from tidegate.spark.layout import TableLayout
+from tidegate_protocol.actions import Metadata
 
 
 def layout_of(

@@ -33,7 +33,9 @@ def actions(table: Table, version: int, kind: str) -> list[dict[str, Any]]:
 
 
 def rows(df: Any) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, df.collect()), key=repr)
+    """The rows as tuples in their order, nulls last."""
+    found = [tuple(row) for row in df.collect()]
+    return sorted(found, key=lambda row: [(value is None, value) for value in row])
 
 
 def overtake(table: Table, rival: Callable[[], object]) -> None:

@@ -217,8 +217,9 @@ class TestFailures:
 
     def test_a_job_that_fails_leaves_nothing(self, spark, create):
         table = create("id bigint")
+        query = "SELECT if(id = 7, raise_error('this row is no good'), id) id FROM range(10)"
         with pytest.raises(PySparkException, match="this row is no good"):
-            table.append(spark.sql("SELECT if(id = 7, raise_error('this row is no good'), id) id FROM range(10)"))
+            table.append(spark.sql(query))
         assert table.version == 0
         assert not list(folder_of(table).glob("tidegate_txn*"))
 

@@ -48,7 +48,7 @@ class TestColumns:
             conform(spark.sql("SELECT 1 id, 2 more, 3 Most"), layout_of("id int"))
 
     def test_a_missing_not_null_one_is_refused(self, spark):
-        with pytest.raises(SchemaMismatch, match="lacks the column b .*NOT NULL"):
+        with pytest.raises(SchemaMismatch, match=r"lacks the column b .*NOT NULL"):
             conform(spark.sql("SELECT 1 a"), layout_of("a int, b int NOT NULL"))
 
     def test_a_missing_partition_column_is_refused(self, spark):
@@ -141,7 +141,11 @@ class TestNotNull:
         [
             ("CAST(null AS INT)", "int NOT NULL", "a"),
             ("named_struct('x', CAST(null AS INT))", "struct<x:int NOT NULL>", "a.x"),
-            ("array(named_struct('x', CAST(null AS INT)))", "array<struct<x:int NOT NULL>>", "a.element.x"),
+            (
+                "array(named_struct('x', CAST(null AS INT)))",
+                "array<struct<x:int NOT NULL>>",
+                "a.element.x",
+            ),
         ],
     )
     def test_a_null_is_refused_with_the_columns_name(self, spark, value, target, column):

@@ -71,7 +71,9 @@ class TestBounds:
 
     @pytest.mark.parametrize("value", ["true", "X'00'", "array(1)", "map('a', 1)"])
     def test_not_of_types_without(self, statistics, value):
-        column = {"t": "boolean", "X": "binary", "a": "array<int>", "m": "map<string,int>"}[value[0]]
+        column = {"t": "boolean", "X": "binary", "a": "array<int>", "m": "map<string,int>"}[
+            value[0]
+        ]
         stats = statistics(f"SELECT {value} AS a", f"a {column}")
         assert bounds(stats) == (None, None)
         assert stats["numRecords"] == 1
@@ -167,7 +169,9 @@ class TestOtherWriters:
         with writer:
             writer.write_table(pa.table({"s": ["a"]}))
             writer.write_table(pa.table({"s": [None]}, schema=pa.schema({"s": pa.string()})))
-        assert bounds(json.loads(statistics_of(pq.read_metadata(tmp_path / "f"), columns)), "s") == (
+        assert bounds(
+            json.loads(statistics_of(pq.read_metadata(tmp_path / "f"), columns)), "s"
+        ) == (
             "a",
             "a",
         )

@@ -63,7 +63,7 @@ class TestFull:
 
     def test_an_append_only_table_is_refused_before_anything_is_written(self, spark, create):
         table = create("id bigint", **{"delta.appendOnly": "true"})
-        table.append(spark.range(1))
+        table.append(spark.range(1).coalesce(1))
         with pytest.raises(InvalidProposal, match="append-only"):
             table.overwrite(spark.range(2))
         assert len(data_files(table)) == 1
@@ -106,9 +106,7 @@ class TestReplaceWhere:
                 of_month(spark, 2, 21).union(of_month(spark, 3, 31)), replace_where="month = 2"
             )
         with pytest.raises(InvalidRows, match="month=None"):
-            months.overwrite(
-                of_month(spark, "CAST(null AS int)", 21), replace_where="month = 2"
-            )
+            months.overwrite(of_month(spark, "CAST(null AS int)", 21), replace_where="month = 2")
         assert months.version == 1
         assert data_files(months) == before
 
@@ -120,7 +118,7 @@ class TestReplaceWhere:
             ("nothing = 2", "`nothing`"),
             ("month =", "month ="),
             ("month", "month"),
-            ("id = 0", "`id`"),
+            ("id = 0", "id"),
         ],
     )
     def test_predicates_over_other_columns_are_refused(self, spark, months, where, said):

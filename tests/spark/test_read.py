@@ -85,7 +85,11 @@ class TestVersions:
 class TestPredicates:
     def test_files_that_cannot_match_are_not_read(self, spark, create):
         table = create("a int, month int", "month")
-        table.append(spark.sql("SELECT CAST(id AS int) a, CAST(id % 12 AS int) month FROM range(120)").coalesce(1))
+        table.append(
+            spark.sql(
+                "SELECT CAST(id AS int) a, CAST(id % 12 AS int) month FROM range(120)"
+            ).coalesce(1)
+        )
         assert len(table.scan("month = 5").files) == 1
         assert len(table.read(spark, "month = 5").inputFiles()) == 1
         assert rows(table.read(spark, "month = 5")) == [(a, 5) for a in range(5, 120, 12)]
@@ -93,7 +97,9 @@ class TestPredicates:
 
     def test_rows_that_do_not_match_are_not_returned(self, spark, create):
         table = create("a int, s string")
-        table.append(spark.sql("SELECT 1 a, 'x' s UNION ALL SELECT 2, 'y' UNION ALL SELECT null, 'z'"))
+        table.append(
+            spark.sql("SELECT 1 a, 'x' s UNION ALL SELECT 2, 'y' UNION ALL SELECT null, 'z'")
+        )
         assert rows(table.read(spark, "a > 1 OR s = 'z'")) == [(2, "y"), (None, "z")]
         assert rows(table.read(spark, "a > 1")) == [(2, "y")]
         assert rows(table.read(spark, "length(s) = 1 AND a = 1")) == [(1, "x")]

@@ -2,11 +2,11 @@
 
 import pytest
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
-from tidegate_protocol.actions import Add, DeletionVector, Protocol
 
 from tests.spark.layouts import layout_of
 from tidegate.spark import UnsupportedTable
 from tidegate.spark.refusals import check_readable, check_writable
+from tidegate_protocol.actions import Add, DeletionVector, Protocol
 
 PLAIN = Protocol(min_reader_version=1, min_writer_version=2)
 COLUMN_RULES = [
@@ -77,9 +77,7 @@ class TestWriting:
 
     def test_data_elsewhere_than_on_local_files_is_refused(self):
         with pytest.raises(UnsupportedTable, match="s3://bucket"):
-            type(layout_of("a int")).of(
-                name="main.test.t", location="s3://bucket/t", metadata=None
-            )
+            type(layout_of("a int")).of(name="main.test.t", location="s3://bucket/t", metadata=None)
 
 
 class TestReading:
@@ -95,7 +93,7 @@ class TestReading:
             data_change=True,
             deletion_vector=vector,
         )
-        with pytest.raises(UnsupportedTable, match="file part-0 .* deletion vector"):
+        with pytest.raises(UnsupportedTable, match=r"file part-0 .* deletion vector"):
             check_readable(layout_of("a int"), PLAIN, [file])
 
     def test_column_mapping_is_refused(self):

@@ -36,7 +36,9 @@ def below(folder: Path) -> set[str]:
 
 
 class TestPlaces:
-    def test_files_lie_in_the_partitions_of_the_transactions_folder(self, spark, write, table_folder):
+    def test_files_lie_in_the_partitions_of_the_transactions_folder(
+        self, spark, write, table_folder
+    ):
         files = write(
             spark.sql("SELECT * FROM VALUES (1, 5), (2, 5), (3, 6) AS t(a, month)"),
             "month int, a int",
@@ -74,7 +76,7 @@ class TestPlaces:
 
 class TestPartitionValues:
     @pytest.mark.parametrize(
-        ("column", "value", "text"),
+        "case",
         [
             ("tinyint", "CAST(-1 AS TINYINT)", "-1"),
             ("bigint", "5000000000", "5000000000"),
@@ -90,14 +92,19 @@ class TestPartitionValues:
             ("string", "CAST(null AS STRING)", None),
             ("int", "CAST(null AS INT)", None),
             ("string", "' '", " "),
-            ("string", "'a/b=c%d e:f?g*h[i]{j}k^l~m+n#o&p,q'", "a/b=c%d e:f?g*h[i]{j}k^l~m+n#o&p,q"),
+            (
+                "string",
+                "'a/b=c%d e:f?g*h[i]{j}k^l~m+n#o&p,q'",
+                "a/b=c%d e:f?g*h[i]{j}k^l~m+n#o&p,q",
+            ),
             ("string", r"'\"\\'", '"\\'),
             ("string", "char(1)", "\x01"),
             ("string", "'äöü 漢字 🙂'", "äöü 漢字 🙂"),
             ("string", "'null'", "null"),
         ],
     )
-    def test_every_value_keeps_its_text(self, spark, write, table_folder, column, value, text):
+    def test_every_value_keeps_its_text(self, spark, write, table_folder, case):
+        column, value, text = case
         (add,) = write(spark.sql(f"SELECT 1 a, {value} p"), f"a int, p {column}", "p").adds
         assert add.partition_values == {"p": text}
         assert below(table_folder) == {decode(add.path)}
@@ -134,7 +141,9 @@ class TestFailures:
         files = write(df, "id bigint")
         assert files.rows == 1000
         assert {decode(add.path) for add in files.adds} == below(table_folder)
-        rows = pa.concat_tables(pq.read_table(table_folder / decode(add.path)) for add in files.adds)
+        rows = pa.concat_tables(
+            pq.read_table(table_folder / decode(add.path)) for add in files.adds
+        )
         assert sorted(rows["id"].to_pylist()) == list(range(1000))
 
     def test_a_job_that_fails_for_good_shows_no_file(self, spark, write, table_folder):

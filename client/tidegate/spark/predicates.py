@@ -20,7 +20,7 @@ from tidegate_protocol.problems import Code
 _UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "z", "zulu", "+00:00", "-00:00"})
 _TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _WORD = re.compile(r"\w+")
-_MATCHES = "__tidegate_matches"
+_POSITION = "__tidegate_position"
 
 
 def prunable(where: str | None, layout: TableLayout, spark: SparkSession) -> str | None:
@@ -65,19 +65,15 @@ def partitions_matching(
     Raises `InvalidRequest` for a predicate that cannot be read over the partition columns alone.
     """
     typed = typed_partitions(layout, partitions)
-    positions = spark.range(len(partitions)).coalesce(1)
-    rows = positions.select(
-        "id", *(F.get(array, F.col("id").cast("int")).alias(name) for name, array in typed.items())
-    )
-    # The position is put aside, so that the predicate cannot see it.
-    columns = rows.select(*(F.col(f"`{name}`") for name in typed))
+    positions = spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _POSITION)
+    position = F.col(_POSITION)
+    values = (F.get(array, position.cast("int")).alias(name) for name, array in typed.items())
     try:
-        columns.where(F.expr(where))
-        found = rows.withColumn(_MATCHES, F.expr(where)).select("id", _MATCHES).collect()
+        true = positions.select(position, *values).where(F.expr(where)).collect()
     except PySparkException as error:
         raise _invalid(where, error) from error
-    true = {row["id"] for row in found if row[_MATCHES] is True}
-    return [position in true for position in range(len(partitions))]
+    matches = {row[_POSITION] for row in true}
+    return [number in matches for number in range(len(partitions))]
 
 
 def _invalid(where: str, error: PySparkException) -> InvalidRequest:

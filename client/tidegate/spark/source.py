@@ -11,6 +11,7 @@ refuses `partitionBy` for Python data sources by itself.
 
 from uuid import uuid4
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
@@ -78,5 +79,10 @@ class TidegateSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("tidegate")` known to a session."""
-    spark.dataSource.register(TidegateSource)
+    """Make `format("tidegate")` known to a session; again, it does nothing."""
+    try:
+        spark.dataSource.register(TidegateSource)
+    except PySparkException as error:
+        # Sessions of one Spark may share what is registered.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise

@@ -98,7 +98,7 @@ class _PushFilters:
     it. It tells by `__func__`; so this one shows the base class's and calls the reader's own.
     """
 
-    __func__ = DataSourceReader.pushFilters
+    __func__ = staticmethod(DataSourceReader.pushFilters)
 
     def __init__(self, reader: TidegateReader) -> None:
         self._reader = reader

@@ -2,12 +2,13 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import cmp_to_key
 from typing import TypeGuard
 
-from tidegate_protocol.data_types import VARIANT, DataType, DecimalType, PrimitiveType
+from tidegate_protocol.data_types import LONG, VARIANT, DataType, DecimalType, PrimitiveType
 from tidegate_protocol.predicate.casts import cast
-from tidegate_protocol.predicate.coercion import common, for_comparison
+from tidegate_protocol.predicate.coercion import INTEGRAL, common, for_comparison, limits
 from tidegate_protocol.predicate.nodes import (
     Condition,
     Node,
@@ -53,7 +54,15 @@ Judge = Callable[[Value, Value], Truth]
 
 def compare(symbol: str, left: Node, right: Node) -> Condition:
     """One of `COMPARISONS`, null where an operand is."""
-    return _compared(left, right, _comparing(COMPARISONS[symbol]))
+    left, right = to_scalar(left), to_scalar(right)
+    judge = _comparing(COMPARISONS[symbol])
+    if symbol in ("=", "<>"):
+        return _compared(left, right, judge)
+    if _is_beyond_integers(right) and left.type in INTEGRAL:
+        judge = _deciding_nulls(judge, judge(0, right.run(())))
+    elif _is_beyond_integers(left) and right.type in INTEGRAL:
+        judge = _deciding_nulls(judge, judge(left.run(()), 0))
+    return _compared(left, right, judge)
 
 
 def equal_or_both_null(left: Node, right: Node) -> Condition:
@@ -195,6 +204,26 @@ def _comparing(wanted: int) -> Judge:
         return TRUE if order & wanted else FALSE
 
     return judge
+
+
+def _is_beyond_integers(node: Scalar) -> bool:
+    """Whether the node is a decimal constant that no integer reaches."""
+    if not isinstance(node.type, DecimalType) or node.columns or node.foreign:
+        return False
+    value = node.run(())
+    low, high = limits(LONG)
+    return isinstance(value, Decimal) and not low <= value <= high
+
+
+def _deciding_nulls(judge: Judge, decided: Truth) -> Judge:
+    """Spark decides the comparison of an integer with a constant that no integer reaches from
+    the constant alone, also for null."""
+
+    def deciding(left: Value, right: Value) -> Truth:
+        truth = judge(left, right)
+        return truth | decided if truth & NULL else truth
+
+    return deciding
 
 
 def _null_safe(left: Value, right: Value) -> Truth:

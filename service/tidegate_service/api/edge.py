@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tidegate_protocol.problems import Code
 from tidegate_service.api.problems import AnswerBrokenOff, of_service_error, problem
 from tidegate_service.api.requests import SCOPE_KEY, Gate, RequestState
-from tidegate_service.core.errors import Refused
+from tidegate_service.core.errors import Refused, root_cause
 
 access_log = logging.getLogger("tidegate.access")
 defect_log = logging.getLogger("tidegate.defect")
@@ -101,8 +101,14 @@ class _Exchange:
                 await self._defect(error)
         except AnswerBrokenOff as broken:
             self.state.problem, self.state.detail = broken.cause.code, broken.cause.detail
+            self.state.cause = root_cause(broken.cause)
         except ClientDisconnect:
             self._status = CLIENT_GONE
+        except asyncio.CancelledError:
+            # Only a stopping instance cancels a request, when it can wait no longer.
+            if self._status is None:
+                await self._cut_off()
+            raise
         except Exception as error:
             await self._defect(error)
 
@@ -158,12 +164,20 @@ class _Exchange:
             detail = f"{waited}; send the same transaction again, or ask for its status"
         else:
             code = Code.DEADLINE_EXCEEDED
-            detail = f"{waited}; nothing was done"
+            detail = f"{waited}; it may have been done all the same: ask, or send it again"
         if self._status is None:
             await self._answer(problem(self.state, code, detail))
         else:
             # The server closes the connection of an answer that breaks off.
             self.state.problem, self.state.detail = code, "the reader of the answer was too slow"
+
+    async def _cut_off(self) -> None:
+        code = Code.COMMIT_STATE_UNKNOWN if self.state.may_land else Code.SHUTTING_DOWN
+        detail = (
+            "this instance stopped before there was an answer; it may have been done all the "
+            "same: send the same request again, to another instance or after the restart"
+        )
+        await self._answer(problem(self.state, code, detail, headers={"Connection": "close"}))
 
     async def _defect(self, error: Exception) -> None:
         error_id = uuid.uuid4().hex
@@ -208,6 +222,7 @@ class _Exchange:
                 "transaction_id": self.state.transaction_id,
                 "code": self.state.problem and self.state.problem.value,
                 "detail": self.state.detail,
+                "cause": self.state.cause,
                 "broken_off": True if broken else None,
             },
         )

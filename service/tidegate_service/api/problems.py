@@ -19,7 +19,7 @@ from tidegate_protocol.problems import PROBLEMS, Code
 from tidegate_protocol.text import excerpt
 from tidegate_protocol.transaction import Conflict, Invalid
 from tidegate_service.api.requests import RequestState
-from tidegate_service.core.errors import CommitStateUnknown, Refused, ServiceError
+from tidegate_service.core.errors import CommitStateUnknown, Refused, ServiceError, root_cause
 
 T = TypeVar("T")
 
@@ -201,6 +201,7 @@ def problem(
 def of_service_error(state: RequestState, error: ServiceError) -> Response:
     if isinstance(error, CommitStateUnknown) and error.transaction_id is not None:
         state.transaction_id = error.transaction_id
+    state.cause = root_cause(error)
     return problem(
         state,
         error.code,

@@ -20,7 +20,7 @@ class RequestState:
     """One request, from its first byte to its log line.
 
     `may_land` is set once a proposal has been handed to the core: from then on a request that
-    ends without an answer says nothing about its outcome.
+    ends without an answer says nothing about its outcome. `cause` is for the log alone.
     """
 
     id: str
@@ -28,6 +28,7 @@ class RequestState:
     may_land: bool = False
     problem: Code | None = None
     detail: str | None = None
+    cause: str | None = None
 
 
 class Gate:

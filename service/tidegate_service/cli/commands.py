@@ -66,10 +66,10 @@ def serve(
     """Run the service. Without any setting it starts an embedded Postgres and keeps tables
     under ./tidegate-data."""
     flags = {name: value for name, value in locals().items() if name != "config"}
-    from tidegate_service.cli.serving import serve_until_signalled  # noqa: PLC0415
-
     settings = settings_from(flags, config)
     logs.configure(settings.log_level)
+    from tidegate_service.cli.serving import serve_until_signalled  # noqa: PLC0415
+
     serve_until_signalled(settings)
 
 
@@ -81,10 +81,10 @@ def migrate(
     database_url: Annotated[str | None, setting("database_url")] = None,
 ) -> None:
     """Bring the schema of the index up to date. Safe while older instances serve."""
-    from tidegate_service.cli.serving import bring_up_to_date  # noqa: PLC0415
-
     settings = settings_from({"data_dir": data_dir, "database_url": database_url}, config)
     logs.configure(settings.log_level)
+    from tidegate_service.cli.serving import bring_up_to_date  # noqa: PLC0415
+
     typer.echo(f"the schema is at revision {bring_up_to_date(settings)}")
 
 

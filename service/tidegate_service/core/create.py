@@ -12,6 +12,7 @@ from tidegate_protocol.codec import InvalidActionError, encode, from_body
 from tidegate_protocol.commits import UnreadableCommit
 from tidegate_protocol.conflicts import judge
 from tidegate_protocol.features import protocol_for, supports, with_features
+from tidegate_protocol.foreign import parse_foreign_commit
 from tidegate_protocol.known_features import CATALOG_MANAGED
 from tidegate_protocol.prepare import prepare
 from tidegate_protocol.problems import Code
@@ -46,7 +47,6 @@ from tidegate_service.core.errors import (
     Refused,
     TableExists,
 )
-from tidegate_service.core.ingest import read_actions
 from tidegate_service.core.names import check_name
 from tidegate_service.core.ports import CommitSection, Log, PutResult
 from tidegate_service.core.propose import PUT_ATTEMPTS
@@ -91,7 +91,6 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
     )
     metadata = Metadata(
         id=context.new_id(),
-        name=request.name.rsplit(".", 1)[1],
         description=request.comment,
         schema_string=to_json(schema),
         partition_columns=partition_columns,
@@ -145,7 +144,7 @@ async def _claim_log(log: Log, table: NewTable, ready: ReadyCommit) -> ReadyComm
     if found is None or await log.read(1) is not None:
         raise _location_in_use(table)
     try:
-        actions = read_actions(found)
+        actions = parse_foreign_commit(found)
     except UnreadableCommit:
         raise _location_in_use(table) from None
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)

@@ -14,6 +14,7 @@ ServiceError
 """
 
 from tidegate_protocol.problems import Code
+from tidegate_protocol.text import excerpt
 
 
 class ServiceError(Exception):
@@ -92,3 +93,15 @@ class CommitStateUnknown(OutcomeUnknown):
 
 class StorageUnknown(OutcomeUnknown):
     code = Code.STORAGE_UNAVAILABLE
+
+
+def root_cause(error: BaseException) -> str | None:
+    """The first line of what an error was raised from in the end, for the log and whoever runs
+    the service; never for a client. None where it has no cause."""
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if cause is error:
+        return None
+    first_line, _, _ = str(cause).partition("\n")
+    return f"{type(cause).__name__}: {excerpt(first_line)}"

@@ -6,15 +6,14 @@ the table's lock before the next decision; one that cannot be read quarantines t
 
 import hashlib
 
-from tidegate_protocol.actions import Action, CommitInfo, Protocol
+from tidegate_protocol.actions import CommitInfo
 from tidegate_protocol.commits import (
     UnreadableCommit,
     body_digest,
     commit_info,
-    parse_commit,
     summarize,
 )
-from tidegate_protocol.features import check_supported
+from tidegate_protocol.foreign import parse_foreign_commit
 from tidegate_protocol.transaction import IsolationLevel
 from tidegate_service.core.errors import TableQuarantined
 from tidegate_service.core.ports import CommitSection, Log
@@ -43,7 +42,7 @@ async def ingest(section: CommitSection, log: Log) -> int:
 
 
 async def _foreign_commit(section: CommitSection, version: int, content: bytes) -> RatifiedCommit:
-    actions = read_actions(content)
+    actions = parse_foreign_commit(content)
     info = commit_info(actions)
     winner = summarize(version, actions, timestamp_fallback=section.now_ms)
     digest = None if info is None else body_digest(info)
@@ -73,16 +72,6 @@ async def _foreign_commit(section: CommitSection, version: int, content: bytes) 
         metrics=metrics_of(actions, attempts=1, duration_ms=0),
     )
     return RatifiedCommit(record=record, actions=actions, content=content, published=True)
-
-
-def read_actions(content: bytes) -> tuple[Action, ...]:
-    """The actions of a log file. Raises `UnreadableCommit` where it is none, or where its
-    protocol needs what this service does not have."""
-    actions = parse_commit(content)
-    for action in actions:
-        if isinstance(action, Protocol) and (refusal := check_supported(action)) is not None:
-            raise UnreadableCommit(refusal.detail)
-    return actions
 
 
 def _isolation_level(text: str | None) -> IsolationLevel | None:

@@ -1,6 +1,7 @@
 """Taking connections from the pool and giving them back, whatever happened to them."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -13,6 +14,8 @@ from tidegate_service.index.failures import translated
 T = TypeVar("T")
 
 _ROLLBACK_TIMEOUT_S = 5.0
+
+logger = logging.getLogger("tidegate.index")
 
 
 class Connections:
@@ -66,7 +69,9 @@ class Connections:
     async def _begin(
         self, first: Callable[[AsyncConnection], Awaitable[T]]
     ) -> tuple[AsyncConnection, T]:
-        connection = await self._engine.connect()
+        # A new connection asks the server a few things, and it may be silent then already.
+        async with asyncio.timeout(self.answer_timeout_s):
+            connection = await self._engine.connect()
         try:
             async with asyncio.timeout(self.answer_timeout_s):
                 return connection, await first(connection)
@@ -86,8 +91,11 @@ async def give_back(connection: AsyncConnection, *, broken: bool) -> None:
 
 
 async def _close(connection: AsyncConnection, *, broken: bool) -> None:
-    if broken:
-        await connection.invalidate()
-    # A connection whose rollback is cut short is not kept either.
-    async with asyncio.timeout(_ROLLBACK_TIMEOUT_S):
-        await connection.close()
+    try:
+        if broken:
+            await connection.invalidate()
+        async with asyncio.timeout(_ROLLBACK_TIMEOUT_S):
+            await connection.close()
+    except TimeoutError:
+        # The pool has dropped the connection; what was done on it is known by then.
+        logger.warning("a database connection was closed: its rollback got no answer")

@@ -119,29 +119,35 @@ class EmbeddedPostgres:
         if self.running:
             return self.url
         self.stop()
-        deadline = time.monotonic() + self._start_timeout_s
-        self._home.mkdir(parents=True, exist_ok=True)
-        self._service_lock = _take_service_lock(self._home / "service.lock")
         try:
-            postgres = programs() / "postgres"
-            launcher = launcher_for(self._data, postgres=postgres)
-            launcher.own(self._home)
-            self._home.chmod(0o700)
-            server_lock = self._take_server_lock(deadline)
-            try:
-                password = ensure_cluster(self._home, self._data, launcher)
-                sockets = self._socket_folder(launcher)
-                self._remove_stale_locks(sockets)
-                self._supervisor = self._launch(launcher, postgres, sockets, server_lock)
-            finally:
-                # The server's processes hold it from here on.
-                os.close(server_lock)
-            url = f"postgresql://{ROLE}:{password}@/{DATABASE}?host={quote(str(sockets), safe='')}"
-            self._await_ready(url, deadline)
-            self._url = url
+            self._url = self._started()
+        except OSError as error:
+            self.stop()
+            raise EmbeddedPostgresError(f"no server can run in {self._home}: {error}") from error
         except BaseException:
             self.stop()
             raise
+        return self._url
+
+    def _started(self) -> str:
+        deadline = time.monotonic() + self._start_timeout_s
+        self._home.mkdir(parents=True, exist_ok=True)
+        self._service_lock = _take_service_lock(self._home / "service.lock")
+        postgres = programs() / "postgres"
+        launcher = launcher_for(self._data, postgres=postgres)
+        launcher.own(self._home)
+        self._home.chmod(0o700)
+        server_lock = self._take_server_lock(deadline)
+        try:
+            password = ensure_cluster(self._home, self._data, launcher)
+            sockets = self._socket_folder(launcher)
+            self._remove_stale_locks(sockets)
+            self._supervisor = self._launch(launcher, postgres, sockets, server_lock)
+        finally:
+            # The server's processes hold it from here on.
+            os.close(server_lock)
+        url = f"postgresql://{ROLE}:{password}@/{DATABASE}?host={quote(str(sockets), safe='')}"
+        self._await_ready(url, deadline)
         return url
 
     def stop(self, *, timeout_s: float = 10.0) -> None:

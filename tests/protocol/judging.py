@@ -1,0 +1,71 @@
+"""Predicates judged in few words, through their public face alone."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from tidegate_protocol.predicates import Predicate, parse_predicate
+from tidegate_protocol.schema import StructType, parse_schema
+from tidegate_protocol.statistics import FileStatistics
+
+UNDECIDED = "undecided"
+
+
+def schema(columns: Mapping[str, object]) -> StructType:
+    """A schema from names and types, the types as the log has them."""
+    fields = [
+        {"name": name, "type": type_, "nullable": True, "metadata": {}}
+        for name, type_ in columns.items()
+    ]
+    return parse_schema(json.dumps({"type": "struct", "fields": fields}))
+
+
+def predicate(
+    text: str,
+    columns: Mapping[str, object] | str = "integer",
+    partition_by: Sequence[str] = ("x",),
+) -> Predicate:
+    """A predicate over a table; by default over the partition column `x` of a type, beside the
+    data columns `v` (integer) and `s` (string)."""
+    if isinstance(columns, str):
+        columns = {"x": columns, "v": "integer", "s": "string"}
+    return parse_predicate(text, schema(columns), partition_by)
+
+
+def matches(text: str, value: str | None = "1", type_: str = "integer") -> bool:
+    """Whether a partition of this value of `x` may match."""
+    return predicate(text, type_).matches_partition({"x": value})
+
+
+def truth(text: str, value: str | None = "1", type_: str = "integer") -> bool | str | None:
+    """The one outcome that the predicate can have, or `UNDECIDED` where there are more."""
+    outcomes = {
+        True: matches(text, value, type_),
+        False: matches(f"NOT ({text})", value, type_),
+        None: matches(f"({text}) IS NULL", value, type_),
+    }
+    found = [outcome for outcome, possible in outcomes.items() if possible]
+    return found[0] if len(found) == 1 else UNDECIDED
+
+
+def statistics(
+    *,
+    low: Mapping[str, object] | None = None,
+    high: Mapping[str, object] | None = None,
+    nulls: Mapping[str, object] | None = None,
+    records: int = 10,
+    **fields: object,
+) -> FileStatistics:
+    """A file's statistics from minValues, maxValues and nullCount."""
+    parts = {"minValues": low, "maxValues": high, "nullCount": nulls}
+    known = {name: part for name, part in parts.items() if part is not None}
+    return FileStatistics.parse(json.dumps({"numRecords": records, **known, **fields}))
+
+
+def may_match(
+    text: str,
+    stats: FileStatistics | None,
+    columns: Mapping[str, object] | str = "integer",
+    **partition: str | None,
+) -> bool:
+    """Whether a file of an unpartitioned table, or of a partition, may match."""
+    return predicate(text, columns, tuple(partition)).may_match(partition, stats)

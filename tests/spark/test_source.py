@@ -1,0 +1,364 @@
+"""`format("tidegate")` against the real service: batch writes and reads by Arrow."""
+
+import datetime as dt
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+import tidegate.spark
+from tests.spark.tables import actions, data_files, folder_of, independent, rows
+from tidegate_protocol.paths import decode
+
+
+@pytest.fixture
+def source(session, lake):
+    """A session that knows the format, with a reader and a writer for it."""
+    tidegate.spark.register(session)
+
+    class Source:
+        def write(self, df, table, mode="append", **options):
+            writer = df.write.format("tidegate").mode(mode).options(url=lake.url, **options)
+            writer.save(table.name)
+
+        def read(self, table, **options):
+            return session.read.format("tidegate").options(url=lake.url, **options).load(table.name)
+
+    return Source()
+
+
+COLUMNS = """
+    by tinyint, sh smallint, i int, l bigint, f float, d double, de decimal(20,3), bo boolean,
+    s string, bi binary, da date, ts timestamp, st struct<x:int,y:struct<z:string>>,
+    ar array<int>, ma map<string,bigint>, deep array<struct<k:map<string,array<double>>>>
+"""
+VALUES = """
+    CAST(-1 AS tinyint) by, CAST(300 AS smallint) sh, 70000 i, 5000000000 l, 1.5F f, 0.1D d,
+    CAST(12345678901234567.125 AS decimal(20,3)) de, true bo, 'ä 🙂' s, X'00FF' bi,
+    DATE'1066-10-14' da, TIMESTAMP'2024-03-10 02:30:00.123456 UTC' ts,
+    named_struct('x', 1, 'y', named_struct('z', 'q')) st, array(1, null) ar,
+    map('k', CAST(5 AS bigint)) ma, array(named_struct('k', map('a', array(0.5D)))) deep
+"""
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+    def test_every_type_is_what_sparks_own_reader_finds(self, session, create, source, zone):
+        session.conf.set("spark.sql.session.timeZone", zone)
+        table = create(COLUMNS)
+        df = session.sql(f"SELECT {VALUES}")
+        nulls = session.createDataFrame([{}], StructType.fromDDL(COLUMNS))
+        source.write(df.union(nulls).coalesce(1), table)
+
+        assert [row["i"] for row in independent(table)] == [70000, None]
+        comparable = [F.to_json(F.struct("*")), "bi", "ts"]
+        expected = rows(df.union(nulls).select(comparable))
+        assert rows(table.read(session).select(comparable)) == expected
+        back = source.read(table)
+        assert back.schema == table.read(session).schema
+        assert rows(back.select(comparable)) == expected
+
+    @pytest.mark.parametrize(
+        ("column", "value"),
+        [
+            ("string", "'a/b=c%d e:f?g*h[i]{j}k^l'"),
+            ("string", "CAST(null AS string)"),
+            ("timestamp", "TIMESTAMP'2024-03-10 02:30:00.25 UTC'"),
+            ("timestamp_ntz", "TIMESTAMP_NTZ'2024-03-10 02:30:00.25'"),
+            ("date", "DATE'0001-01-01'"),
+            ("decimal(9,3)", "CAST(-1.5 AS decimal(9,3))"),
+            ("double", "CAST('NaN' AS double)"),
+            ("boolean", "false"),
+            ("binary", "X'C3A4'"),
+        ],
+    )
+    def test_partition_values_are_those_of_the_other_road(
+        self, session, create, source, column, value
+    ):
+        table = create(f"a int, p {column}", "p")
+        df = session.sql(f"SELECT 1 a, {value} p").coalesce(1)
+        source.write(df, table)
+        table.append(df)
+        one, other = (actions(table, version, "add")[0] for version in (1, 2))
+        assert one["partitionValues"] == other["partitionValues"]
+        found = source.read(table).select("p", F.col("p").cast("string").alias("text"))
+        assert rows(found.select("text")) == rows(df.union(df).select(F.col("p").cast("string")))
+
+    def test_two_partition_columns_are_told_apart(self, session, create, source):
+        table = create("a int, p int, q string", "p", "q")
+        df = session.sql(
+            "SELECT CAST(id AS int) a, CAST(id % 3 AS int) p, if(id % 2 = 0, null, 'x') q "
+            "FROM range(0, 60, 1, 2)"
+        )
+        source.write(df, table)
+        assert rows(source.read(table)) == rows(df)
+        assert rows(table.read(session)) == rows(df)
+        assert len(data_files(table)) == 12
+
+    def test_statistics_are_those_of_the_other_road(self, session, create, source):
+        table = create("a int, s string, st struct<d:double>, n date, ts timestamp")
+        df = session.sql(
+            "SELECT CAST(id AS int) a, concat(repeat('s', 40), id) s, "
+            "named_struct('d', id / 2) st, if(id = 3, DATE'2024-01-03', null) n, "
+            "timestamp_micros(id * 1234567) ts FROM range(5)"
+        ).coalesce(1)
+        source.write(df, table)
+        table.append(df)
+        one, other = (json.loads(actions(table, v, "add")[0]["stats"]) for v in (1, 2))
+        assert one == other
+
+    @pytest.mark.parametrize("place", ["d", "named_struct('d', d)"])
+    def test_a_column_with_nan_has_no_bounds(self, session, create, source, place):
+        column = "double" if place == "d" else "struct<d:double>"
+        table = create(f"a {column}")
+        query = (
+            f"SELECT {place} a FROM (SELECT CAST(x AS double) d FROM VALUES ('1'), ('NaN') t(x))"
+        )
+        source.write(session.sql(query).coalesce(1), table)
+        stats = json.loads(actions(table, 1, "add")[0]["stats"])
+        assert stats["minValues"] == stats["maxValues"] == {}
+        where = "a > 100" if place == "d" else "a.d > 100"
+        assert table.read(session, where).count() == 1
+
+
+class TestWriting:
+    def test_each_task_writes_its_own_files_in_the_transactions_folder(
+        self, session, create, source
+    ):
+        table = create("id bigint, month int", "month")
+        df = session.range(0, 100, 1, 3).selectExpr("id", "CAST(id % 2 AS int) month")
+        source.write(df, table)
+        adds = actions(table, 1, "add")
+        assert len(adds) == 6
+        assert {decode(add["path"]) for add in adds} == data_files(table)
+        assert {add["path"].split("/")[1] for add in adds} == {"month=0", "month=1"}
+        for add in adds:
+            path = folder_of(table) / decode(add["path"])
+            assert add["size"] == path.stat().st_size
+            assert pq.read_schema(path).names == ["id"]
+        (info,) = actions(table, 1, "commitInfo")
+        assert info["operation"] == "WRITE"
+        assert info["operationMetrics"]["numOutputRows"] == "100"
+
+    def test_columns_go_by_name_and_numbers_that_fit_are_converted(self, session, create, source):
+        table = create("a tinyint, b double, c date")
+        source.write(session.sql("SELECT CAST(2 AS int) B, 7L A"), table)
+        assert rows(table.read(session)) == [(7, 2.0, None)]
+
+    @pytest.mark.parametrize(
+        "case",
+        [
+            ("SELECT 1 a, 2 more", "a int", r"\['more'\]"),
+            ("SELECT 'x' a", "a int", "column a is string in the DataFrame"),
+            ("SELECT 300 a", "a tinyint", "column a holds a value that is no byte"),
+            ("SELECT 1.5D a", "a int", "column a holds a value that is no integer"),
+            ("SELECT 1 b", "a int NOT NULL, b int", "lacks the column a"),
+            ("SELECT CAST(null AS int) a", "a int NOT NULL", "column a is NOT NULL"),
+            ("SELECT 1 a, 2 A", "a int", "twice"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused_and_leaves_nothing(self, session, create, source, case):
+        query, columns, said = case
+        session.conf.set("spark.sql.caseSensitive", "true")
+        table = create(columns)
+        with pytest.raises(PySparkException, match=said):
+            source.write(session.sql(query), table)
+        assert table.version == 0
+        assert data_files(table) == set()
+
+    def test_a_repeated_task_leaves_one_copy_of_its_rows(self, session, create, source):
+        table = create("id bigint, p int", "p")
+
+        def failing_once(batches):
+            yield from batches
+            task = TaskContext.get()
+            if task.partitionId() == 1 and task.attemptNumber() == 0:
+                raise RuntimeError("the task fails after its rows")
+
+        df = session.range(0, 1000, 1, 2).mapInArrow(failing_once, "id bigint")
+        source.write(df.selectExpr("id", "CAST(id % 3 AS int) p"), table)
+        assert sorted(row["id"] for row in independent(table)) == list(range(1000))
+        assert len(data_files(table)) == 6
+
+    def test_a_job_that_fails_leaves_nothing_and_its_id_never_lands(self, session, create, source):
+        table = create("id bigint")
+        query = "SELECT if(id = 700, raise_error('no good'), id) id FROM range(0, 1000, 1, 2)"
+        with pytest.raises(PySparkException, match="no good"):
+            source.write(session.sql(query), table)
+        assert table.version == 0
+        assert not list(folder_of(table).glob("tidegate_txn*"))
+
+    def test_no_rows_are_no_commit(self, session, create, source):
+        table = create("id bigint")
+        source.write(session.range(0), table)
+        assert table.version == 0
+
+    def test_overwrite_replaces_all_rows(self, session, create, source):
+        table = create("id bigint")
+        table.append(session.range(5))
+        source.write(session.range(2), table, mode="overwrite")
+        assert rows(table.read(session)) == [(0,), (1,)]
+        (info,) = actions(table, 2, "commitInfo")
+        assert info["operationParameters"]["mode"] == "Overwrite"
+
+    def test_an_overwrite_that_lost_a_race_says_to_whom_and_leaves_nothing(
+        self, session, lake, create, source
+    ):
+        table = create("id bigint")
+        table.append(session.range(5))
+        before = data_files(table)
+        name, url = table.name, lake.url
+
+        def losing(batches):
+            import tidegate
+
+            yield from batches
+            with tidegate.connect(url) as here, here.table(name).transaction() as rival:
+                rival.update_metadata(comment="changed")
+                rival.commit("SET TBLPROPERTIES")
+
+        df = session.range(0, 2, 1, 1).mapInArrow(losing, "id bigint")
+        with pytest.raises(PySparkException, match="MetadataChangedException") as lost:
+            source.write(df, table, mode="overwrite")
+        assert "The winner is version 2" in str(lost.value)
+        assert data_files(table) == before
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"replaceWhere": "id = 1"}, r"no options \['replacewhere'\]"),
+            ({"where": "id = 1"}, "for reading"),
+            ({"version": "1"}, "for reading"),
+        ],
+    )
+    def test_options_that_it_would_pass_over_are_refused(
+        self, session, create, source, options, said
+    ):
+        table = create("id bigint")
+        table.append(session.range(1))
+        with pytest.raises(PySparkException, match=said):
+            source.write(session.range(2), table, mode="overwrite", **options)
+        assert table.version == 1
+
+    def test_partition_by_is_refused_by_pyspark_itself(self, session, lake, create, source):
+        """The table says how it is partitioned; what contradicts it never reaches the source."""
+        table = create("id bigint, p int", "p")
+        writer = session.range(2).selectExpr("id", "1 p").write.format("tidegate").mode("append")
+        with pytest.raises(PySparkException):
+            writer.option("url", lake.url).partitionBy("id").save(table.name)
+        assert table.version == 0
+
+    def test_a_table_with_rules_is_refused(self, session, create, source):
+        table = create("a int", **{"delta.constraints.positive": "a > 0"})
+        with pytest.raises(PySparkException, match="CHECK constraints"):
+            source.write(session.sql("SELECT -1 a"), table)
+        assert table.version == 0
+
+
+class TestReading:
+    def test_versions_and_timestamps(self, session, create, source):
+        table = create("id bigint")
+        first = table.append(session.range(1))
+        table.append(session.range(1))
+        assert source.read(table).count() == 2
+        assert source.read(table, version=1).count() == 1
+        assert source.read(table, version=0).count() == 0
+        at = dt.datetime.fromtimestamp(first.timestamp / 1000, dt.UTC)
+        assert source.read(table, timestamp=at.isoformat()).count() == 1
+        assert source.read(table, timestamp=first.timestamp).count() == 1
+
+    def test_a_frame_keeps_to_the_version_it_was_loaded_at(self, session, create, source):
+        table = create("id bigint")
+        table.append(session.range(1))
+        loaded = source.read(table)
+        table.append(session.range(1))
+        assert loaded.count() == 1
+
+    def test_where_takes_whole_partitions(self, session, create, source):
+        table = create("a int, month int", "month")
+        table.append(
+            session.sql("SELECT 1 a, 5 month UNION ALL SELECT 2, 6 UNION ALL SELECT 3, null")
+        )
+        assert rows(source.read(table, where="month = 5")) == [(1, 5)]
+        assert rows(source.read(table, where="month IS NULL OR month > 5")) == [(2, 6), (3, None)]
+        assert source.read(table, where="month = 7").count() == 0
+
+    def test_where_that_would_cut_through_a_file_is_refused(self, session, create, source):
+        table = create("a int, month int", "month")
+        table.append(session.sql("SELECT 1 a, 5 month UNION ALL SELECT 2, 5").coalesce(1))
+        with pytest.raises(PySparkException, match="does not decide about the file"):
+            source.read(table, where="a = 1").collect()
+        assert rows(source.read(table, where="a <= 2")) == [(1, 5), (2, 5)]
+
+    @pytest.mark.parametrize("pushdown", ["true", "false"])
+    @pytest.mark.parametrize(
+        "where",
+        [
+            "month = 5",
+            "month IN (5, 6) AND a > 1",
+            "NOT month = 5",
+            "month IS NULL",
+            "month <=> null",
+            "s LIKE 'x\\\\_%'",
+            "s = 'it''s \\\\ here'",
+            "d = DATE'2024-01-05'",
+            "ts >= TIMESTAMP'2024-01-01 05:00:00 UTC'",
+            "de = 1.50",
+            "st.x = 1 AND st.x IS NOT NULL",
+            "f > CAST('NaN' AS double) OR f < 1.5",
+        ],
+    )
+    def test_filters_keep_the_rows_they_should_with_and_without_pushdown(
+        self, session, create, source, where, pushdown
+    ):
+        session.conf.set("spark.sql.python.filterPushdown.enabled", pushdown)
+        table = create(
+            "a int, month int, s string, d date, ts timestamp, de decimal(5,2), "
+            "st struct<x:int>, f double",
+            "month",
+        )
+        df = session.sql(
+            "SELECT CAST(id AS int) a, if(id = 9, null, CAST(id % 4 + 3 AS int)) month, "
+            "if(id = 1, 'x_1', if(id = 2, 'it\\'s \\\\ here', 'xy')) s, "
+            "date_add(DATE'2024-01-01', CAST(id AS int)) d, "
+            "TIMESTAMP'2024-01-01 00:00:00 UTC' + make_interval(0,0,0,0,CAST(id AS int)) ts, "
+            "CAST(id / 2 AS decimal(5,2)) de, named_struct('x', CAST(id AS int)) st, "
+            "CAST(id AS double) f FROM range(10)"
+        )
+        table.append(df)
+        expected = rows(df.where(where).select("a"))
+        assert expected
+        assert rows(source.read(table).where(where).select("a")) == expected
+
+    def test_pushed_filters_prune_files(self, session, create, source):
+        table = create("a int, month int", "month")
+        table.append(session.sql("SELECT 1 a, 5 month UNION ALL SELECT 2, 6").coalesce(1))
+        broken = next(path for path in data_files(table) if "month=6" in path)
+        (folder_of(table) / broken).write_bytes(b"not read, and so not found out")
+        session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        assert rows(source.read(table).where("month = 5")) == [(1, 5)]
+        with pytest.raises(PySparkException):
+            source.read(table).where("month = 6").collect()
+
+    def test_an_old_file_lacks_new_columns(self, session, create, source):
+        table = create("a int")
+        table.append(session.sql("SELECT 1 a"))
+        with table.transaction() as txn:
+            txn.update_metadata(schema=session.sql("SELECT 1 a, array('x') AS b").schema)
+            txn.commit("ADD COLUMNS")
+        assert rows(source.read(table)) == [(1, None)]
+
+    def test_a_schema_of_the_callers_own_must_be_the_tables(self, session, lake, create, source):
+        table = create("a int, b string")
+        reader = session.read.format("tidegate").option("url", lake.url)
+        assert reader.schema("a int, b string").load(table.name).count() == 0
+        with pytest.raises(PySparkException, match="has the columns"):
+            reader.schema("a bigint").load(table.name).collect()
+
+    def test_a_table_that_is_not_there(self, session, lake, source):
+        with pytest.raises(PySparkException, match=r"TableNotFound|no table"):
+            session.read.format("tidegate").option("url", lake.url).load("main.test.none").collect()
