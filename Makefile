@@ -10,7 +10,7 @@ install:
 
 # ARGS="--keep" leaves the service up.
 demo: install
-	@$(SPARK) $(BIN)/python scripts/demo.py $(ARGS)
+	@$(SPARK) $(BIN)/python -m demo $(ARGS)
 
 # ARGS="tests/protocol -x" runs a part.
 test: install

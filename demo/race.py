@@ -44,8 +44,8 @@ def _overwrite(
     name: str,
     transaction: tidegate.Transaction,
 ) -> int:
-    receipt = tidegate.spark.overwrite(
-        table, rows, replace_where=where, user_metadata=name, transaction=transaction
+    receipt = table.overwrite(
+        rows, replace_where=where, user_metadata=name, transaction=transaction
     )
     assert receipt is not None
     return receipt.version

@@ -22,7 +22,7 @@ def main(url: str, table_name: str, parquet: str, number: int) -> None:
         table = lake.table(table_name)
         for append in range(APPENDS):
             rows = staged.where(staged[SLICE] == number * APPENDS + append).drop(SLICE)
-            receipt = tidegate.spark.append(table, rows, user_metadata=f"writer {number + 1}")
+            receipt = table.append(rows, user_metadata=f"writer {number + 1}")
             assert receipt is not None
             print(json.dumps({"version": receipt.version}), flush=True)
     spark.stop()

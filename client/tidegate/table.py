@@ -180,13 +180,20 @@ class Table:
         *,
         replace_where: str | None = None,
         user_metadata: str | None = None,
+        transaction: Transaction | None = None,
     ) -> Receipt | None:
         """Replace all rows, or those matching `replace_where`, by a Spark DataFrame's, in one
         commit; None where there was nothing to commit. See `tidegate.spark.write.overwrite`.
         Needs the `spark` extra."""
         from tidegate.spark import write  # noqa: PLC0415 - the HTTP client works without Spark
 
-        return write.overwrite(self, df, replace_where=replace_where, user_metadata=user_metadata)
+        return write.overwrite(
+            self,
+            df,
+            replace_where=replace_where,
+            user_metadata=user_metadata,
+            transaction=transaction,
+        )
 
     def read(
         self,

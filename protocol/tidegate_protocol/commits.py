@@ -22,6 +22,10 @@ from tidegate_protocol.transaction import Winner
 _COMMIT_INFO = msgspec.json.Decoder(dict[str, dict[str, Any]])
 
 
+MAX_TIMESTAMP = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
+
 class UnreadableCommit(ValueError):
     """The content is not a commit of a Delta log; the message says where and why."""
 
@@ -42,12 +46,16 @@ def parse_commit(content: bytes) -> tuple[Action, ...]:
 
 
 def timestamp_of(actions: Sequence[Action], *, fallback: int) -> int:
-    """A commit's time in ms: its in-commit timestamp, else its commitInfo's, else `fallback`."""
+    """A commit's time in ms: its in-commit timestamp, else its commitInfo's, else `fallback`.
+
+    Other writers put anything there: a time before 1970 or after the year 9999 is passed over,
+    since every later commit's would have to lie beyond it.
+    """
     info = commit_info(actions)
     if info is None:
         return fallback
     for timestamp in (info.in_commit_timestamp, info.timestamp):
-        if timestamp is not None:
+        if timestamp is not None and 0 <= timestamp <= MAX_TIMESTAMP:
             return timestamp
     return fallback
 

@@ -39,6 +39,7 @@ SECTIONS_S = 2.0
 """How long commit sections without a waiting client may take at the end."""
 POSTGRES_STOP_S = 2.5
 _RESTART_S = 1.0
+_WATCH_S = 0.5
 
 
 class CannotStart(Exception):
@@ -157,7 +158,22 @@ async def _database(settings: Settings, stack: AsyncExitStack) -> str:
 
     # Before the start: one that is cancelled half-way leaves a server to stop.
     stack.push_async_callback(stop)
-    return await asyncio.to_thread(server.start)
+    url = await asyncio.to_thread(server.start)
+    watching = asyncio.create_task(_kept_up(server), name="embedded-postgres")
+    stack.push_async_callback(_ended, watching)
+    return url
+
+
+async def _kept_up(server: EmbeddedPostgres) -> None:
+    """Nobody else would start an embedded server that died; requests get 503 until it is back."""
+    while True:
+        await asyncio.sleep(_WATCH_S)
+        if not server.running:
+            logger.error("the embedded Postgres has ended and is started again")
+            try:
+                await asyncio.to_thread(server.start)
+            except EmbeddedPostgresError:
+                logger.exception("the embedded Postgres does not start")
 
 
 def _settle_schema(settings: Settings, url: str) -> None:

@@ -9,11 +9,14 @@ from tidegate_protocol.statistics import FileStatistics
 
 UNDECIDED = "undecided"
 
+Columns = Mapping[str, object] | str
 
-def schema(columns: Mapping[str, object]) -> StructType:
-    """A schema from names and types, the types as the log has them."""
+
+def schema(columns: Mapping[str, object], **metadata: object) -> StructType:
+    """A schema from names and types, the types as the log has them; all columns have the
+    metadata."""
     fields = [
-        {"name": name, "type": type_, "nullable": True, "metadata": {}}
+        {"name": name, "type": type_, "nullable": True, "metadata": metadata}
         for name, type_ in columns.items()
     ]
     return parse_schema(json.dumps({"type": "struct", "fields": fields}))
@@ -21,14 +24,15 @@ def schema(columns: Mapping[str, object]) -> StructType:
 
 def predicate(
     text: str,
-    columns: Mapping[str, object] | str = "integer",
+    columns: Columns = "integer",
     partition_by: Sequence[str] = ("x",),
+    **metadata: object,
 ) -> Predicate:
     """A predicate over a table; by default over the partition column `x` of a type, beside the
     data columns `v` (integer) and `s` (string)."""
     if isinstance(columns, str):
         columns = {"x": columns, "v": "integer", "s": "string"}
-    return parse_predicate(text, schema(columns), partition_by)
+    return parse_predicate(text, schema(columns, **metadata), partition_by)
 
 
 def matches(text: str, value: str | None = "1", type_: str = "integer") -> bool:
@@ -59,13 +63,3 @@ def statistics(
     parts = {"minValues": low, "maxValues": high, "nullCount": nulls}
     known = {name: part for name, part in parts.items() if part is not None}
     return FileStatistics.parse(json.dumps({"numRecords": records, **known, **fields}))
-
-
-def may_match(
-    text: str,
-    stats: FileStatistics | None,
-    columns: Mapping[str, object] | str = "integer",
-    **partition: str | None,
-) -> bool:
-    """Whether a file of an unpartitioned table, or of a partition, may match."""
-    return predicate(text, columns, tuple(partition)).may_match(partition, stats)

@@ -22,6 +22,7 @@ from tests.protocol.factories import (
     winner,
 )
 from tidegate_protocol import __version__
+from tidegate_protocol.actions import Add, CommitInfo, Metadata
 from tidegate_protocol.conflicts import judge
 from tidegate_protocol.prepare import prepare
 from tidegate_protocol.rebase import complete
@@ -105,6 +106,12 @@ class TestEnablement:
             TIMESTAMP: "21",
         }
         assert ready.transaction.metadata.configuration[VERSION] == "1"
+
+    def test_other_actions_stay_as_they_are(self):
+        new = metadata(properties={ENABLE: "true"})
+        ready = done(prepared(add("a"), new, add("b"), at=self.AT))
+        assert [type(action) for action in ready.actions] == [CommitInfo, Metadata, Add, Add]
+        assert ready.actions[2:] == (add("a"), add("b"))
 
     def test_each_version_it_moves_past_moves_the_record(self):
         ready = done(judge(self.enabling(), [winner(), winner(version=2)]), previous_timestamp=NOW)

@@ -10,6 +10,7 @@ import pytest
 from tests.service.committing import add, append, create, land, new_table
 from tests.service.severing import Cut, severing
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable, ServiceError
+from tidegate_service.index import connections
 from tidegate_service.index.engine import create_engine
 from tidegate_service.index.postgres import PostgresIndex
 
@@ -84,7 +85,10 @@ async def test_a_silent_database_is_not_waited_for_for_ever(index, severed):
         await cut_index.ping()
 
 
-async def test_what_was_read_is_told_even_if_the_database_falls_silent_then(index, severed):
+async def test_what_was_read_is_told_even_if_the_database_falls_silent_then(
+    index, severed, monkeypatch
+):
+    monkeypatch.setattr(connections, "_ROLLBACK_TIMEOUT_S", 0.5)
     cut_index, engine, between = severed
     table = await create(index)
     assert await cut_index.table(table.id) == table

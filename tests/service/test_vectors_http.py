@@ -2,21 +2,17 @@
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
 import pytest
 
 from tests import vectors
-from tests.postgres import cloned
-from tests.service.serving import DocumentedClient, running
 from tests.vector_facts import Log
 from tests.vectors import Kind, Landed, Lost, Outcome, Refused, TableSpec, Vector
 from tidegate_protocol.codec import encode
 from tidegate_protocol.transaction import Proposal
-from tidegate_service.index.embedded import EmbeddedPostgres
-from tidegate_service.settings import Settings
 
 ALL = vectors.load()
 _names = itertools.count()
@@ -28,7 +24,7 @@ class HttpDriver:
     def __init__(self, http: httpx.Client) -> None:
         self._http = http
         self._name = f"main.vectors.t{next(_names)}"
-        self._url = f"/api/v1/tables/{self._name}"
+        self._url = f"/tables/{self._name}"
 
     def create(self, spec: TableSpec) -> None:
         outcome = self._create(
@@ -93,7 +89,7 @@ class HttpDriver:
 
     def _create(self, body: Mapping[str, Any]) -> Outcome:
         given = {key: value for key, value in body.items() if value is not None}
-        answer = self._http.post("/api/v1/tables", json={"name": self._name, **given})
+        answer = self._http.post("/tables", json={"name": self._name, **given})
         if answer.status_code == 201:
             return Landed(version=answer.json()["latest_version"])
         return _outcome(answer)
@@ -118,29 +114,11 @@ def _outcome(answer: httpx.Response) -> Outcome:
     raise AssertionError(f"{answer.status_code}: {body}")
 
 
-@pytest.fixture(scope="module")
-def shared_http(
-    postgres_server: EmbeddedPostgres,
-    migrated_template: str,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[httpx.Client]:
-    """One service for all vectors: each makes a table of its own, and there are hundreds."""
-    with cloned(postgres_server.url, migrated_template) as database_url:
-        settings = Settings(
-            database_url=database_url, data_dir=tmp_path_factory.mktemp("vectors"), port=0
-        )
-        with (
-            running(settings) as service,
-            DocumentedClient(base_url=service.url, timeout=40.0) as client,
-        ):
-            yield client
-
-
 @pytest.mark.skipif(not ALL, reason=vectors.ABSENT)
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("vector", ALL, ids=lambda vector: f"{vector.theme}/{vector.name}")
-def test_vector(vector: Vector, kind: Kind, shared_http: httpx.Client):
+def test_vector(vector: Vector, kind: Kind, shared_api: httpx.Client):
     reason = vectors.skip_reason(vector, kind)
     if reason is not None:
         pytest.skip(reason)
-    assert vectors.run(vector, kind, HttpDriver(shared_http)) == []
+    assert vectors.run(vector, kind, HttpDriver(shared_api)) == []

@@ -45,9 +45,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def session(spark: SparkSession) -> SparkSession:
-    """The same Spark with settings of this test's own."""
-    return spark.newSession()
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session for a test that changes its settings: they are put back afterwards.
+
+    A further session would not do, because Spark looks for Python data sources in the first.
+    """
+    before = dict(spark.conf.getAll)
+    yield spark
+    for name in spark.conf.getAll.keys() - before.keys():
+        spark.conf.unset(name)
+    for name, value in before.items():
+        if spark.conf.get(name) != value:
+            spark.conf.set(name, value)
 
 
 @pytest.fixture

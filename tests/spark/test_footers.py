@@ -10,6 +10,8 @@ from tests.spark.layouts import layout_of
 from tidegate.spark.conform import conform
 from tidegate.spark.footers import FooterColumns, statistics_of
 from tidegate.spark.staging import TransactionFolder
+from tidegate_protocol.data_types import DOUBLE
+from tidegate_protocol.statistics_writing import ColumnStatistics
 
 
 @pytest.fixture
@@ -180,14 +182,15 @@ class TestOtherWriters:
         assert bounds(stats, "s") == (None, None)
         assert stats["nullCount"] == {}
 
-    def test_nan_that_the_footer_hides_must_be_told(self, tmp_path):
-        columns = FooterColumns.of(layout_of("a double"))
-        pq.write_table(pa.table({"a": [1.0, float("nan")]}), tmp_path / "f")
+    def test_what_is_known_otherwise_is_not_asked_of_the_footer(self, tmp_path):
+        columns = FooterColumns.of(layout_of("a double, b double"))
+        pq.write_table(pa.table({"a": [1.0, float("nan")], "b": [1.0, 2.0]}), tmp_path / "f")
+        known = {("a",): ColumnStatistics(type=DOUBLE, null_count=0)}
         footer = pq.read_metadata(tmp_path / "f")
-        assert bounds(json.loads(statistics_of(footer, columns))) == (1.0, 1.0)
-        told = json.loads(statistics_of(footer, columns, hidden_nan={("a",)}))
-        assert bounds(told) == (None, None)
-        assert told["nullCount"] == {"a": 0}
+        stats = json.loads(statistics_of(footer, columns, known=known))
+        assert bounds(stats) == (None, None)
+        assert bounds(stats, "b") == (1.0, 2.0)
+        assert stats["nullCount"] == {"a": 0, "b": 0}
 
     def test_timestamps_of_96_bits_have_no_bounds(self, tmp_path):
         columns = FooterColumns.of(layout_of("a timestamp"))

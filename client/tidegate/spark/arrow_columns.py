@@ -5,7 +5,7 @@ to be had here. It takes columns of the table's own types, and numbers that fit 
 `Table.append` does the rest of Spark's store assignment.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -166,20 +166,3 @@ def _holds_empty(array: pa.Array) -> bool:
     """Whether a text or bytes are empty, which partition values cannot tell from null."""
     found: bool = pc.any(pc.equal(pc.binary_length(array), 0)).as_py() or False
     return found
-
-
-def nan_columns(rows: pa.Table, struct: StructType) -> Iterator[tuple[str, ...]]:
-    """The paths of the columns, and fields of structs, where a row holds NaN."""
-    for field in struct.fields:
-        for path in _nan_paths(rows.column(field.name), field.type):
-            yield (field.name, *path)
-
-
-def _nan_paths(array: pa.ChunkedArray, data_type: DataType) -> Iterator[tuple[str, ...]]:
-    if data_type in (FLOAT, DOUBLE):
-        if pc.any(pc.is_nan(array)).as_py():
-            yield ()
-    elif isinstance(data_type, StructType):
-        for field in data_type.fields:
-            for path in _nan_paths(pc.struct_field(array, field.name), field.type):
-                yield (field.name, *path)

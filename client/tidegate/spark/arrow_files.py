@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.spark.arrow_columns import arrow_schema, nan_columns
+from tidegate.spark.arrow_columns import arrow_schema
+from tidegate.spark.arrow_floats import FloatStatistics, columns_with_statistics
 from tidegate.spark.errors import InvalidRows
 from tidegate.spark.footers import FooterColumns, statistics_of
 from tidegate.spark.layout import TableLayout
@@ -118,15 +119,17 @@ class _File:
         self._path = path
         self._relative = relative
         self._values = values
-        self._columns = layout.data_schema
         self._footers: list[pq.FileMetaData] = []
-        self._nan: set[tuple[str, ...]] = set()
+        self._floats = FloatStatistics(layout.data_schema)
         self._writer = pq.ParquetWriter(
-            path, arrow_schema(self._columns), metadata_collector=self._footers
+            path,
+            arrow_schema(layout.data_schema),
+            write_statistics=columns_with_statistics(layout.data_schema) or False,
+            metadata_collector=self._footers,
         )
 
     def write(self, rows: pa.Table) -> None:
-        self._nan.update(nan_columns(rows, self._columns))
+        self._floats.count(rows)
         self._writer.write_table(rows)
 
     def close(self, columns: FooterColumns) -> Add:
@@ -139,7 +142,7 @@ class _File:
             size=stat.st_size,
             modification_time=stat.st_mtime_ns // 1_000_000,
             data_change=True,
-            stats=statistics_of(footer, columns, hidden_nan=self._nan),
+            stats=statistics_of(footer, columns, known=self._floats.found()),
         )
 
     def abandon(self) -> None:

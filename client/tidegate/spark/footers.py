@@ -1,10 +1,11 @@
 """Delta's statistics of a data file from its Parquet footer."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import isnan
+from types import MappingProxyType
 
 import pyarrow.parquet as pq
 
@@ -73,14 +74,14 @@ def num_records(footer: pq.FileMetaData) -> int:
 
 
 def statistics_of(
-    footer: pq.FileMetaData, columns: FooterColumns, *, hidden_nan: Collection[Path] = ()
+    footer: pq.FileMetaData,
+    columns: FooterColumns,
+    *,
+    known: Mapping[Path, ColumnStatistics] = MappingProxyType({}),
 ) -> str:
     """The `stats` text of a file. What its footer does not say, or Delta has no bounds for, is
-    left out of it.
-
-    `hidden_nan` names columns that hold NaN although the footer's bounds pass over it, as Arrow's
-    writer does; Spark's has NaN itself as the bound. NaN is above every other number for Delta, so
-    such a column has no bounds that could be written.
+    left out of it: a column with NaN among it, which is above every other number for Delta, has
+    none. `known` says it of columns that the footer is not to be asked about.
     """
     if footer.num_columns != columns.width:
         raise AssertionError(
@@ -88,19 +89,15 @@ def statistics_of(
         )
     groups = range(footer.num_row_groups)
     found = {
-        leaf.physical_path: _column(
-            leaf,
-            [footer.row_group(group).column(index) for group in groups],
-            bounded=leaf.physical_path not in hidden_nan,
-        )
+        leaf.physical_path: known.get(leaf.physical_path)
+        or _column(leaf, [footer.row_group(group).column(index) for group in groups])
         for index, leaf in columns.leaves
     }
     return build_statistics(num_records(footer), found)
 
 
-def _column(
-    leaf: Leaf, chunks: Iterable[pq.ColumnChunkMetaData], *, bounded: bool
-) -> ColumnStatistics:
+def _column(leaf: Leaf, chunks: Iterable[pq.ColumnChunkMetaData]) -> ColumnStatistics:
+    bounded = True
     null_count: int | None = 0
     minimum: Value | None = None
     maximum: Value | None = None

@@ -30,8 +30,10 @@ _BATCH_ROWS = 1 << 16
 @dataclass(frozen=True, slots=True)
 class Files(InputPartition):
     """The files of one task: decoded paths on the local file system, with the log's texts of
-    their partition values."""
+    their partition values. They carry the layout, because the reader was copied before it was
+    known."""
 
+    layout: TableLayout
     files: tuple[tuple[str, Mapping[str, str | None]], ...]
 
 
@@ -43,7 +45,6 @@ class TidegateReader(DataSourceReader):
         self._schema = schema
         self._version = version
         self._pushed: str | None = None
-        self._layout: TableLayout | None = None
 
     @property
     def pushFilters(self) -> Callable[[Sequence[Filter]], Iterable[Filter]]:
@@ -75,19 +76,15 @@ class TidegateReader(DataSourceReader):
             )
         if options.where is not None:
             _check_decided(options.where, layout, scan)
-        self._layout = layout
-        return [Files(tuple(group)) for group in _grouped(layout, scan.files)]
+        return [Files(layout, tuple(group)) for group in _grouped(layout, scan.files)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # A table without files gives Spark no partitions, and Spark makes an empty one of that.
         if not isinstance(partition, Files):
             return
-        layout = self._layout
-        if layout is None:
-            raise AssertionError("read is called after partitions")
         target = to_arrow_schema(self._schema, timezone="UTC")
         for path, values in partition.files:
-            yield from _batches(path, values, layout, target)
+            yield from _batches(path, values, partition.layout, target)
 
 
 class _PushFilters:

@@ -66,6 +66,8 @@ _LITERAL_TYPES = {
     "timestamp_ltz": TIMESTAMP,
     "timestamp_ntz": TIMESTAMP_NTZ,
 }
+_SPECIAL_DATES = frozenset({"epoch", "now", "today", "tomorrow", "yesterday"})
+"""Words that Spark takes for the time at which it reads them."""
 
 
 def bind(tree: exp.Expr, columns: Columns) -> tuple[Condition, ...]:
@@ -103,6 +105,7 @@ class _Binder:
             exp.Neg: self._negative,
             exp.DPipe: lambda node: functions.concat(self._operands(node)),
             exp.Column: lambda node: names.column(node, self._columns),
+            exp.Dot: self._dot,
             exp.Literal: self._literal,
             exp.HexString: lambda node: literals.binary(node.this),
             exp.Null: lambda _: constant(VOID, None),
@@ -121,10 +124,6 @@ class _Binder:
         while isinstance(tree, exp.Paren):
             tree = tree.this
         builder = self._builders.get(type(tree))
-        if isinstance(tree, exp.Dot) and all(
-            isinstance(part, exp.Identifier) for part in tree.parts
-        ):
-            builder = self._builders[exp.Column]
         if builder is None or not self._is_understood(tree):
             return names.opaque(tree, self._columns)
         built = builder(tree)
@@ -132,6 +131,8 @@ class _Binder:
 
     def condition(self, tree: exp.Expr) -> Condition:
         """An expression that must be boolean. Text is cast to it, as ANSI mode does."""
+        if isinstance(tree, exp.Tuple):
+            raise InvalidPredicate("expected a condition, found a list", position=position(tree))
         node = self.node(tree)
         if isinstance(node, Condition):
             return node
@@ -168,6 +169,15 @@ class _Binder:
         if isinstance(number, exp.Literal) and not number.is_string:
             return literals.number(number.name, negated=True, position=position(tree))
         return arithmetic.negative(to_scalar(self.node(number)))
+
+    def _dot(self, tree: exp.Dot) -> Node | None:
+        """A long path of names, or a field of something else."""
+        root: exp.Expr = tree
+        while isinstance(root, exp.Dot):
+            root = root.this
+        if isinstance(root, exp.Literal):
+            raise InvalidPredicate("a literal has no fields", position=position(root))
+        return names.column(tree, self._columns) if isinstance(root, exp.Column) else None
 
     def _literal(self, tree: exp.Literal) -> Node:
         if tree.is_string:
@@ -265,6 +275,8 @@ class _Binder:
         text = tree.expressions[0].name
         value = casts.cast(literals.text(text), type_, or_null=True)
         if value.run(()) is None:
+            if _SPECIAL_DATES.intersection(text.lower().split()[:1]):
+                return None
             raise InvalidPredicate(
                 f"{excerpt(text)} is not a {type_name(type_)}", position=position(tree)
             )
@@ -274,15 +286,14 @@ class _Binder:
         start, length = tree.args.get("start"), tree.args.get("length")
         if start is None:
             return None
-        return functions.build(
-            "substring",
-            [self.node(part) for part in (tree.this, start, length) if part is not None],
+        return functions.substring(
+            self.node(tree.this), self.node(start), None if length is None else self.node(length)
         )
 
     def _trim(self, tree: exp.Trim) -> Node | None:
-        if tree.args.get("position") or tree.args.get("expression"):
+        if tree.args.get("expression") is not None:
             return None
-        return functions.build("trim", [self.node(tree.this)])
+        return functions.trim(self.node(tree.this), tree.args.get("position") or "BOTH")
 
 
 def _not_a_condition(tree: exp.Expr, node: Scalar) -> InvalidPredicate:

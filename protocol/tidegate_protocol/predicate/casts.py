@@ -12,9 +12,12 @@ from math import isfinite, isnan
 from tidegate_protocol.data_types import (
     BINARY,
     BOOLEAN,
+    BYTE,
     DATE,
     DOUBLE,
     FLOAT,
+    INTEGER,
+    SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -42,6 +45,8 @@ _WIDE = Context(prec=100)
 _EXACT_IN_DOUBLE = 1 << 53
 _MAX_DIGITS = 100
 _TIMESTAMPS = (TIMESTAMP, TIMESTAMP_NTZ)
+_TEXTUAL = (STRING, VOID, BOOLEAN, DATE, *INTEGRAL, *_TIMESTAMPS)
+_COUNTS = (BYTE, SHORT, INTEGER, VOID)
 
 
 def cast(operand: Scalar, to: DataType, *, or_null: bool = False) -> Scalar:
@@ -68,6 +73,18 @@ def cast(operand: Scalar, to: DataType, *, or_null: bool = False) -> Scalar:
         return converted
 
     return scalar(to, run, operand)
+
+
+def as_text(operand: Scalar) -> Scalar | None:
+    """The operand as text, to which Spark casts the arguments of its functions of text; None for
+    one that is not cast."""
+    castable = operand.type in _TEXTUAL or isinstance(operand.type, DecimalType)
+    return cast(operand, STRING) if castable else None
+
+
+def as_count(operand: Scalar) -> Scalar | None:
+    """The operand as a number of characters, days, ...; None for one of another type."""
+    return cast(operand, INTEGER) if operand.type in _COUNTS else None
 
 
 def round_decimal(value: Decimal, type_: DecimalType) -> Decimal | Failed:
@@ -123,7 +140,7 @@ def _conversion(from_: DataType, to: DataType) -> Conversion | None:
     if from_ in FRACTIONAL:
         return _from_float(to)
     if isinstance(from_, DecimalType):
-        return _from_decimal(to)
+        return _from_decimal(from_, to)
     if from_ == DATE:
         table: dict[DataType, Conversion] = {
             STRING: datetimes.date_text,
@@ -177,7 +194,7 @@ def _from_float(to: DataType) -> Conversion | None:
     return table.get(to)
 
 
-def _from_decimal(to: DataType) -> Conversion | None:
+def _from_decimal(from_: DecimalType, to: DataType) -> Conversion | None:
     if to in INTEGRAL:
         return lambda value: check_integer(int(value), to)
     if isinstance(to, DecimalType):
@@ -186,7 +203,7 @@ def _from_decimal(to: DataType) -> Conversion | None:
         DOUBLE: float,
         FLOAT: lambda value: _narrow(float(value), exact=Decimal(float(value)) == value),
         BOOLEAN: bool,
-        STRING: _text_of_decimal,
+        STRING: lambda value: _text_of_decimal(value, from_.scale),
     }
     return table.get(to)
 
@@ -288,6 +305,8 @@ def _decimal_of_float(value: float, to: DecimalType) -> Converted:
     return round_decimal(Decimal(int(value)), to)
 
 
-def _text_of_decimal(value: Decimal) -> str | Range:
-    """Plain digits; very small numbers are written with an exponent in one mode."""
-    return UNKNOWN if value and value.adjusted() < -6 else f"{value:f}"
+def _text_of_decimal(value: Decimal, scale: int) -> str | Range:
+    """As many digits after the point as the type has; Java writes some numbers near zero with an
+    exponent, but not in ANSI mode."""
+    text = f"{value:.{scale}f}"
+    return UNKNOWN if scale > 6 and abs(value) < 1 else text

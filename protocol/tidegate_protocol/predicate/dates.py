@@ -5,18 +5,17 @@ from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 
 from tidegate_protocol.data_types import (
-    BYTE,
     DATE,
     INTEGER,
-    SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VOID,
     DataType,
 )
 from tidegate_protocol.predicate import datetimes
 from tidegate_protocol.predicate.arithmetic import add_days, apply
-from tidegate_protocol.predicate.casts import cast
+from tidegate_protocol.predicate.casts import as_count, cast
 from tidegate_protocol.predicate.datetimes import MICROS_PER_DAY, MICROS_PER_SECOND
 from tidegate_protocol.predicate.nodes import Node, Scalar, to_scalar
 from tidegate_protocol.predicate.values import UNKNOWN, Range
@@ -55,7 +54,7 @@ def field(name: str, operand: Node) -> Scalar | None:
 def _as(node: Node, type_: DataType) -> Scalar | None:
     """The argument as a date or timestamp, as Spark casts what it is given."""
     value = to_scalar(node)
-    if value.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING):
+    if value.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, VOID):
         return None
     return cast(value, type_)
 
@@ -108,8 +107,8 @@ def _parsed(type_: DataType) -> Builder:
 
 def _moved(sign: int) -> Builder:
     def build(arguments: Sequence[Node]) -> Node | None:
-        day, count = _as(arguments[0], DATE), to_scalar(arguments[1])
-        if day is None or count.type not in (BYTE, SHORT, INTEGER):
+        day, count = _as(arguments[0], DATE), as_count(to_scalar(arguments[1]))
+        if day is None or count is None:
             return None
         return add_days(day, count, sign=sign)
 
@@ -124,8 +123,8 @@ def _datediff(arguments: Sequence[Node]) -> Node | None:
 
 
 def _add_months(arguments: Sequence[Node]) -> Node | None:
-    day, count = _as(arguments[0], DATE), to_scalar(arguments[1])
-    if day is None or count.type not in (BYTE, SHORT, INTEGER):
+    day, count = _as(arguments[0], DATE), as_count(to_scalar(arguments[1]))
+    if day is None or count is None:
         return None
 
     def moved(days: int, months: int) -> int | Range:

@@ -10,27 +10,28 @@ from tidegate_protocol.data_types import (
     BINARY,
     BOOLEAN,
     BYTE,
-    DATE,
     DOUBLE,
     FLOAT,
     INTEGER,
     LONG,
     SHORT,
     STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     DataType,
     DecimalType,
 )
 from tidegate_protocol.predicate import arithmetic, comparison, conditionals, dates, patterns
 from tidegate_protocol.predicate.arithmetic import apply
-from tidegate_protocol.predicate.casts import cast
+from tidegate_protocol.predicate.casts import as_count, as_text, cast
 from tidegate_protocol.predicate.nodes import Node, Scalar, to_scalar
 from tidegate_protocol.predicate.values import UNKNOWN, Range
 
 Builder = Callable[[Sequence[Node]], Node | None]
 
-_TEXTUAL = (STRING, BOOLEAN, BYTE, SHORT, INTEGER, LONG, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_SIDES: dict[str, Callable[[str], str]] = {
+    "BOTH": lambda text: text.strip(" "),
+    "LEADING": lambda text: text.lstrip(" "),
+    "TRAILING": lambda text: text.rstrip(" "),
+}
 
 
 def is_known(name: str, count: int) -> bool:
@@ -46,16 +47,17 @@ def build(name: str, arguments: Sequence[Node]) -> Node | None:
 
 def substring(text: Node, start: Node, length: Node | None) -> Node | None:
     """`substring(text, start, length)`: counts from 1, from the end where negative."""
-    value = _text(text)
-    numbers = [to_scalar(node) for node in (start, length) if node is not None]
-    if value is None or any(number.type not in (BYTE, SHORT, INTEGER) for number in numbers):
-        return None
-    return apply(STRING, _substring, value, *numbers)
+    operands = [_text(text), as_count(to_scalar(start))]
+    if length is not None:
+        operands.append(as_count(to_scalar(length)))
+    known = [operand for operand in operands if operand is not None]
+    return apply(STRING, _substring, *known) if len(known) == len(operands) else None
 
 
-def trim(text: Node) -> Node | None:
-    """`trim(text)`: spaces only."""
-    return _of_text(lambda value: value.strip(" "), text)
+def trim(text: Node, side: str = "BOTH") -> Node | None:
+    """`TRIM(side FROM text)`: spaces only; None for a side that is none."""
+    strip = _SIDES.get(side)
+    return None if strip is None else _of_text(strip, text)
 
 
 def concat(arguments: Sequence[Node]) -> Node | None:
@@ -68,10 +70,7 @@ def concat(arguments: Sequence[Node]) -> Node | None:
 
 
 def _text(node: Node) -> Scalar | None:
-    """The argument as text, to which Spark casts what it is given."""
-    value = to_scalar(node)
-    castable = value.type in _TEXTUAL or isinstance(value.type, DecimalType)
-    return cast(value, STRING) if castable else None
+    return as_text(to_scalar(node))
 
 
 def _of_text(compute: Callable[[str], str | Range], node: Node) -> Node | None:
@@ -97,18 +96,14 @@ def _length(arguments: Sequence[Node]) -> Node | None:
     return apply(INTEGER, len, value) if value.type in (STRING, BINARY) else None
 
 
-def _left(arguments: Sequence[Node]) -> Node | None:
-    value, count = _text(arguments[0]), to_scalar(arguments[1])
-    if value is None or count.type not in (BYTE, SHORT, INTEGER):
-        return None
-    return apply(STRING, lambda text, number: text[: max(number, 0)], value, count)
+def _end(cut: Callable[[str, int], str]) -> Builder:
+    """`left` and `right`."""
 
+    def build(arguments: Sequence[Node]) -> Node | None:
+        value, count = _text(arguments[0]), as_count(to_scalar(arguments[1]))
+        return None if value is None or count is None else apply(STRING, cut, value, count)
 
-def _right(arguments: Sequence[Node]) -> Node | None:
-    value, count = _text(arguments[0]), to_scalar(arguments[1])
-    if value is None or count.type not in (BYTE, SHORT, INTEGER):
-        return None
-    return apply(STRING, lambda text, number: text[-number:] if number > 0 else "", value, count)
+    return build
 
 
 def _cast_to(type_: DataType) -> Builder:
@@ -148,7 +143,7 @@ _TABLE: list[tuple[str, int, int, Builder]] = [
     ("int", 1, 1, _cast_to(INTEGER)),
     ("isnotnull", 1, 1, lambda a: conditionals.is_not_null(a[0])),
     ("isnull", 1, 1, lambda a: comparison.is_null(a[0])),
-    ("left", 2, 2, _left),
+    ("left", 2, 2, _end(lambda text, count: text[: max(count, 0)])),
     ("like", 2, 2, _like(any_case=False)),
     ("lower lcase", 1, 1, lambda a: _of_text(_cased(str.lower), a[0])),
     ("mod", 2, 2, _binary("%")),
@@ -156,7 +151,7 @@ _TABLE: list[tuple[str, int, int, Builder]] = [
     ("nullif", 2, 2, lambda a: conditionals.nullif(a[0], a[1])),
     ("nvl ifnull", 2, 2, conditionals.coalesce),
     ("nvl2", 3, 3, lambda a: conditionals.case([(conditionals.is_not_null(a[0]), a[1])], a[2])),
-    ("right", 2, 2, _right),
+    ("right", 2, 2, _end(lambda text, count: text[-count:] if count > 0 else "")),
     ("rlike regexp regexp_like", 2, 2, _pattern(patterns.regexp)),
     ("smallint", 1, 1, _cast_to(SHORT)),
     ("startswith", 2, 2, _pattern(patterns.starts_with)),
@@ -164,8 +159,8 @@ _TABLE: list[tuple[str, int, int, Builder]] = [
     ("substring substr", 2, 3, lambda a: substring(a[0], a[1], a[2] if len(a) > 2 else None)),
     ("tinyint", 1, 1, _cast_to(BYTE)),
     ("trim", 1, 1, lambda a: trim(a[0])),
-    ("ltrim", 1, 1, lambda a: _of_text(lambda text: text.lstrip(" "), a[0])),
-    ("rtrim", 1, 1, lambda a: _of_text(lambda text: text.rstrip(" "), a[0])),
+    ("ltrim", 1, 1, lambda a: trim(a[0], "LEADING")),
+    ("rtrim", 1, 1, lambda a: trim(a[0], "TRAILING")),
     ("upper ucase", 1, 1, lambda a: _of_text(_cased(str.upper), a[0])),
     *dates.FUNCTIONS,
 ]

@@ -155,8 +155,7 @@ class _Roles:
 
     def _refuse(self, token: Token, index: int) -> None:
         kind = token.token_type
-        if token.comments or kind is TokenType.HINT:
-            raise InvalidPredicate("comments are not allowed in a predicate", position=token.start)
+        _refuse_comments(token)
         if kind is TokenType.SEMICOLON:
             raise InvalidPredicate("expected one expression, found ';'", position=token.start)
         if kind is TokenType.SELECT and self._in_role(token, index):
@@ -262,7 +261,7 @@ class _Roles:
         end = index + 1
         while end < len(self._in) and (depth > 0 or self._kind(end) is not TokenType.R_PAREN):
             depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(self._in[end].token_type, 0)
-            self._refuse(self._in[end], end)
+            _refuse_comments(self._in[end])
             end += 1
         self._out.append(_token(TokenType.COMMA, ",", token))
         self._type_text(token, index + 1, end)
@@ -276,7 +275,7 @@ class _Roles:
         if opening in closing:
             depth = 0
             while end < len(self._in):
-                self._refuse(self._in[end], end)
+                _refuse_comments(self._in[end])
                 kind = self._kind(end)
                 depth += (kind is opening) - (kind is closing[opening])
                 end += 1
@@ -292,6 +291,12 @@ class _Roles:
             raise InvalidPredicate("a cast names no type", position=token.start)
         text = self._text[words[0].start : words[-1].end + 1]
         self._out.append(_token(TokenType.STRING, text, words[0]))
+
+
+def _refuse_comments(token: Token) -> None:
+    """Readers differ in where a comment ends."""
+    if token.comments or token.token_type is TokenType.HINT:
+        raise InvalidPredicate("comments are not allowed in a predicate", position=token.start)
 
 
 def _token(kind: TokenType, text: str, place: Token) -> Token:

@@ -125,7 +125,7 @@ def _decimal(source: str, signed: str, position: int | None) -> Scalar:
     precision = max(len(digits) + max(0, exponent), scale, 1)
     if precision > MAX_PRECISION:
         raise _beyond(source, position)
-    return constant(DecimalType(precision, scale), value.quantize(Decimal(1).scaleb(-scale)))
+    return constant(DecimalType(precision, scale), value)
 
 
 def _beyond(source: str, position: int | None) -> InvalidPredicate:

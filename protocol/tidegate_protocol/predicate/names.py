@@ -76,6 +76,4 @@ def _children(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _path(node: exp.Expr) -> list[str]:
-    if isinstance(node, exp.Column):
-        return [part.name for part in node.parts]
-    return [part.name for part in node.parts] if isinstance(node, exp.Dot) else [node.name]
+    return [part.name for part in node.parts] if isinstance(node, exp.Column | exp.Dot) else []

@@ -108,9 +108,12 @@ def parts(tree: exp.Expr, kind: type[exp.Connector]) -> list[exp.Expr]:
 
 
 def position(node: exp.Expr) -> int | None:
-    """Where in the text the node begins, as far as its names and literals know."""
+    """Where in the text the node begins, as far as its names and literals know; else where what
+    holds it does."""
     starts = [start for child in node.walk() if isinstance(start := child.meta.get("start"), int)]
-    return min(starts, default=None)
+    if starts or node.parent is None:
+        return min(starts, default=None)
+    return position(node.parent)
 
 
 _BINDING: dict[type[exp.Expr], int] = {
@@ -155,6 +158,9 @@ _NOT_CHAINED = frozenset({2, 11})
 def binds_as_in_spark(node: exp.Expr) -> bool:
     """Whether every operand of this operator binds tighter than it does in Spark's grammar, the
     left one at least as tight where operators of one level are read from the left."""
+    if isinstance(node, exp.Escape):
+        # LIKE and its ESCAPE are one operator.
+        node = node.this
     level = _BINDING.get(type(node), _TIGHTEST)
     if level == _TIGHTEST:
         return True

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tidegate_protocol.data_types import STRING
+from tidegate_protocol.predicate.casts import as_text
 from tidegate_protocol.predicate.nodes import Condition, Node, Row, anything, condition, to_scalar
 from tidegate_protocol.predicate.values import ANY, FALSE, NULL, TRUE, Plain, Range, Truth
 
@@ -104,10 +104,10 @@ class _Matching:
 
 
 def _match(text: Node, pattern: Node, compile_: Callable[[str], _Matching]) -> Condition:
-    text, pattern = to_scalar(text), to_scalar(pattern)
-    if text.type != STRING or pattern.type != STRING:
+    subject, sought = as_text(to_scalar(text)), as_text(to_scalar(pattern))
+    if subject is None or sought is None:
         return anything([text, pattern])
-    text_of, pattern_of = text.run, pattern.run
+    text_of, pattern_of = subject.run, sought.run
     # A constant pattern is compiled once, others while they stay the same.
     compiled = lru_cache(maxsize=16)(compile_)
 
@@ -124,7 +124,7 @@ def _match(text: Node, pattern: Node, compile_: Callable[[str], _Matching]) -> C
             return ANY
         return matching.of_text(found)
 
-    return condition(truth, text, pattern)
+    return condition(truth, subject, sought)
 
 
 def _known(matches: Callable[[str], bool]) -> _Matching:

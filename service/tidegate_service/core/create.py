@@ -43,7 +43,6 @@ from tidegate_protocol.transaction import (
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
     CommitStateUnknown,
-    IndexUnavailable,
     Refused,
     TableExists,
 )
@@ -103,28 +102,44 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
 
 
 async def _create(context: Context, table: NewTable, prepared: PreparedTransaction) -> TableRecord:
-    started = context.monotonic_s()
-    log = context.storage.log(table.location)
     try:
-        async with context.index.creation_section(table) as section:
-            ready = _first_version(section, prepared)
-            ready = await _claim_log(log, table, ready)
-            commit = ratified(
-                ready,
-                published=not table.catalog_managed,
-                attempts=1,
-                duration_ms=round((context.monotonic_s() - started) * 1000),
-            )
-            await section.append(commit)
-            await section.save()
-    except CommitStateUnknown as error:
-        # A name is taken for good once its row is committed, so looking it up settles this.
-        landed = await context.index.table(table.id)
-        if landed is None:
-            raise IndexUnavailable(f"table {table.name} was not created: {error.detail}") from error
-        return landed
+        created = await _section(context, table, prepared)
+    except CommitStateUnknown as unknown:
+        created = await _settled(context, table, prepared, unknown)
     if table.catalog_managed:
         context.wake_publisher(table.id)
+    return created
+
+
+async def _settled(
+    context: Context, table: NewTable, prepared: PreparedTransaction, unknown: CommitStateUnknown
+) -> TableRecord:
+    """Find out what became of a creation whose COMMIT was not answered, by creating the table
+    again: its name is waited for until the first attempt has ended."""
+    try:
+        return await _section(context, table, prepared)
+    except TableExists:
+        landed = await context.index.table(table.id)
+        if landed is None:
+            raise
+        return landed
+    except CommitStateUnknown:
+        raise unknown from None
+
+
+async def _section(context: Context, table: NewTable, prepared: PreparedTransaction) -> TableRecord:
+    started = context.monotonic_s()
+    log = context.storage.log(table.location)
+    async with context.index.creation_section(table) as section:
+        ready = await _claim_log(log, table, _first_version(section, prepared))
+        commit = ratified(
+            ready,
+            published=not table.catalog_managed,
+            attempts=1,
+            duration_ms=round((context.monotonic_s() - started) * 1000),
+        )
+        await section.append(commit)
+        await section.save()
     return section.table
 
 

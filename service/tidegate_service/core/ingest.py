@@ -47,6 +47,10 @@ async def _foreign_commit(section: CommitSection, version: int, content: bytes) 
     winner = summarize(version, actions, timestamp_fallback=section.now_ms)
     digest = None if info is None else body_digest(info)
     info = info or CommitInfo()
+    read_version = info.read_version
+    if read_version is not None and not 0 <= read_version < version:
+        # Other writers put anything there, and it is nothing but information.
+        read_version = None
     transaction_id = info.txn_id
     if transaction_id is not None and await section.transaction(transaction_id) is not None:
         # An id names one commit of a table; a second one that claims it is kept without it.
@@ -62,8 +66,8 @@ async def _foreign_commit(section: CommitSection, version: int, content: bytes) 
         operation_metrics=info.operation_metrics or {},
         isolation_level=_isolation_level(info.isolation_level),
         is_blind_append=winner.is_blind_append,
-        read_version=info.read_version,
-        rebased_over=0 if info.read_version is None else version - info.read_version - 1,
+        read_version=read_version,
+        rebased_over=0 if read_version is None else version - read_version - 1,
         engine_info=info.engine_info,
         user_metadata=info.user_metadata,
         tags=info.tags or {},

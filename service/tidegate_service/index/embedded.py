@@ -20,6 +20,7 @@ import signal
 import stat
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -92,6 +93,7 @@ class EmbeddedPostgres:
         self._start_timeout_s = start_timeout_s
         self._service_lock: int | None = None
         self._supervisor: subprocess.Popen[bytes] | None = None
+        self._sockets: Path | None = None
         self._url: str | None = None
 
     @property
@@ -140,7 +142,7 @@ class EmbeddedPostgres:
         server_lock = self._take_server_lock(deadline)
         try:
             password = ensure_cluster(self._home, self._data, launcher)
-            sockets = self._socket_folder(launcher)
+            sockets = self._sockets = self._socket_folder(launcher)
             self._remove_stale_locks(sockets)
             self._supervisor = self._launch(launcher, postgres, sockets, server_lock)
         finally:
@@ -163,6 +165,10 @@ class EmbeddedPostgres:
                 # The next start recovers, as after a crash.
                 self._stop_at_once()
                 supervisor.wait()
+        if self._sockets is not None and self._sockets.parent != self._home:
+            # Elsewhere, it is no part of the data directory that somebody may delete.
+            with suppress(OSError):
+                self._sockets.rmdir()
         if self._service_lock is not None:
             os.close(self._service_lock)
             self._service_lock = None
