@@ -12,7 +12,7 @@ PACKAGES = (
     "client/tidegate",
     "migrations/tidegate_migrations",
 )
-PYTHON_FOLDERS = (*PACKAGES, "tests", "benchmarks", "scripts")
+PYTHON_FOLDERS = (*PACKAGES, "tests", "benchmarks", "demo", "scripts")
 
 # Read from .gitignore and not asked of git, so that a copy without its history is tested too.
 _IGNORED = [

@@ -1,8 +1,5 @@
 """Predicates over statistics: no only where it is proven that no row can match."""
 
-import datetime as dt
-import json
-
 import pytest
 
 from tests.protocol.judging import predicate, statistics
@@ -270,10 +267,3 @@ class TestPartitionValues:
         text = "(p = 1 AND i > 5) OR (p = 2 AND i < 3)"
         assert predicate(text, COLUMNS, ["p"]).matches_partition({"p": "3"})
         assert not may_match(text, None, p="3")
-
-
-def test_bounds_of_days_and_moments_are_those_of_the_log():
-    text = json.dumps(dt.date(2024, 1, 10).isoformat())
-    stats = statistics(low={"day": json.loads(text)}, high={"day": json.loads(text)})
-    assert may_match("day = DATE '2024-01-10'", stats)
-    assert not may_match("day <> DATE '2024-01-10'", stats)
