@@ -1,14 +1,19 @@
 """Spark sessions small enough to run several beside each other."""
 
+from pathlib import Path
+
 from pyspark.sql import SparkSession
+
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def session(name: str, *, cores: int) -> SparkSession:
     """A local session with this many cores, a gigabyte of memory and no web page."""
-    spark = (
+    return (
         SparkSession.builder.master(f"local[{cores}]")
         .appName(name)
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
@@ -17,5 +22,3 @@ def session(name: str, *, cores: int) -> SparkSession:
         .config("spark.sql.shuffle.partitions", str(cores))
         .getOrCreate()
     )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark

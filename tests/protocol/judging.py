@@ -3,7 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from tidegate_protocol.predicates import Predicate, parse_predicate
+import pytest
+
+from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
 from tidegate_protocol.schema import StructType, parse_schema
 from tidegate_protocol.statistics import FileStatistics
 
@@ -49,6 +51,20 @@ def truth(text: str, value: str | None = "1", type_: str = "integer") -> bool | 
     }
     found = [outcome for outcome, possible in outcomes.items() if possible]
     return found[0] if len(found) == 1 else UNDECIDED
+
+
+def check(text: str, value: str | None, type_: str, expected: bool | str | None) -> None:
+    """Assert that the predicate has this one outcome for this value of `x`."""
+    found = truth(text, value, type_)
+    assert found == expected, (text, value, type_)
+    assert type(found) is type(expected)
+
+
+def refusal(text: str, columns: Columns = "integer") -> InvalidPredicate:
+    """The error that the text is refused with."""
+    with pytest.raises(InvalidPredicate) as caught:
+        predicate(text, columns)
+    return caught.value
 
 
 def statistics(

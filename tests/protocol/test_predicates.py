@@ -69,28 +69,29 @@ def field(name, type_):
     return {"name": name, "type": type_, "nullable": True, "metadata": {}}
 
 
+LITERALS = {True: "true", False: "false", None: "(NULL = 1)"}
+
+
 class TestLogic:
     """NOT, AND and OR of true, false and null."""
-
-    LITERALS = {True: "true", False: "false", None: "(NULL = 1)"}
 
     @pytest.mark.parametrize("operand", LITERALS)
     def test_not(self, operand):
         expected = None if operand is None else not operand
-        assert truth(f"NOT {self.LITERALS[operand]}") is expected
-        assert truth(f"! {self.LITERALS[operand]}") is expected
+        assert truth(f"NOT {LITERALS[operand]}") is expected
+        assert truth(f"! {LITERALS[operand]}") is expected
 
     @pytest.mark.parametrize("left", LITERALS)
     @pytest.mark.parametrize("right", LITERALS)
     def test_and_or(self, left, right):
         both = False if False in (left, right) else None if None in (left, right) else True
         some = True if True in (left, right) else None if None in (left, right) else False
-        assert truth(f"{self.LITERALS[left]} AND {self.LITERALS[right]}") is both
-        assert truth(f"{self.LITERALS[left]} OR {self.LITERALS[right]}") is some
+        assert truth(f"{LITERALS[left]} AND {LITERALS[right]}") is both
+        assert truth(f"{LITERALS[left]} OR {LITERALS[right]}") is some
 
     @pytest.mark.parametrize("operand", LITERALS)
     def test_is(self, operand):
-        text = self.LITERALS[operand]
+        text = LITERALS[operand]
         for word, wanted in (("TRUE", True), ("FALSE", False), ("UNKNOWN", None), ("NULL", None)):
             assert truth(f"{text} IS {word}") is (operand is wanted)
             assert truth(f"{text} IS NOT {word}") is (operand is not wanted)
@@ -128,9 +129,7 @@ class TestLogic:
     @given(VALUES, st.sampled_from(["x > 0", "x IS NULL", "x IN (1, NULL)"]))
     def test_de_morgan(self, value, other):
         conjunction, disjunction = f"x = 1 AND {other}", f"x = 1 OR {other}"
-        assert truth(f"NOT ({conjunction})", value) is truth(
-            f"NOT (x = 1) OR NOT ({other})", value
-        )
+        assert truth(f"NOT ({conjunction})", value) is truth(f"NOT (x = 1) OR NOT ({other})", value)
         assert truth(f"NOT ({disjunction})", value) is truth(
             f"NOT (x = 1) AND NOT ({other})", value
         )
@@ -216,7 +215,12 @@ class TestComparison:
 
     @pytest.mark.parametrize(
         ("value", "less", "equal"),
-        [("NaN", False, True), ("Infinity", True, False), ("1.0", True, False), ("-0.0", True, False)],
+        [
+            ("NaN", False, True),
+            ("Infinity", True, False),
+            ("1.0", True, False),
+            ("-0.0", True, False),
+        ],
     )
     def test_nan_is_equal_to_itself_and_above_all(self, value, less, equal):
         assert truth("x < double('NaN')", value, "double") is less
@@ -276,4 +280,5 @@ class TestConditionals:
     )
     def test_values(self, text, value, expected):
         found = truth(text, value)
-        assert found == expected and type(found) is type(expected)
+        assert found == expected
+        assert type(found) is type(expected)

@@ -4,13 +4,7 @@ import time
 
 import pytest
 
-from tests.protocol.judging import UNDECIDED, truth
-
-
-def check(text, value, type_, expected):
-    found = truth(text, value, type_)
-    assert found == expected, (text, value, type_)
-    assert type(found) is type(expected)
+from tests.protocol.judging import UNDECIDED, check
 
 
 class TestLike:
@@ -116,7 +110,21 @@ class TestRegularExpression:
         check(f"regexp_like(x, {pattern})", value, "string", expected)
 
     @pytest.mark.parametrize(
-        "pattern", ["(a|b)", "a|b", "a{2}", "a+?", "(?i)A", "\\\\w", "\\\\bx", "[", "(", "[z-a]", "a*b*c*", "é"]
+        "pattern",
+        [
+            "(a|b)",
+            "a|b",
+            "a{2}",
+            "a+?",
+            "(?i)A",
+            "\\\\w",
+            "\\\\bx",
+            "[",
+            "(",
+            "[z-a]",
+            "a*b*c*",
+            "é",
+        ],
     )
     def test_others_are_not_decided(self, pattern):
         check(f"x RLIKE '{pattern}'", "abc", "string", UNDECIDED)
@@ -242,7 +250,9 @@ class TestDates:
     )
     def test_known_values(self, text, value):
         check(text, value, "date", True)
-        check(text.split("=")[0] + " IS NULL" if "IS NULL" not in text else text, None, "date", True)
+        check(
+            text.split("=")[0] + " IS NULL" if "IS NULL" not in text else text, None, "date", True
+        )
 
     @pytest.mark.parametrize(
         ("text", "value"),
@@ -259,7 +269,10 @@ class TestDates:
             ("date_trunc('DD', x) = '1969-12-31'", "1969-12-31 23:59:59.999999"),
             ("date_trunc('HOUR', x) = '1969-12-31 23:00:00'", "1969-12-31 23:59:59.999999"),
             ("date_trunc('SECOND', x) = '1969-12-31 23:59:59'", "1969-12-31 23:59:59.999999"),
-            ("date_trunc('MILLISECOND', x) = '1969-12-31 23:59:59.999'", "1969-12-31 23:59:59.999999"),
+            (
+                "date_trunc('MILLISECOND', x) = '1969-12-31 23:59:59.999'",
+                "1969-12-31 23:59:59.999999",
+            ),
         ],
     )
     def test_of_timestamps(self, text, value):

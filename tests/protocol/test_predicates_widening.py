@@ -42,7 +42,10 @@ class TestDataColumns:
         assert matches(text, value) is expected
 
     def test_nested_fields_are_data(self):
-        inner = {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]}
+        inner = {
+            "type": "struct",
+            "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}],
+        }
         parsed = predicate("st.x = 1 AND x = 1", {"st": inner, "x": "integer"})
         assert parsed.matches_partition({"x": "1"})
         assert not parsed.matches_partition({"x": "2"})

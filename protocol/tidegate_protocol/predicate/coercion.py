@@ -153,6 +153,4 @@ def _legacy(left: DataType, right: DataType) -> DataType | None:
 
 def _text_as(other: DataType) -> DataType | None:
     """Without ANSI mode, text is compared as what it is compared with."""
-    if is_numeric(other) or other in (*_DATETIMES, BOOLEAN, BINARY):
-        return other
-    return VOID if other == VOID else None
+    return other if is_numeric(other) or other in (*_DATETIMES, BOOLEAN, BINARY) else None
