@@ -80,6 +80,14 @@ class TestForeignCommit:
         before, _ = foreign(ledger(), commit_info(timestamp=NOW + 1000), add("f"))
         assert table(landed(before, add("b"))).commits[-1].timestamp == NOW + 1001
 
+    def test_it_may_change_the_metadata(self):
+        new = metadata(description="theirs")
+        after, outcome = foreign(ledger(), new)
+        assert isinstance(outcome, Ingested)
+        assert after.read(TABLE).metadata == new
+        _, outcome = after.propose(TABLE, proposal(add("a"), read_version=0), now_ms=NOW)
+        assert outcome.code is Code.METADATA_CHANGED
+
     def test_its_id_is_taken(self):
         before, _ = foreign(ledger(), commit_info(txnId="theirs"), add("f"))
         offer = proposal(add("a"), transaction_id="theirs")
@@ -117,6 +125,11 @@ class TestForeignCommit:
             (encode_lines([metadata(), metadata()]), "2 Metadata actions"),
             (encode_lines([managed()]), "catalog-managed"),
             (encode_lines([features("rowTracking", "domainMetadata")]), "rowTracking"),
+            (
+                encode_lines([metadata(properties={"delta.enableChangeDataFeed": "true"})]),
+                "changeDataFeed",
+            ),
+            (encode_lines([metadata(schemaString="{")]), "changed the metadata"),
         ],
     )
     def test_one_that_cannot_be_read_quarantines_the_table(self, content, why):

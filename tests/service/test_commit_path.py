@@ -154,6 +154,7 @@ async def test_an_invalid_body_judged_at_the_head_closes_its_id(world):
 async def test_nothing_to_commit_leaves_no_version(world):
     table = await world.create()
     empty = proposal(read_version=0, skip_if_empty=True)
+    assert isinstance(await conflict_check(world.context, table.id, empty), NothingToCommit)
     assert isinstance(await propose(world.context, table.id, empty), NothingToCommit)
     assert (await get_table(world.context, table.id)).latest_version == 0
     kept = await propose(world.context, table.id, proposal(read_version=0))

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tests.postgres import cloned
 from tests.service.serving import running
 from tidegate import Lake, Table, connect
+from tidegate.spark import register
 from tidegate_service.index.embedded import EmbeddedPostgres
 from tidegate_service.settings import Settings
 
@@ -30,6 +31,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2,2]")
         .appName("tidegate-tests")
         .config("spark.driver.memory", "1g")
+        # For jobs as short as these, the better compiler costs more than it gives.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
@@ -93,3 +96,25 @@ def create(lake: Lake) -> CreateTable:
         )
 
     return create_table
+
+
+class Source:
+    """`format("tidegate")` of a session, with the service's address filled in."""
+
+    def __init__(self, spark: SparkSession, url: str) -> None:
+        self._spark = spark
+        self._url = url
+
+    def write(self, df: DataFrame, table: Table, mode: str = "append", **options: str) -> None:
+        writer = df.write.format("tidegate").mode(mode).options(url=self._url, **options)
+        writer.save(table.name)
+
+    def read(self, table: Table, **options: str | int) -> DataFrame:
+        reader = self._spark.read.format("tidegate").options(url=self._url, **options)
+        return reader.load(table.name)
+
+
+@pytest.fixture
+def source(session: SparkSession, lake: Lake) -> Source:
+    register(session)
+    return Source(session, lake.url)

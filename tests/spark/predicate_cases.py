@@ -63,7 +63,7 @@ _LITERALS: dict[str, tuple[str, ...]] = {
         "NULL",
     ),
     "timestamp_ntz": ("TIMESTAMP_NTZ '2024-02-01 00:00:00'", "DATE '1970-01-01'", "NULL"),
-    "binary": ("X'61'", "X'616263'", "'abc'", "X''", "NULL"),
+    "binary": ("X'61'", "X'616263'", "X''", "NULL"),
 }
 _LOOSE_LITERALS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
@@ -84,7 +84,7 @@ _LOOSE_LITERALS: dict[str, tuple[str, ...]] = {
     "date": ("'2024-1-31'", "'soon'", "'2024-01-31 12:00:00'"),
     "timestamp": ("'2024-02'", "'soon'", "'2024-02-01 00:00'"),
     "timestamp_ntz": ("'2024-02-01'", "'soon'", "TIMESTAMP '2024-02-01 00:00:00'"),
-    "binary": ("'é'",),
+    "binary": ("'é'", "'abc'"),
 }
 _NUMERIC = ("byte", "short", "integer", "long", "float", "double", "decimal(10,2)")
 _DATED = ("date", "timestamp", "timestamp_ntz")
@@ -134,7 +134,10 @@ def _exact(type_: str) -> Iterator[str]:
     literals = _LITERALS[type_]
     yield from ("x IS NULL", "x IS NOT NULL", "NOT x IS NULL", "x = x", "x <=> x", "x <=> NULL")
     yield from _comparisons(literals)
-    yield from _lists(literals, 6)
+    # Without ANSI mode a list that holds text is compared as text.
+    yield from _lists(
+        tuple(literal for literal in literals if type_ == "string" or literal[0] != "'"), 6
+    )
     for literal in literals[:4]:
         for word in ("TRUE", "NOT TRUE", "FALSE", "UNKNOWN", "NOT UNKNOWN"):
             yield f"(x > {literal}) IS {word}"
@@ -211,7 +214,7 @@ def _texts() -> Iterator[str]:
         "TRY_CAST(x AS INT) = 10",
         "TRY_CAST(x AS DATE) IS NULL",
     )
-    yield from ("TRY_CAST(x AS DECIMAL(5,1)) = 1.5", "TRY_CAST(x AS BOOLEAN)", "x::string = 'a'")
+    yield from ("TRY_CAST(x AS BOOLEAN)", "x::string = 'a'")
 
 
 def _dates() -> Iterator[str]:
@@ -252,7 +255,9 @@ def _dates() -> Iterator[str]:
 def _loose(type_: str) -> Iterator[str]:
     literals = _LOOSE_LITERALS[type_]
     yield from _comparisons(literals)
-    yield from _lists((*literals, *_LITERALS[type_][:2]), 8)
+    if type_ not in ("boolean", "binary"):
+        plain = tuple(literal for literal in literals if literal[:2] not in ("DA", "X'"))
+        yield from _lists((*plain, *_LITERALS[type_][:2]), 8)
     if type_ in _NUMERIC:
         expressions = (
             "x + 1",
@@ -293,7 +298,6 @@ def _loose(type_: str) -> Iterator[str]:
             "upper(x) = 'A'",
             "lower(x) = 'a'",
             "x ILIKE 'A%'",
-            "x LIKE 'a\\\\b'",
             "x RLIKE 'a|b'",
         )
         yield from ("year(x) = 2024", "length(x) = 4", "x + 1 > 3", "x || 1 = 'a1'")

@@ -12,8 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from tests.spark.tables import actions, data_files, folder_of, independent, overtake, rows
-from tidegate import MetadataChangedException
+from tidegate import CommitStateUnknown, Lake, MetadataChangedException
+from tidegate.connection import Connection
+from tidegate.exchange import TransportFailure
+from tidegate.flow import RetryPolicy
 from tidegate.spark import InvalidRows, SchemaMismatch
+from tidegate.transport import HttpTransport
 from tidegate_protocol.paths import decode
 
 COLUMNS = """
@@ -197,6 +201,55 @@ class TestCommits:
         receipt = table.append(spark.range(3))
         assert (receipt.read_version, receipt.version, receipt.rebased_over) == (0, 2, 1)
         assert table.read(spark).count() == 5
+
+
+class TestCatalogManagedTables:
+    def test_they_are_written_and_read_like_plain_ones(self, spark, lake, create):
+        table = lake.create_table(
+            f"{create('id bigint').name}m",
+            schema=StructType.fromDDL("id bigint, p int"),
+            partition_by="p",
+            catalog_managed=True,
+        )
+        table.append(spark.sql("SELECT id, CAST(id % 2 AS int) p FROM range(4)"))
+        table.overwrite(spark.sql("SELECT 9L id, 1 p"), replace_where="p = 1")
+        assert rows(table.read(spark)) == [(0, 0), (2, 0), (9, 1)]
+        assert rows(table.read(spark, version=1)) == [(0, 0), (1, 1), (2, 0), (3, 1)]
+
+
+class AnswersLost:
+    """The service behind a line that goes dead: proposals reach it or not, answers never do."""
+
+    def __init__(self, url, *, arrives):
+        self._transport = HttpTransport(url, token=None)
+        self._arrives = arrives
+        self._dead = False
+
+    def send(self, request, *, timeout_s):
+        if request.path.endswith("/commits"):
+            self._dead = True
+            if self._arrives:
+                self._transport.send(request, timeout_s=timeout_s)
+        if self._dead:
+            return TransportFailure(sent=True, detail="the line went dead")
+        return self._transport.send(request, timeout_s=timeout_s)
+
+    def close(self):
+        self._transport.close()
+
+
+class TestUnknownOutcomes:
+    @pytest.mark.parametrize("arrives", [True, False])
+    def test_what_may_have_landed_keeps_its_files(self, spark, lake, create, arrives):
+        table = create("id bigint")
+        line = AnswersLost(lake.url, arrives=arrives)
+        policy = RetryPolicy(deadline_s=0.1, attempt_s=10.0)
+        cut_off = Lake(Connection(line, policy=policy), url=lake.url)
+        with cut_off, pytest.raises(CommitStateUnknown) as unknown:
+            cut_off.table(table.id).append(spark.range(3))
+        assert not unknown.value.definite
+        assert data_files(table)
+        assert table.read(spark).count() == (3 if arrives else 0)
 
 
 class TestFailures:

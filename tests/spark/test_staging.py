@@ -69,9 +69,10 @@ class TestPlaces:
         assert schema.column(0).physical_type == "INT64"
 
     @pytest.mark.parametrize("partition_by", [(), ("p",)])
-    def test_no_rows_are_no_files(self, spark, write, partition_by):
+    def test_no_rows_are_no_files(self, spark, write, table_folder, partition_by):
         df = spark.sql("SELECT 1 a, 2 p WHERE false")
         assert write(df, "a int, p int", *partition_by).adds == ()
+        assert below(table_folder) == set()
 
 
 class TestPartitionValues:

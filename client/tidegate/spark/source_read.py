@@ -141,7 +141,7 @@ def _grouped(
 def _batches(
     path: str, values: Mapping[str, str | None], layout: TableLayout, target: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         inside = {name.lower(): name for name in file.schema_arrow.names}
         wanted = [
             inside[field.name.lower()]

@@ -72,8 +72,8 @@ class TransactionFolder:
         return self.files()
 
     def files(self) -> DataFiles:
-        """What is in the folder, with the statistics that its footers have. Files without rows
-        are left out, as Delta does."""
+        """What is in the folder, with the statistics that its footers have. Files without rows,
+        which Delta leaves out of its commits, are deleted."""
         columns = FooterColumns.of(self.layout)
         paths = self._committed()
         with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:
@@ -84,6 +84,7 @@ class TransactionFolder:
         for path, footer in zip(paths, footers, strict=True):
             count = num_records(footer)
             if count == 0:
+                path.unlink()
                 continue
             rows += count
             relative = path.relative_to(self.path)

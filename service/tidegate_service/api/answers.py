@@ -79,7 +79,10 @@ class ConflictCheckAnswer(Struct, frozen=True, kw_only=True):
     committed: Annotated[
         bool, Meta(description="True: this transaction landed before, as `version`.")
     ]
-    version: Annotated[int, Meta(description="The version it would get, or has.")]
+    version: Annotated[
+        int | None,
+        Meta(description="The version it would get, or has; null where there is nothing to do."),
+    ]
     read_version: int | None
     transaction_id: str
     isolation_level: str | None

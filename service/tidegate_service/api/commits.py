@@ -83,7 +83,7 @@ async def check_conflicts(request: Request, table: TableRef) -> Response:
     state.transaction_id = proposal.transaction_id
     outcome = await propose.conflict_check(context, table, proposal)
     match outcome:
-        case propose.Committed() | propose.WouldCommit():
+        case propose.Committed() | propose.WouldCommit() | propose.NothingToCommit():
             return check_answer(outcome)
         case Conflict():
             return of_conflict(state, outcome)

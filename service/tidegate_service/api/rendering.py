@@ -97,7 +97,7 @@ def skipped_answer(outcome: NothingToCommit) -> Response:
     return answer(body)
 
 
-def check_answer(outcome: WouldCommit | Committed) -> Response:
+def check_answer(outcome: WouldCommit | NothingToCommit | Committed) -> Response:
     if isinstance(outcome, Committed):
         record = outcome.record
         if record.transaction_id is None:
@@ -112,6 +112,19 @@ def check_answer(outcome: WouldCommit | Committed) -> Response:
                 isolation_level=record.isolation_level,
                 is_blind_append=record.is_blind_append,
                 rebased_over=record.rebased_over,
+            )
+        )
+    if isinstance(outcome, NothingToCommit):
+        return answer(
+            ConflictCheckAnswer(
+                table=outcome.table.name,
+                committed=False,
+                version=None,
+                read_version=outcome.read_version,
+                transaction_id=outcome.transaction_id,
+                isolation_level=None,
+                is_blind_append=False,
+                rebased_over=0,
             )
         )
     return answer(

@@ -1,8 +1,9 @@
 """Judging a proposal against a locked table: the pure rules fed from the index."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tidegate_protocol.conflicts import judge
+from tidegate_protocol.isolation import may_skip
 from tidegate_protocol.paths import decode
 from tidegate_protocol.prepare import prepare
 from tidegate_protocol.problems import Code
@@ -18,8 +19,19 @@ from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.ports import CommitSection
 
 
-async def decide(section: CommitSection, proposal: Proposal) -> ReadyCommit | Conflict | Invalid:
-    """What the log as locked says about the proposal (design section 4, steps 2, 5 and 6).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Empty:
+    """The proposal has no actions and asked to be left out of the log then, which Delta settles
+    before it looks for conflicts."""
+
+    read_version: int
+
+
+Decision = ReadyCommit | Empty | Conflict | Invalid
+
+
+async def decide(section: CommitSection, proposal: Proposal) -> Decision:
+    """What the log as locked says about the proposal (docs/architecture.md, "A commit's way").
 
     Raises `NotFound` for a read version that does not exist yet and `Refused`
     (`read-version-too-old`) where the index no longer reaches back to it.
@@ -50,6 +62,8 @@ async def decide(section: CommitSection, proposal: Proposal) -> ReadyCommit | Co
     prepared = prepare(proposal, state)
     if isinstance(prepared, Invalid):
         return prepared
+    if may_skip(prepared):
+        return Empty(read_version=read_version)
     judged = judge(prepared, winners)
     if isinstance(judged, Conflict):
         return await _with_partition(section, prepared, judged)

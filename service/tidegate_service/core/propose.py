@@ -7,7 +7,6 @@ index knew, the whole decision is taken again.
 
 from dataclasses import dataclass
 
-from tidegate_protocol.isolation import may_skip
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
 from tidegate_protocol.transaction import (
@@ -18,7 +17,7 @@ from tidegate_protocol.transaction import (
     ReadyCommit,
 )
 from tidegate_service.core.context import Context
-from tidegate_service.core.decide import decide
+from tidegate_service.core.decide import Decision, Empty, decide
 from tidegate_service.core.errors import (
     CommitStateUnknown,
     Refused,
@@ -84,7 +83,7 @@ async def propose(
 
 async def conflict_check(
     context: Context, ref: str, proposal: Proposal
-) -> WouldCommit | Committed | Conflict | Invalid:
+) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     """What `propose` would answer now. Nothing of the proposal is written; foreign commits
     that are found on the way are read into the index as ever. Raises as `propose` does."""
     table = await get_table(context, ref)
@@ -95,13 +94,15 @@ async def conflict_check(
 
 async def _check(
     context: Context, table: TableRecord, proposal: Proposal
-) -> WouldCommit | Committed | Conflict | Invalid:
+) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     async with context.index.commit_section(table.id) as section:
         ingested = 0 if section.table.catalog_managed else await _catch_up(context, section)
         landed = await landed_before(section, proposal)
         decision = landed or await decide(section, proposal)
         if ingested:
             await section.save()
+        if isinstance(decision, Empty):
+            return _nothing(section, proposal, decision)
         if not isinstance(decision, ReadyCommit):
             return decision
         read_version = decision.transaction.read.version
@@ -147,10 +148,12 @@ async def _section(
             ingested = await _catch_up(context, section)
         while True:
             decision = await decide(section, proposal)
-            if not isinstance(decision, ReadyCommit) or may_skip(decision.transaction):
+            if not isinstance(decision, ReadyCommit):
                 if await _close(section, proposal, decision) or ingested:
                     await section.save()
-                return _without_commit(section, proposal, decision)
+                if isinstance(decision, Empty):
+                    return _nothing(section, proposal, decision)
+                return decision
             if section.table.catalog_managed:
                 break
             # The one network call under the row lock: the lock is what keeps this service's own
@@ -217,9 +220,7 @@ async def landed_before(section: CommitSection, proposal: Proposal) -> Committed
     return None
 
 
-async def _close(
-    section: CommitSection, proposal: Proposal, decision: ReadyCommit | Conflict | Invalid
-) -> bool:
+async def _close(section: CommitSection, proposal: Proposal, decision: Decision) -> bool:
     """Judged at the head, a body that is invalid now might pass at a later one. The answer says
     that it never will, so the id is closed; True where that was needed."""
     if not isinstance(decision, Invalid) or proposal.read_version is not None:
@@ -228,15 +229,11 @@ async def _close(
     return True
 
 
-def _without_commit(
-    section: CommitSection, proposal: Proposal, decision: ReadyCommit | Conflict | Invalid
-) -> NothingToCommit | Conflict | Invalid:
-    if not isinstance(decision, ReadyCommit):
-        return decision
+def _nothing(section: CommitSection, proposal: Proposal, empty: Empty) -> NothingToCommit:
     return NothingToCommit(
         table=section.table,
         transaction_id=proposal.transaction_id,
-        read_version=decision.transaction.read.version,
+        read_version=empty.read_version,
     )
 
 
