@@ -38,19 +38,9 @@ def test_rules_and_ledger_are_covered_branch_by_branch(tmp_path):
     ]
     environment = {**os.environ, "COVERAGE_FILE": str(tmp_path / "coverage")}
     coverage = [sys.executable, "-m", "coverage"]
+    pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
     run = subprocess.run(
-        [
-            *coverage,
-            "run",
-            "--branch",
-            f"--include={','.join(files)}",
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            *tests,
-        ],
+        [*coverage, "run", "--branch", f"--include={','.join(files)}", *pytest, *tests],
         cwd=ROOT,
         env=environment,
         capture_output=True,
