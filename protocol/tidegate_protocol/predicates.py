@@ -8,7 +8,7 @@ either of Spark's modes (ANSI or not), with the session's time zone at UTC.
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import lru_cache
 
@@ -41,15 +41,16 @@ _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _COLLATIONS = "__COLLATIONS"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Predicate:
-    """A parsed predicate. It belongs to the schema and partition columns it was parsed over."""
+    """A parsed predicate. It belongs to the schema and partition columns it was parsed over, and
+    is equal to another of the same text over the same columns."""
 
     text: str
-    _columns: tuple["_Column", ...]
-    _partition_names: tuple[str, ...]
-    _judge_partition: Callable[[tuple[str | None, ...]], bool]
-    _whole: Callable[[nodes.Row], Truth]
+    _columns: tuple["_Column", ...] = field(repr=False)
+    _partition_names: tuple[str, ...] = field(repr=False)
+    _judge_partition: Callable[[tuple[str | None, ...]], bool] = field(repr=False, compare=False)
+    _whole: Callable[[nodes.Row], Truth] = field(repr=False, compare=False)
 
     def matches_partition(self, partition_values: PartitionValues) -> bool:
         """Whether rows of this partition may match, as Delta's conflict detection judges it.

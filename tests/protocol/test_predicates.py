@@ -44,6 +44,13 @@ class TestMatch:
     def test_the_text_is_kept(self):
         assert predicate("x > 5").text == "x > 5"
 
+    def test_one_text_over_the_same_columns_is_one_predicate(self):
+        assert predicate("x > 5") == predicate("x > 5")
+        assert hash(predicate("x > 5")) == hash(predicate("x > 5"))
+        assert predicate("x > 5") != predicate("x > 6")
+        assert predicate("x > 5") != predicate("x > 5", "long")
+        assert predicate("x > 5") != predicate("x > 5", partition_by=["v"])
+
     def test_several_partition_columns(self):
         parsed = predicate("a = 1 OR b = 1", {"a": "integer", "b": "integer"}, ["a", "b"])
         assert parsed.matches_partition({"a": None, "b": "1"})

@@ -40,6 +40,7 @@ class TestLike:
             ("'a!!' ESCAPE '!'", "a!", True),
             ("'ab%' ESCAPE 'b'", "a%", True),
             ("x", "%", True),
+            ("concat('a', '%')", "abc", True),
             ("NULL", "a", None),
             # Spark refuses these.
             ("'a\\\\b'", "ab", UNDECIDED),
@@ -293,6 +294,9 @@ class TestDates:
             "date_trunc('EON', x) = x",
             "trunc(x, 'DAY') = x",
             "extract(EPOCH FROM x) = 1",
+            "extract(SECOND FROM x) = 0",
+            "extract(DOW FROM x) = 5",
+            "timestamp_ntz(x) = x",
             "date_add(DAY, 1, x) = x",
             "x + INTERVAL 1 DAY = x",
             "year(1) = 2024",

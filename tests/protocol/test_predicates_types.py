@@ -123,6 +123,8 @@ class TestMixedComparison:
             ("integer", "x IN ('1', '2')", "2", True),
             ("string", "x IN (1, 2)", "2", True),
             ("string", "x IN ('a', 'b')", "b", True),
+            ("byte", "x IN ('300', '7')", "5", False),
+            ("byte", "x NOT IN ('300')", "5", True),
         ],
     )
     def test_known_values(self, type_, text, value, expected):

@@ -224,6 +224,10 @@ def _dates() -> Iterator[str]:
     for expression in (
         "extract(YEAR FROM x)",
         "extract(month FROM x)",
+        "extract(QUARTER FROM x)",
+        "extract(day FROM x)",
+        "extract(hour FROM x)",
+        "extract(minute FROM x)",
         "hour(x)",
         "minute(x)",
         "second(x)",

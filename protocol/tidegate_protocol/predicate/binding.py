@@ -25,7 +25,11 @@ from tidegate_protocol.predicate import (
     patterns,
 )
 from tidegate_protocol.predicate.errors import InvalidPredicate
-from tidegate_protocol.predicate.forbidden import check_function
+from tidegate_protocol.predicate.forbidden import (
+    check_function,
+    function_name,
+    is_quantifier,
+)
 from tidegate_protocol.predicate.lexing import LITERAL
 from tidegate_protocol.predicate.names import Columns
 from tidegate_protocol.predicate.nodes import (
@@ -76,12 +80,10 @@ def bind(tree: exp.Expr, columns: Columns) -> tuple[Condition, ...]:
     Raises `InvalidPredicate` for what Spark would refuse as the condition of a filter.
     """
     binder = _Binder(columns)
-    conjuncts = parts(tree, exp.And)
-    if len(conjuncts) == 1:
-        result = binder.node(tree)
-        if isinstance(result, Scalar) and result.type in (STRING, VOID):
-            raise _not_a_condition(tree, result)
-    return tuple(binder.condition(part) for part in conjuncts)
+    found = parts(tree, exp.And)
+    # Text and null become boolean as operands of AND, but not by themselves.
+    to_condition = binder.condition if len(found) > 1 else binder.boolean
+    return tuple(to_condition(part) for part in found)
 
 
 class _Binder:
@@ -112,7 +114,7 @@ class _Binder:
             exp.Boolean: lambda node: certain(TRUE if node.this else FALSE),
             exp.Case: self._case,
             exp.Anonymous: self._call,
-            exp.Extract: lambda node: dates.field(node.name.lower(), self.node(node.expression)),
+            exp.Extract: lambda node: dates.extract(node.name.lower(), self.node(node.expression)),
             exp.Substring: self._substring,
             exp.Trim: self._trim,
             **dict.fromkeys(_COMPARISONS, self._comparison),
@@ -130,17 +132,15 @@ class _Binder:
         return names.opaque(tree, self._columns) if built is None else built
 
     def condition(self, tree: exp.Expr) -> Condition:
-        """An expression that must be boolean. Text is cast to it, as ANSI mode does."""
-        if isinstance(tree, exp.Tuple):
-            raise InvalidPredicate("expected a condition, found a list", position=position(tree))
+        """An operand that must be boolean. Text is cast to it, as ANSI mode does."""
         node = self.node(tree)
-        if isinstance(node, Condition):
-            return node
-        if node.type in (STRING, VOID):
+        if isinstance(node, Scalar) and node.type in (STRING, VOID):
             node = casts.cast(node, BOOLEAN)
-        if node.type is not None and node.type != BOOLEAN:
-            raise _not_a_condition(tree, node)
-        return to_condition(node)
+        return _boolean(tree, node)
+
+    def boolean(self, tree: exp.Expr) -> Condition:
+        """An expression that is boolean by itself."""
+        return _boolean(tree, self.node(tree))
 
     def _is_understood(self, tree: exp.Expr) -> bool:
         for operand in (tree.args.get("this"), tree.args.get("expression")):
@@ -225,8 +225,7 @@ class _Binder:
     def _like(self, tree: exp.Expr, escape: str) -> Node | None:
         if not isinstance(tree, exp.Like | exp.ILike):
             return None
-        if isinstance(tree.expression, exp.Anonymous):
-            # LIKE ANY (...) looks like a call.
+        if is_quantifier(tree.expression):
             return None
         text, pattern = self._operands(tree)
         found = patterns.like(text, pattern, escape, any_case=isinstance(tree, exp.ILike))
@@ -247,10 +246,10 @@ class _Binder:
         return conditionals.case(branches, otherwise)
 
     def _call(self, tree: exp.Anonymous) -> Node | None:
-        name = names.function_name(tree)
+        name = function_name(tree)
         if name.endswith(LITERAL):
             return self._typed_literal(tree, name.removesuffix(LITERAL))
-        check_function(name, position(tree))
+        check_function(tree)
         if name in ("cast", "try_cast"):
             return self._cast(tree, or_null=name == "try_cast")
         if not functions.is_known(name, len(tree.expressions)):
@@ -296,8 +295,10 @@ class _Binder:
         return functions.trim(self.node(tree.this), tree.args.get("position") or "BOTH")
 
 
-def _not_a_condition(tree: exp.Expr, node: Scalar) -> InvalidPredicate:
-    found = "null" if node.type is None or node.type == VOID else type_name(node.type)
-    return InvalidPredicate(
-        f"expected a condition, found a value of type {found}", position=position(tree)
-    )
+def _boolean(tree: exp.Expr, node: Node) -> Condition:
+    if isinstance(tree, exp.Tuple):
+        raise InvalidPredicate("expected a condition, found a list", position=position(tree))
+    if isinstance(node, Scalar) and node.type is not None and node.type != BOOLEAN:
+        found = "null" if node.type == VOID else f"a value of type {type_name(node.type)}"
+        raise InvalidPredicate(f"expected a condition, found {found}", position=position(tree))
+    return to_condition(node)

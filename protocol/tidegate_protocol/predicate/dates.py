@@ -38,9 +38,13 @@ _DAY_UNITS = {
 _MOMENT_UNITS = {**_DAY_UNITS, "DAY": "DAY", "DD": "DAY"}
 
 
-def field(name: str, operand: Node) -> Scalar | None:
-    """A field of a date or timestamp: `year`, `hour`, ... as EXTRACT and the functions of these
-    names have it; None for a field that is not known."""
+def extract(name: str, operand: Node) -> Scalar | None:
+    """`EXTRACT(name FROM operand)`; None for what is not the same as the function of the name."""
+    return _field_of(name, operand) if name in _EXTRACTED else None
+
+
+def _field_of(name: str, operand: Node) -> Scalar | None:
+    """A field of a date or timestamp, as the function of the name has it."""
     if name in _DATE_FIELDS:
         day = _as(operand, DATE)
         compute, rising = _DATE_FIELDS[name]
@@ -93,8 +97,12 @@ _TIME_FIELDS: dict[str, Callable[[int], int]] = {
 }
 
 
+# The seconds that EXTRACT finds have a fraction.
+_EXTRACTED = frozenset({"year", "quarter", "month", "day", "hour", "minute"})
+
+
 def _field(name: str) -> Builder:
-    return lambda arguments: field(name, arguments[0])
+    return lambda arguments: _field_of(name, arguments[0])
 
 
 def _cast_to(type_: DataType) -> Builder:
@@ -213,8 +221,7 @@ FUNCTIONS: list[tuple[str, int, int, Builder]] = [
     ("date_trunc", 2, 2, _date_trunc),
     ("datediff date_diff", 2, 2, _datediff),
     ("last_day", 1, 1, _last_day),
-    ("timestamp timestamp_ltz", 1, 1, _cast_to(TIMESTAMP)),
-    ("timestamp_ntz", 1, 1, _cast_to(TIMESTAMP_NTZ)),
+    ("timestamp", 1, 1, _cast_to(TIMESTAMP)),
     ("to_date", 1, 1, _parsed(DATE)),
     ("to_timestamp", 1, 1, _parsed(TIMESTAMP)),
     ("trunc", 2, 2, _trunc),

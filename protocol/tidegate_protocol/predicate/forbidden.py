@@ -3,6 +3,7 @@
 from sqlglot import exp
 
 from tidegate_protocol.predicate.errors import InvalidPredicate
+from tidegate_protocol.predicate.parsing import position
 from tidegate_protocol.text import excerpt
 
 _AGGREGATES = """
@@ -25,27 +26,42 @@ _KINDS = {
     **dict.fromkeys(_WINDOW.split(), "a window"),
     **dict.fromkeys(_GENERATORS.split(), "a generator"),
 }
-_QUANTIFIERS = frozenset({"all", "any", "some"})
+QUANTIFIERS = frozenset({"all", "any", "some"})
+"""Words of `LIKE ANY (...)` that look like functions."""
 
 
-def check_function(name: str, position: int | None, *, after_like: bool = False) -> None:
-    """Raise `InvalidPredicate` for a function of many rows, or one that makes rows.
+def function_name(node: exp.Anonymous) -> str:
+    """The name of a call, in lower case."""
+    name = node.this
+    return (name.name if isinstance(name, exp.Expr) else str(name)).lower()
 
-    `after_like`: the words of `LIKE ANY (...)` are no functions.
-    """
-    if after_like and name in _QUANTIFIERS:
+
+def is_quantifier(node: exp.Expr) -> bool:
+    """Whether this is the `ANY (...)` of `LIKE ANY (...)`, or its like."""
+    return (
+        isinstance(node, exp.Anonymous)
+        and function_name(node) in QUANTIFIERS
+        and isinstance(node.parent, exp.Like | exp.ILike)
+    )
+
+
+def check_function(node: exp.Anonymous) -> None:
+    """Raise `InvalidPredicate` for a function of many rows, or one that makes rows."""
+    if is_quantifier(node):
         return
+    name = function_name(node)
     kind = _KINDS.get(name)
     if kind is not None:
         raise InvalidPredicate(
             f"{excerpt(name)} is {kind} function, which a predicate cannot have",
-            position=position,
+            position=position(node),
         )
 
 
-def check_node(node: exp.Expr, position: int | None) -> None:
+def check_node(node: exp.Expr) -> None:
     """Raise `InvalidPredicate` for a piece of a query, or one that no expression has."""
     if isinstance(node, exp.Query | exp.Window | exp.Star | exp.Placeholder | exp.Parameter):
         raise InvalidPredicate(
-            "a predicate cannot have subqueries, windows, '*' or parameters", position=position
+            "a predicate cannot have subqueries, windows, '*' or parameters",
+            position=position(node),
         )

@@ -59,6 +59,13 @@ _FOREIGN = frozenset(
 )
 _LITERAL_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME"})
 _FROM_FUNCTIONS = frozenset({"EXTRACT", "TRIM", "SUBSTRING"})
+_NESTED_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
+_TYPE = re.compile(
+    r"""(?: array | map | struct ) \s* < .* >
+      | (?: interval | time | timestamp ) (?: \s+ \w+ )* (?: \s* \( [0-9\s]* \) )? (?: \s+ \w+ )*
+      | \w+ (?: \s* \( [0-9,\s]* \) )? (?: \s+ collate \s+ \w+ )?""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?(l|s|y|f|d|bd)?", re.IGNORECASE | re.ASCII)
 _HEX = re.compile(r"[0-9A-Fa-f]*")
 
@@ -270,7 +277,10 @@ class _Roles:
     def _postfix_type(self, token: Token, index: int) -> int:
         """`:: <type>`: a word, and what its brackets hold."""
         end = index + 2
-        closing = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.LT: TokenType.GT}
+        closing = {TokenType.L_PAREN: TokenType.R_PAREN}
+        if index + 1 < len(self._in) and self._in[index + 1].text.upper() in _NESTED_TYPES:
+            # After any other type it is the operator.
+            closing[TokenType.LT] = TokenType.GT
         opening = self._kind(end)
         if opening in closing:
             depth = 0
@@ -290,6 +300,8 @@ class _Roles:
         if not words:
             raise InvalidPredicate("a cast names no type", position=token.start)
         text = self._text[words[0].start : words[-1].end + 1]
+        if not _TYPE.fullmatch(text):
+            raise InvalidPredicate(f"{excerpt(text)} is not a type", position=words[0].start)
         self._out.append(_token(TokenType.STRING, text, words[0]))
 
 

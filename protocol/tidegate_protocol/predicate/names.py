@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from tidegate_protocol.predicate.errors import InvalidPredicate
-from tidegate_protocol.predicate.forbidden import check_function, check_node
+from tidegate_protocol.predicate.forbidden import check_function, check_node, function_name
 from tidegate_protocol.predicate.nodes import Scalar, foreign
 from tidegate_protocol.predicate.parsing import position
 from tidegate_protocol.text import excerpt
@@ -22,12 +22,6 @@ _UNIT_FIRST = frozenset(
     {"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"}
 )
 """Functions that, given three arguments, take a word for a unit as the first."""
-
-
-def function_name(node: exp.Anonymous) -> str:
-    """The name of a call, in lower case."""
-    name = node.this
-    return (name.name if isinstance(name, exp.Expr) else str(name)).lower()
 
 
 def column(node: exp.Expr, columns: Columns) -> Scalar:
@@ -50,7 +44,7 @@ def opaque(node: exp.Expr, columns: Columns) -> Scalar:
     pending: list[tuple[exp.Expr, frozenset[str]]] = [(node, frozenset())]
     while pending:
         current, parameters = pending.pop()
-        check_node(current, position(current))
+        check_node(current)
         if isinstance(current, exp.Column):
             if _path(current)[0].lower() not in parameters:
                 found.append(column(current, columns))
@@ -66,11 +60,8 @@ def opaque(node: exp.Expr, columns: Columns) -> Scalar:
 def _children(node: exp.Expr) -> list[exp.Expr]:
     children = list(node.iter_expressions())
     if isinstance(node, exp.Anonymous):
-        name = function_name(node)
-        check_function(
-            name, position(node), after_like=isinstance(node.parent, exp.Like | exp.ILike)
-        )
-        if name in _UNIT_FIRST and len(node.expressions) == 3:
+        check_function(node)
+        if function_name(node) in _UNIT_FIRST and len(node.expressions) == 3:
             children.remove(node.expressions[0])
     return children
 

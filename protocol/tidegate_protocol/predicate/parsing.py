@@ -62,6 +62,8 @@ class _Parser(SparkParser):
     }
     CAST_COLUMN_OPERATORS: ClassVar[set[TokenType]] = set()
     TYPE_TOKENS: ClassVar[set[TokenType]] = set()
+    # Or else the arguments of `array(x)[0]` are lost.
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, type[exp.Func]]] = {}
 
 
 def parse(text: str, *, is_column: Callable[[str], bool]) -> exp.Expr:
@@ -109,11 +111,14 @@ def parts(tree: exp.Expr, kind: type[exp.Connector]) -> list[exp.Expr]:
 
 def position(node: exp.Expr) -> int | None:
     """Where in the text the node begins, as far as its names and literals know; else where what
-    holds it does."""
+    is right around it does."""
+    start = _start(node)
+    return _start(node.parent) if start is None and node.parent is not None else start
+
+
+def _start(node: exp.Expr) -> int | None:
     starts = [start for child in node.walk() if isinstance(start := child.meta.get("start"), int)]
-    if starts or node.parent is None:
-        return min(starts, default=None)
-    return position(node.parent)
+    return min(starts, default=None)
 
 
 _BINDING: dict[type[exp.Expr], int] = {
