@@ -7,7 +7,7 @@ an operator-precedence grammar has exactly one such tree.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
@@ -31,17 +31,17 @@ class _Parser(SparkParser):
     """Spark's expression grammar: functions stay calls by name, and no other dialect's
     operators, types, parameters or statements are read."""
 
-    FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
-    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+    FUNCTIONS: ClassVar[dict[str, Callable[..., object]]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., object]]] = {
         name: SparkParser.FUNCTION_PARSERS[name] for name in ("EXTRACT", "TRIM", "SUBSTRING")
     }
     FUNCTIONS_WITH_ALIASED_ARGS: ClassVar[set[str]] = set()
-    NO_PAREN_FUNCTIONS: ClassVar[dict[TokenType, Any]] = {}
-    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+    NO_PAREN_FUNCTIONS: ClassVar[dict[TokenType, type[exp.Expr]]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., object]]] = {
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
     }
-    PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {}
-    RANGE_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
+    PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Callable[..., object]]] = {}
+    RANGE_PARSERS: ClassVar[dict[TokenType, Callable[..., object]]] = {
         kind: SparkParser.RANGE_PARSERS[kind]
         for kind in (
             TokenType.BETWEEN,
@@ -52,11 +52,11 @@ class _Parser(SparkParser):
             TokenType.RLIKE,
         )
     }
-    UNARY_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
+    UNARY_PARSERS: ClassVar[dict[TokenType, Callable[..., object]]] = {
         kind: SparkParser.UNARY_PARSERS[kind]
         for kind in (TokenType.PLUS, TokenType.NOT, TokenType.TILDE, TokenType.DASH)
     }
-    COLUMN_OPERATORS: ClassVar[dict[TokenType, Callable[..., Any] | None]] = {
+    COLUMN_OPERATORS: ClassVar[dict[TokenType, Callable[..., object] | None]] = {
         TokenType.DOT: None,
         TokenType.DCOLON: lambda _, this, to: exp.Anonymous(this="cast", expressions=[this, to]),
     }
