@@ -137,9 +137,7 @@ PROBLEMS: dict[Code, Problem] = {
     Code.DELETION_VECTOR_TIGHT_BOUNDS: Problem(
         422, "A file with a deletion vector needs tightBounds = false in its statistics"
     ),
-    Code.DELETION_VECTORS_DISALLOWED: Problem(
-        422, "The table does not allow new deletion vectors"
-    ),
+    Code.DELETION_VECTORS_DISALLOWED: Problem(422, "The table does not allow new deletion vectors"),
     Code.PROTOCOL_DOWNGRADE: Problem(422, "The protocol of a table cannot be lowered"),
     Code.INVALID_PROTOCOL: Problem(422, "The protocol action is not valid"),
     Code.UNSUPPORTED_FEATURE: Problem(422, "The protocol needs a feature that is not supported"),
