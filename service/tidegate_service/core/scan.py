@@ -4,10 +4,9 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
-
 from tidegate_protocol.actions import Add, Metadata, Protocol
 from tidegate_protocol.codec import with_fields
+from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
 from tidegate_protocol.problems import Code
 from tidegate_protocol.schema import StructType, parse_schema, physical_name
 from tidegate_protocol.statistics import FileStatistics, InvalidStatistics
