@@ -2,12 +2,17 @@
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.service.faults import FaultyStorage
 from tests.service.requests_by_hand import table_body
 from tests.service.serving import DocumentedClient
+from tests.service.world import World, make_world
+from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.storage import ObjectStorage
 
 
 @pytest.fixture
@@ -37,3 +42,15 @@ def flights(shared_api: httpx.Client) -> str:
     name = f"main.air.{uuid.uuid4().hex}"
     assert shared_api.post("/tables", json=table_body(name)).status_code == 201
     return name
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> FaultyStorage:
+    """The real storage with no faults scripted yet."""
+    return FaultyStorage(ObjectStorage(warehouse=tmp_path.as_uri()))
+
+
+@pytest.fixture
+def world(index: PostgresIndex, faults: FaultyStorage, tmp_path: Path) -> World:
+    """One instance's world over them, for tests of the use cases."""
+    return make_world(index, faults, tmp_path.as_uri())

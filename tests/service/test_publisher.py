@@ -5,27 +5,16 @@ import asyncio
 import pytest
 
 from tests.service.faults import Fault, FaultyStorage
-from tests.service.world import World, add, make_world, proposal
+from tests.service.world import World, add, proposal
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.ports import Index
 from tidegate_service.core.propose import propose
 from tidegate_service.core.records import TableRecord
 from tidegate_service.core.tables import get_table
-from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
 
 PATIENCE_S = 20.0
-
-
-@pytest.fixture
-def faults(tmp_path) -> FaultyStorage:
-    return FaultyStorage(ObjectStorage(warehouse=tmp_path.as_uri()))
-
-
-@pytest.fixture
-def world(index, faults, tmp_path) -> World:
-    return make_world(index, faults, tmp_path.as_uri())
 
 
 async def commits(world: World, table: TableRecord, count: int) -> None:

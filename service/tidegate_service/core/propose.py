@@ -146,6 +146,10 @@ async def _section(
         ingested = 0
         if _reads_ahead(section, proposal):
             ingested = await _catch_up(context, section)
+            landed = await landed_before(section, proposal)
+            if landed is not None:
+                await section.save()
+                return landed
         while True:
             decision = await decide(section, proposal)
             if not isinstance(decision, ReadyCommit):
@@ -175,9 +179,9 @@ async def _section(
         try:
             await section.append(commit)
             await section.save()
-        except Unavailable as error:
-            # On a plain table the file is there already; on either kind, COMMIT may have been
-            # reached.
+        except (Refused, Unavailable) as error:
+            # On a plain table the file is there already, whatever the index says to it; on either
+            # kind, COMMIT may have been reached.
             raise _unknown(proposal, error) from error
     if table.catalog_managed:
         context.wake_publisher(table.id)

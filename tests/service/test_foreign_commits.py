@@ -1,0 +1,123 @@
+"""Versions that the index does not know: other writers', and our own whose rows were lost."""
+
+import json
+
+import pytest
+
+from tests.service.world import add, proposal
+from tidegate_protocol.transaction import Conflict
+from tidegate_service.core.errors import TableQuarantined
+from tidegate_service.core.propose import propose
+from tidegate_service.core.records import TableState
+from tidegate_service.core.tables import forget_table, get_table
+
+pytestmark = pytest.mark.anyio
+
+
+def foreign_commit(world, table, version, *actions):
+    content = "".join(json.dumps(action) + "\n" for action in actions)
+    world.log_file(table, version).write_text(content)
+
+
+FOREIGN_ADD = {
+    "add": {
+        "path": "x=1/theirs",
+        "partitionValues": {"x": "1"},
+        "size": 5,
+        "modificationTime": 1,
+        "dataChange": True,
+    }
+}
+
+
+async def test_our_own_commit_whose_index_rows_were_lost_is_found_in_the_log(world):
+    """delta-rs takes its own lost success for a conflict and commits the files twice."""
+    table = await world.create()
+    body = proposal(add("a"))
+    await propose(world.context, table.id, body)
+    content = world.log_file(table, 1).read_bytes()
+    # The same log seen by an index that never heard of version 1.
+    await forget_table(world.context, table.id)
+    world.log_file(table, 1).unlink()
+    again = await world.create(name=table.name)
+    world.log_file(again, 1).write_bytes(content)
+    landed = await propose(world.context, again.id, body)
+    assert (landed.record.version, landed.replayed) == (1, True)
+    assert not landed.record.foreign
+    assert not world.log_file(again, 2).exists()
+
+
+async def test_a_foreign_commit_is_ingested_and_judged_against(world):
+    table = await world.create()
+    foreign_commit(world, table, 1, FOREIGN_ADD)
+    blind = await propose(world.context, table.id, proposal(add("a"), read_version=0))
+    assert (blind.record.version, blind.record.rebased_over) == (2, 1)
+    foreign_commit(world, table, 3, FOREIGN_ADD)
+    reading = proposal(add("b"), read_version=2, predicates=("x = 1",))
+    lost = await propose(world.context, table.id, reading)
+    assert isinstance(lost, Conflict)
+    assert (lost.winner.version, lost.path) == (3, "x=1/theirs")
+    head = await get_table(world.context, table.id)
+    assert (head.latest_version, head.num_files) == (3, 2)
+
+
+async def test_a_read_version_only_the_log_knows_is_looked_for(world):
+    table = await world.create()
+    foreign_commit(world, table, 1, FOREIGN_ADD)
+    landed = await propose(world.context, table.id, proposal(add("a"), read_version=1))
+    assert (landed.record.version, landed.record.rebased_over) == (2, 0)
+
+
+async def test_our_own_commit_beyond_what_the_index_knows_lands_once(world):
+    """The retry of a transaction that read a foreign version, and landed unrecorded after it."""
+    table = await world.create()
+    foreign_commit(world, table, 1, FOREIGN_ADD)
+    body = proposal(add("a"), read_version=1)
+    assert (await propose(world.context, table.id, body)).record.version == 2
+    log = [world.log_file(table, version).read_bytes() for version in (1, 2)]
+    # The same log seen by an index that never heard of either version.
+    await forget_table(world.context, table.id)
+    for version in (1, 2):
+        world.log_file(table, version).unlink()
+    again = await world.create(name=table.name)
+    for version, content in zip((1, 2), log, strict=True):
+        world.log_file(again, version).write_bytes(content)
+    landed = await propose(world.context, again.id, body)
+    assert (landed.record.version, landed.replayed) == (2, True)
+    assert not world.log_file(again, 3).exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"not json\n",
+        b'{"add":{"path":"a"}}\n',
+        b"",
+        b'{"protocol":{"minReaderVersion":3,"minWriterVersion":7,'
+        b'"readerFeatures":["fromTheFuture"],"writerFeatures":["fromTheFuture"]}}\n',
+    ],
+)
+async def test_an_unreadable_foreign_commit_quarantines_the_table(world, content):
+    table = await world.create()
+    body = proposal(add("a"))
+    landed = await propose(world.context, table.id, body)
+    world.log_file(table, 2).write_bytes(content)
+    for _ in range(2):
+        with pytest.raises(TableQuarantined, match="version 2"):
+            await propose(world.context, table.id, proposal(add("b")))
+    head = await get_table(world.context, table.id)
+    assert head.state is TableState.QUARANTINED
+    assert head.latest_version == 1
+    again = await propose(world.context, table.id, body)
+    assert (again.replayed, again.record) == (True, landed.record)
+    assert world.log_file(table, 2).read_bytes() == content
+
+
+async def test_a_foreign_commit_that_claims_a_used_id_is_kept_without_it(world):
+    table = await world.create()
+    body = proposal(add("a"))
+    await propose(world.context, table.id, body)
+    foreign_commit(world, table, 2, {"commitInfo": {"txnId": body.transaction_id}}, FOREIGN_ADD)
+    await propose(world.context, table.id, proposal(add("b")))
+    again = await propose(world.context, table.id, body)
+    assert (again.record.version, again.replayed) == (1, True)
