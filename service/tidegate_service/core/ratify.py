@@ -3,6 +3,7 @@
 import hashlib
 
 from tidegate_protocol.actions import Add, Remove
+from tidegate_protocol.commits import body_digest
 from tidegate_protocol.transaction import ReadyCommit
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports import Log, PutResult
@@ -19,7 +20,8 @@ def ratified(
         version=ready.version,
         timestamp=ready.timestamp,
         transaction_id=proposal.transaction_id,
-        body_digest=proposal.digest(),
+        # As it landed: hashing every action again under the row lock would only repeat it.
+        body_digest=body_digest(ready.commit_info),
         content_sha256=hashlib.sha256(ready.content).hexdigest(),
         operation=proposal.operation,
         operation_parameters=proposal.operation_parameters,
