@@ -23,7 +23,11 @@ ABSENT = f"the vectors are not beside the checkout, at ../{FOLDER.parent.name}/{
 VECTOR_ID = "11111111-2222-4333-8444-555555555555"
 """The id that the vectors' metaData actions carry in the place of the table's own."""
 
-SUPPORTED_NEEDS = features.SUPPORTED_WRITER_FEATURES | {"createTable"}
+SUPPORTED_NEEDS = features.SUPPORTED_WRITER_FEATURES | {
+    "createTable",
+    "dropFeature",
+    "rowTrackingSuspended",
+}
 
 _IDS = UUID(VECTOR_ID)
 _MANAGED = "catalogManaged"

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from tidegate_protocol.paths import decode
+from tidegate_protocol.paths import identity
 
 # No JSON key of a Delta action contains a space, so this name cannot be met by accident;
 # `codec.decode` overwrites the field whatever the input says.
@@ -92,12 +92,16 @@ class Format(Struct, frozen=True, kw_only=True):
 
 
 class Metadata(Struct, frozen=True, kw_only=True, rename="camel"):
-    """PROTOCOL.md, "Change Metadata" (`metaData` in the log); `created_time` in ms."""
+    """PROTOCOL.md, "Change Metadata" (`metaData` in the log); `created_time` in ms.
+
+    Delta reads a metaData without some of its fields, and so do we: tables of its first versions
+    have such. A new one needs more (`prepare_table`).
+    """
 
     id: str
-    schema_string: str
-    partition_columns: tuple[str, ...]
-    configuration: dict[str, str]
+    schema_string: str = '{"type":"struct","fields":[]}'
+    partition_columns: tuple[str, ...] = ()
+    configuration: dict[str, str] = {}
     format: Format = field(default_factory=Format)
     name: str | None = None
     description: str | None = None
@@ -186,6 +190,6 @@ KINDS: dict[str, type[Struct]] = {
 
 def file_key(action: Add | Remove) -> tuple[str, str | None]:
     """(path, deletion vector id): what identifies a logical file (PROTOCOL.md, "Action
-    Reconciliation"). The path is the decoded one, see `paths.decode`."""
+    Reconciliation"). Of the path, its `paths.identity` counts."""
     vector = action.deletion_vector
-    return decode(action.path), None if vector is None else vector.unique_id
+    return identity(action.path), None if vector is None else vector.unique_id

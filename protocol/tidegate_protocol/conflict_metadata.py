@@ -1,7 +1,8 @@
 """The metadata rule (Delta: ConflictChecker.attemptToResolveMetadataConflicts).
 
 A winner's metadata is tolerated when nothing but properties of an allow-list changed, in the
-direction of enabling a feature, or when column mapping by name was put over the same columns.
+direction of enabling a feature, or when column mapping by name was put over the same columns, or
+when identity columns gave numbers out.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ import msgspec
 from tidegate_protocol import features
 from tidegate_protocol.actions import Metadata, Protocol
 from tidegate_protocol.codec import encode
+from tidegate_protocol.computed_columns import only_identity_marks_moved
 from tidegate_protocol.conflict_answer import conflict
 from tidegate_protocol.known_features import CATALOG_MANAGED, COLUMN_MAPPING, IN_COMMIT_TIMESTAMP
 from tidegate_protocol.problems import Code
@@ -21,7 +23,8 @@ from tidegate_protocol.properties import (
     IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP,
     IN_COMMIT_TIMESTAMPS_SINCE_VERSION,
 )
-from tidegate_protocol.schema import Field, InvalidSchema, parse_schema
+from tidegate_protocol.row_tracking import ROW_TRACKING_PRESERVED_TAG
+from tidegate_protocol.schema import Field, InvalidSchema, StructType, parse_schema
 from tidegate_protocol.transaction import Conflict, PreparedTransaction, Winner
 
 _COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
@@ -33,7 +36,7 @@ _ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
 _ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _CATALOG_TABLE_ID = "io.unitycatalog.tableId"
 
-_ROW_TRACKING_PRESERVED_TAG = "delta.rowTracking.preserved"
+_IDENTITY_TAG = "delta.identity.schemaUpdate"
 
 _COLUMN_MAPPING_FIELD_METADATA = frozenset(
     {
@@ -57,6 +60,8 @@ def metadata_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransacti
         what = "changed the metadata, which this transaction changes, too"
         return conflict(Code.METADATA_CHANGED, winner, what)
     changed = changed_fields(txn.metadata, theirs)
+    if changed == {"schemaString"} and _only_gave_numbers_out(txn.metadata, winner):
+        return replace(txn, metadata=theirs)
     unresolvable = changed - {"configuration", "schemaString"}
     if unresolvable:
         what = f"changed {sorted(unresolvable)} in the metadata"
@@ -70,7 +75,7 @@ def metadata_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransacti
     tags = txn.tags
     if theirs.configuration.get(_ROW_TRACKING) != txn.metadata.configuration.get(_ROW_TRACKING):
         # It was enabled. What was written before that cannot have kept row ids.
-        tags = {**tags, _ROW_TRACKING_PRESERVED_TAG: "false"}
+        tags = {**tags, ROW_TRACKING_PRESERVED_TAG: "false"}
     return replace(txn, metadata=theirs, tags=tags)
 
 
@@ -151,6 +156,16 @@ def _intolerable_properties(before: Metadata, after: Metadata, protocol: Protoco
     return sorted(intolerable)
 
 
+def _only_gave_numbers_out(before: Metadata, winner: Winner) -> bool:
+    """Whether the winner did nothing but write down how far its identity columns have come."""
+    info, after = winner.commit_info, winner.metadata
+    tags = (None if info is None else info.tags) or {}
+    if after is None or not _is_true(tags.get(_IDENTITY_TAG)):
+        return False
+    schemas = _schemas(before, after)
+    return schemas is not None and only_identity_marks_moved(*schemas)
+
+
 def _enables_name_mapping(before: Metadata, after: Metadata) -> bool:
     modes = [
         metadata.configuration.get(_COLUMN_MAPPING_MODE, "none").lower()
@@ -163,15 +178,22 @@ def _only_maps_columns(before: Metadata, after: Metadata) -> bool:
     """Whether the schemas differ in nothing but the column mapping that was put on top."""
     if not _enables_name_mapping(before, after):
         return False
-    try:
-        mine, theirs = parse_schema(before.schema_string), parse_schema(after.schema_string)
-    except InvalidSchema:
+    schemas = _schemas(before, after)
+    if schemas is None:
         return False
+    mine, theirs = schemas
     return len(mine.fields) == len(theirs.fields) and all(
         (old.name, old.type, old.nullable) == (new.name, new.type, new.nullable)
         and _unmapped(old) == _unmapped(new)
         for old, new in zip(mine.fields, theirs.fields, strict=True)
     )
+
+
+def _schemas(before: Metadata, after: Metadata) -> tuple[StructType, StructType] | None:
+    try:
+        return parse_schema(before.schema_string), parse_schema(after.schema_string)
+    except InvalidSchema:
+        return None
 
 
 def _unmapped(field: Field) -> dict[str, bytes]:

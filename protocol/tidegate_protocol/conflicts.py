@@ -8,14 +8,21 @@ first conflict is the answer. What no rule understands is a conflict, never "no 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tidegate_protocol import isolation
+from tidegate_protocol import isolation, operations, row_tracking
 from tidegate_protocol.actions import DomainMetadata, Remove, UnknownAction
+from tidegate_protocol.codec import with_fields
 from tidegate_protocol.conflict_answer import cannot_judge, conflict, partition_hint
 from tidegate_protocol.conflict_metadata import metadata_rule
 from tidegate_protocol.conflict_protocol import protocol_rule
-from tidegate_protocol.paths import decode
+from tidegate_protocol.conflict_row_tracking import (
+    demands_rule,
+    only_row_ids,
+    row_tracking_rule,
+)
+from tidegate_protocol.paths import identity
 from tidegate_protocol.problems import Code
 from tidegate_protocol.properties import TableProperties
+from tidegate_protocol.system_domains import CLUSTERING_DOMAIN
 from tidegate_protocol.transaction import (
     Conflict,
     IsolationLevel,
@@ -58,14 +65,19 @@ def unknown_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransactio
 
 
 def domain_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
-    """Two commits that write one metadata domain conflict; which values does not matter."""
-    theirs = {domain.domain for domain in winner.domains}
+    """Two commits that write one metadata domain conflict; which values does not matter. A table
+    that is replaced loses the clustering that the winner gave it."""
+    theirs = {domain.domain for domain in winner.domains if domain.domain != row_tracking.DOMAIN}
     for action in txn.actions:
         if isinstance(action, DomainMetadata) and action.domain in theirs:
             what = (
                 f"wrote the metadata domain {action.domain!r}, which this transaction writes, too"
             )
             return conflict(Code.CONCURRENT_TRANSACTION, winner, what, domain=action.domain)
+    lost = [domain for domain in winner.domains if domain.domain == CLUSTERING_DOMAIN]
+    if lost and operations.drops_clustering(txn.proposal.operation):
+        removed = with_fields(lost[-1], {"removed": True})
+        return replace(txn, actions=(*txn.actions, removed))
     return txn
 
 
@@ -84,6 +96,8 @@ def added_files_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransa
     Files added without data change count: the transaction may have read what they replace.
     """
     if txn.is_blind_append or txn.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION:
+        return txn
+    if only_row_ids(winner.operation, (*winner.adds, *winner.removes)):
         return txn
     spared = (
         txn.isolation_level is IsolationLevel.WRITE_SERIALIZABLE
@@ -113,9 +127,9 @@ def removed_read_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTrans
     if not winner.removes:
         return txn
     reads = txn.proposal.reads
-    read_files = {decode(path) for path in reads.files}
+    read_files = {identity(path) for path in reads.files} - txn.settled_reads
     for removed in winner.removes:
-        if decode(removed.path) in read_files:
+        if identity(removed.path) in read_files:
             what = f"removed {removed.path!r}, which this transaction read"
             return conflict(
                 Code.CONCURRENT_DELETE_READ,
@@ -135,9 +149,9 @@ def removed_twice_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTran
     """A file is removed by both; matched by path alone, as above."""
     if not winner.removes:
         return txn
-    mine = {decode(action.path): action for action in txn.actions if isinstance(action, Remove)}
+    mine = {identity(action.path): action for action in txn.actions if isinstance(action, Remove)}
     for removed in winner.removes:
-        own = mine.get(decode(removed.path))
+        own = mine.get(identity(removed.path))
         if own is not None:
             return conflict(
                 Code.CONCURRENT_DELETE_DELETE,
@@ -155,6 +169,8 @@ RULES: tuple[Rule, ...] = (
     metadata_rule,
     domain_rule,
     application_rule,
+    row_tracking_rule,
+    demands_rule,
     added_files_rule,
     removed_read_rule,
     removed_twice_rule,

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+COLUMN_ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
+TYPE_CHANGES = "delta.typeChanges"
 
 
 class InvalidSchema(ValueError):

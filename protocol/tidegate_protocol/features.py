@@ -19,6 +19,7 @@ from tidegate_protocol.known_features import (
     FIELD_FEATURES,
     IN_COMMIT_TIMESTAMP,
     LEGACY,
+    NOT_CARRIED,
     PRESENT_FEATURES,
     PROPERTY_FEATURES,
     READER_FEATURES_VERSION,
@@ -39,6 +40,7 @@ __all__ = [
     "added_features",
     "check_supported",
     "check_transition",
+    "described",
     "fails_concurrent",
     "implied_features",
     "missing_features",
@@ -95,7 +97,7 @@ def _check_listed(protocol: Protocol) -> Invalid | None:
     for_writers = protocol.writer_features or frozenset()
     unsupported = (for_readers | for_writers) - SUPPORTED_WRITER_FEATURES - LEGACY.keys()
     if unsupported:
-        return _unsupported(f"the features {sorted(unsupported)}")
+        return _unsupported(f"the features {described(unsupported)}")
     for name in sorted(for_readers | for_writers):
         feature = FEATURES[name]
         by_version = feature.legacy is not None and (
@@ -110,6 +112,14 @@ def _check_listed(protocol: Protocol) -> Invalid | None:
     if CATALOG_MANAGED in for_writers and IN_COMMIT_TIMESTAMP not in for_writers:
         return _invalid(f"the feature {CATALOG_MANAGED} needs the feature {IN_COMMIT_TIMESTAMP}")
     return None
+
+
+def described(features: Iterable[str]) -> str:
+    """Names for a message, with the reason where a feature is known and refused."""
+    return ", ".join(
+        f"{name!r} ({NOT_CARRIED[name]})" if name in NOT_CARRIED else repr(name)
+        for name in sorted(features)
+    )
 
 
 def check_transition(old: Protocol, new: Protocol) -> Invalid | None:

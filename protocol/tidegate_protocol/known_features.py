@@ -4,7 +4,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidegate_protocol.data_types import PHYSICAL_NAME, TIMESTAMP_NTZ, VARIANT
+from tidegate_protocol.data_types import PHYSICAL_NAME, TIMESTAMP_NTZ, TYPE_CHANGES, VARIANT
+
+CURRENT_DEFAULT = "CURRENT_DEFAULT"
+GENERATION_EXPRESSION = "delta.generationExpression"
+IDENTITY_START = "delta.identity.start"
+IDENTITY_STEP = "delta.identity.step"
+IDENTITY_HIGH_WATER_MARK = "delta.identity.highWaterMark"
+IDENTITY_EXPLICIT = "delta.identity.allowExplicitInsert"
+"""Keys in a field's metadata."""
 
 READER_FEATURES_VERSION = 3
 WRITER_FEATURES_VERSION = 7
@@ -26,6 +34,9 @@ class Feature:
 CATALOG_MANAGED = "catalogManaged"
 IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 COLUMN_MAPPING = "columnMapping"
+CHECKPOINT_PROTECTION_FEATURE = "checkpointProtection"
+CLUSTERING = "clustering"
+ROW_TRACKING = "rowTracking"
 
 
 def _writer(name: str, *, fails: bool = True, requires: Iterable[str] = ()) -> Feature:
@@ -57,6 +68,7 @@ FEATURES = {
         _writer("allowColumnDefaults"),
         _writer("checkpointProtection"),
         _writer("clustering", requires=["domainMetadata"]),
+        _writer("collations-preview", requires=["domainMetadata"]),
         _writer(
             "coordinatedCommits-preview", requires=[IN_COMMIT_TIMESTAMP, "vacuumProtocolCheck"]
         ),
@@ -89,20 +101,16 @@ FEATURES = {
 SPELLING = {name.lower(): name for name in FEATURES}
 LEGACY = {name: feature.legacy for name, feature in FEATURES.items() if feature.legacy}
 
-SUPPORTED_WRITER_FEATURES = frozenset(
-    {
-        "appendOnly",
-        CATALOG_MANAGED,
-        "checkConstraints",
-        "deletionVectors",
-        "domainMetadata",
-        IN_COMMIT_TIMESTAMP,
-        "invariants",
-        "timestampNtz",
-        "vacuumProtocolCheck",
-    }
-)
-"""The features that a table may use."""
+NOT_CARRIED = {
+    "coordinatedCommits-preview": "another commit coordinator owns the table's commits",
+    "geospatial": "its types are not known here",
+    "geospatial-dev": "its types are not known here",
+    "redirectReaderWriter-preview": "reads and writes belong to another table",
+    "redirectWriterOnly-preview": "writes belong to another table",
+}
+"""Features that are refused, and why."""
+SUPPORTED_WRITER_FEATURES = frozenset(FEATURES.keys() - NOT_CARRIED.keys())
+"""The features that a table may use; docs/features.md says what is done for each."""
 SUPPORTED_READER_FEATURES = frozenset(
     name for name in SUPPORTED_WRITER_FEATURES if FEATURES[name].for_readers
 )
@@ -133,14 +141,14 @@ PRESENT_FEATURES = {
 }
 """Properties that use a feature when they are there."""
 FIELD_FEATURES = {
-    "CURRENT_DEFAULT": "allowColumnDefaults",
+    CURRENT_DEFAULT: "allowColumnDefaults",
     "__COLLATIONS": "collations-preview",
     PHYSICAL_NAME: COLUMN_MAPPING,
-    "delta.generationExpression": "generatedColumns",
-    "delta.identity.start": "identityColumns",
-    "delta.identity.step": "identityColumns",
+    GENERATION_EXPRESSION: "generatedColumns",
+    IDENTITY_START: "identityColumns",
+    IDENTITY_STEP: "identityColumns",
     "delta.invariants": "invariants",
-    "delta.typeChanges": "typeWidening",
+    TYPE_CHANGES: "typeWidening",
 }
 """Keys in a field's metadata that use a feature."""
 TYPE_FEATURES = {TIMESTAMP_NTZ: "timestampNtz", VARIANT: "variantType"}

@@ -232,7 +232,8 @@ def _ingest(table: TableLedger, content: bytes, *, modified_ms: int) -> LandedCo
     """The next version as found in the log, or why it cannot be one.
 
     A commit with this service's own marks is a proposal that landed without being recorded: its
-    id answers replays from now on. An id that is taken stays with whom it belongs to.
+    id answers replays from now on, even one that was aborted: the log wins. An id that is taken
+    stays with whom it belongs to.
     """
     version = table.latest_version + 1
     try:
@@ -242,7 +243,9 @@ def _ingest(table: TableLedger, content: bytes, *, modified_ms: int) -> LandedCo
     snapshot = table.snapshot(version - 1).apply(version, actions)
     info = commit_info(actions)
     transaction_id = None if info is None else info.txn_id
-    if transaction_id in table.transactions:
+    digest = None if info is None else body_digest(info)
+    known = None if transaction_id is None else table.transaction(transaction_id)
+    if isinstance(known, LandedCommit) or (known is not None and digest is None):
         transaction_id = None
     return LandedCommit(
         version=version,
@@ -251,7 +254,7 @@ def _ingest(table: TableLedger, content: bytes, *, modified_ms: int) -> LandedCo
         content=content,
         actions=actions,
         transaction_id=transaction_id,
-        body_digest=None if info is None else body_digest(info),
+        body_digest=digest,
         rebased_over=0,
         snapshot=snapshot,
     )

@@ -2,6 +2,7 @@
 
 from tidegate_protocol.conflict_answer import with_hint
 from tidegate_protocol.conflicts import judge
+from tidegate_protocol.file_demands import check_live_files
 from tidegate_protocol.isolation import may_skip
 from tidegate_protocol.ledger_state import TableLedger
 from tidegate_protocol.outcomes import (
@@ -54,6 +55,9 @@ def decide(table: TableLedger, proposal: Proposal) -> Decision:
         return txn
     if may_skip(txn):
         return NothingToCommit(read_version=read_version)
+    invalid = check_live_files(txn, tuple(table.snapshot(read_version).files.values()))
+    if invalid is not None:
+        return invalid
     outcome = judge(txn, table.winners(read_version))
     if isinstance(outcome, Conflict) and outcome.read_file is not None:
         read_file = table.snapshot(read_version).file_at(outcome.read_file)

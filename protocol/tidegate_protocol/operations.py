@@ -7,6 +7,11 @@ deletion vectors, and leaves the partitioning alone.
 from collections.abc import Mapping
 from typing import Any
 
+DROP_FEATURE = "DROP FEATURE"
+REMOVE_COLUMN_MAPPING = "REMOVE COLUMN MAPPING"
+ROW_TRACKING_BACKFILL = "ROW TRACKING BACKFILL"
+ROW_TRACKING_UNBACKFILL = "ROW TRACKING UNBACKFILL"
+
 _KEEPS_DATA = frozenset(
     {
         "ADD COLUMNS",
@@ -19,19 +24,19 @@ _KEEPS_DATA = frozenset(
         "DOMAIN METADATA CLEANUP",
         "DROP COLUMNS",
         "DROP CONSTRAINT",
-        "DROP FEATURE",
+        DROP_FEATURE,
         "Deletion Vector Tombstones",
         "Empty Commit",
         "Manual Update",
         "OPTIMIZE",
         "OPTIMIZE CHECKPOINT",
-        "REMOVE COLUMN MAPPING",
+        REMOVE_COLUMN_MAPPING,
         "RENAME COLUMN",
         "REORG",
         "REORG TABLE UPGRADE UNIFORM",
         "REPLACE COLUMNS",
-        "ROW TRACKING BACKFILL",
-        "ROW TRACKING UNBACKFILL",
+        ROW_TRACKING_BACKFILL,
+        ROW_TRACKING_UNBACKFILL,
         "SET TBLPROPERTIES",
         "UNSET TBLPROPERTIES",
         "UPDATE SCHEMA",
@@ -42,7 +47,7 @@ _KEEPS_DATA = frozenset(
 )
 
 _UPDATES_FILES_IN_PLACE = frozenset(
-    {"COMPUTE STATS", "DROP FEATURE", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"}
+    {"COMPUTE STATS", DROP_FEATURE, ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL}
 )
 
 # They copy or recompute statistics of files that had their deletion vector before.
@@ -53,8 +58,8 @@ _MAY_KEEP_TIGHT_BOUNDS = frozenset(
         "Manual Update",
         "OPTIMIZE CHECKPOINT",
         "RESTORE",
-        "ROW TRACKING BACKFILL",
-        "ROW TRACKING UNBACKFILL",
+        ROW_TRACKING_BACKFILL,
+        ROW_TRACKING_UNBACKFILL,
     }
 )
 
@@ -67,6 +72,8 @@ _REPLACES_TABLE = frozenset(
         "REPLACE TABLE AS SELECT",
     }
 )
+
+_DROPS_CLUSTERING = _REPLACES_TABLE - {"CLONE"}
 
 _MAY_REPARTITION = frozenset({"Manual Update", "RENAME COLUMN"})
 
@@ -89,6 +96,23 @@ def may_keep_tight_bounds(operation: str) -> bool:
 def replaces_table(operation: str) -> bool:
     """Whether it is a drop and a creation in one commit."""
     return operation in _REPLACES_TABLE
+
+
+def drops_clustering(operation: str) -> bool:
+    """Whether the clustering that the table has is gone, unless the commit says otherwise."""
+    return operation in _DROPS_CLUSTERING
+
+
+def brings_columns_back(operation: str) -> bool:
+    """Whether the schema is one that another version or another table had."""
+    return operation in ("CLONE", "RESTORE")
+
+
+def overwrites_schema(operation: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether the new schema need not go with the data that was there before."""
+    as_write = operation == "WRITE" and _text(parameters.get("mode")) == "overwrite"
+    anew = replaces_table(operation) or brings_columns_back(operation)
+    return anew or (as_write and _overwrites_schema(parameters))
 
 
 def may_change_partitioning(operation: str, parameters: Mapping[str, Any]) -> bool:

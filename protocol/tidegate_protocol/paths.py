@@ -21,7 +21,9 @@ _SAFE = "/!$&'()*+,;=:@-._~"
 # RFC 2396 as java.net.URI reads it: "?" and "#" would end the path there, and the rest of what is
 # missing here makes it refuse the path, and with it the table.
 _URI_PATH = re.compile(r"(?:[A-Za-z0-9/!$&'()*+,;=:@._~-]|%[0-9A-Fa-f]{2}|[^\x00-\x7f])*")
-_NOT_IN_URIS = ("Cc", "Cs", "Zl", "Zp", "Zs")
+# Format characters are in: java.net.URI takes them as they are, but they turn a line of text
+# around or show nothing at all. Escaped, a path shows what it is; our own client escapes them.
+_NOT_IN_URIS = ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
 
 
 class InvalidPath(ValueError):
@@ -40,6 +42,20 @@ def decode(path: str) -> str:
         return unquote(path, errors="strict")
     except UnicodeDecodeError:
         return path
+
+
+def identity(path: str) -> str:
+    """What tells two files apart: the decoded path, and of the spellings of an absolute one (which
+    Delta qualifies by its file system) a single one: `/x` for `file:/x` and `file:///x`, and
+    `s3:` for Hadoop's other names of it."""
+    plain = decode(path)
+    scheme = _SCHEME.match(plain)
+    if scheme is None:
+        return plain
+    name, rest = scheme[0].lower(), plain[scheme.end() :]
+    if name == "file:" and (rest.startswith("///") or not rest.startswith("//")):
+        return f"/{rest.lstrip('/')}"
+    return f"s3:{rest}" if name in ("s3a:", "s3n:") else plain
 
 
 def encode(path: str) -> str:

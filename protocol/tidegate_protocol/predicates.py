@@ -14,10 +14,12 @@ from functools import lru_cache
 
 from tidegate_protocol.actions import PartitionValues
 from tidegate_protocol.data_types import (
+    TYPE_CHANGES,
     VARIANT,
     ArrayType,
     DataType,
     DecimalType,
+    Field,
     Leaf,
     MapType,
     PrimitiveType,
@@ -207,10 +209,18 @@ def _is_plain(schema: StructType, leaf: Leaf) -> bool:
             return False
         if str(found.metadata.get(_CHAR, "")).lower().startswith("char"):
             return False
-        if _COLLATIONS in found.metadata:
+        if _COLLATIONS in found.metadata or _was_float(found):
             return False
         struct = found.type
     return True
+
+
+def _was_float(field: Field) -> bool:
+    """Whether older files hold `float`, whose shortest text is not its value as a `double`."""
+    changes = field.metadata.get(TYPE_CHANGES, [])
+    return not isinstance(changes, list) or any(
+        not isinstance(change, dict) or change.get("fromType") == "float" for change in changes
+    )
 
 
 def _value(value: TypedValue) -> Plain:

@@ -6,8 +6,9 @@ of action, application transactions, protocol and metadata, files, domains, read
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from tidegate_protocol import features, isolation
+from tidegate_protocol import features, isolation, row_tracking
 from tidegate_protocol.actions import (
     Action,
     Add,
@@ -19,16 +20,17 @@ from tidegate_protocol.actions import (
     UnknownAction,
 )
 from tidegate_protocol.predicates import InvalidPredicate
+from tidegate_protocol.prepare_features import settle_features
 from tidegate_protocol.prepare_files import check_files
 from tidegate_protocol.prepare_table import TableAfter, define_table
 from tidegate_protocol.problems import Code
 from tidegate_protocol.reads import ReadPredicates
 from tidegate_protocol.schema import InvalidSchema, parse_schema
+from tidegate_protocol.system_domains import check_domain
 from tidegate_protocol.transaction import Invalid, PreparedTransaction, Proposal, ReadState
 
 # They describe a checkpoint's contents and have no meaning in a commit (PROTOCOL.md, "V2 Spec").
 _CHECKPOINT_KINDS = frozenset({"checkpointMetadata", "sidecar"})
-_SYSTEM_DOMAIN_PREFIX = "delta."
 
 
 def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invalid:
@@ -47,6 +49,8 @@ def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invali
     if isinstance(actions, Invalid):
         return actions
     table = define_table(proposal, read)
+    if not isinstance(table, Invalid):
+        table = settle_features(table, proposal=proposal, read=read)
     if isinstance(table, Invalid):
         return table
     invalid = check_files(
@@ -61,6 +65,14 @@ def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invali
         *table.changes,
         *(action for action in actions if not isinstance(action, Metadata | Protocol)),
     )
+    counted = row_tracking.assigns(table.protocol, table.metadata)
+    if counted:
+        released = row_tracking.released(
+            prepared, mark=read.row_id_high_water_mark, read_version=read.version
+        )
+        if isinstance(released, Invalid):
+            return _of_proposal(released, prepared, proposal)
+        prepared = released
     level = isolation.level_of(
         table=table.properties.isolation_level,
         requested=proposal.isolation_level,
@@ -80,7 +92,18 @@ def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invali
         is_blind_append=isolation.is_blind_append(proposal.reads, prepared),
         read_filter=read_filter,
         judged_through=read.version,
+        row_id_high_water_mark=read.row_id_high_water_mark,
+        row_ids_released=counted,
+        demands=table.demands,
     )
+
+
+def _of_proposal(invalid: Invalid, actions: Sequence[Action], proposal: Proposal) -> Invalid:
+    """The same about an action of these, told by its place in the proposal."""
+    if invalid.action_index is None:
+        return invalid
+    index = proposal.actions.index(actions[invalid.action_index])
+    return replace(invalid, action_index=index)
 
 
 def _check_read_version(proposal: Proposal) -> Invalid | None:
@@ -144,13 +167,9 @@ def _check_domains(actions: Sequence[Action], table: TableAfter) -> Invalid | No
                 action_index=index,
             )
         seen.add(action.domain)
-        if action.domain.startswith(_SYSTEM_DOMAIN_PREFIX):
-            return Invalid(
-                code=Code.UNSUPPORTED_FEATURE,
-                detail=f"the metadata domain {action.domain!r} belongs to a table feature that is "
-                "not supported; domains of users do not start with 'delta.'",
-                action_index=index,
-            )
+        invalid = check_domain(action, table)
+        if invalid is not None:
+            return replace(invalid, action_index=index)
         if not features.supports(table.protocol, "domainMetadata"):
             return Invalid(
                 code=Code.UNSUPPORTED_FEATURE,

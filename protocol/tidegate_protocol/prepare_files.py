@@ -8,6 +8,7 @@ from tidegate_protocol.actions import (
     Add,
     AddCDCFile,
     DeletionVector,
+    Metadata,
     PartitionValues,
     Remove,
 )
@@ -15,7 +16,7 @@ from tidegate_protocol.partition_values import InvalidValue, UnrepresentableValu
 from tidegate_protocol.prepare_table import TableAfter
 from tidegate_protocol.problems import Code
 from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.schema import Field, physical_name
+from tidegate_protocol.schema import Field, parse_schema, physical_name
 from tidegate_protocol.statistics import FileStatistics, InvalidStatistics
 from tidegate_protocol.transaction import Invalid, ReadState
 
@@ -71,7 +72,7 @@ class _FileCheck:
         self._operation = operation
         self._columns = {physical_name(column): column for column in _partition_fields(table)}
         self._keys = frozenset(self._columns)
-        old = frozenset(read.metadata.partition_columns) if read.metadata else self._keys
+        old = _partition_keys(read.metadata) if read.metadata else self._keys
         # A commit that changes the partitioning removes files of the old one.
         self._removable_keys = (self._keys, old)
         self._append_only = table.properties.append_only or (
@@ -186,12 +187,30 @@ class _FileCheck:
         return None if vector is None else _check_vector(remove.path, vector)
 
     def _change_data(self, cdc: AddCDCFile) -> Invalid | None:
-        return Invalid(
-            code=Code.UNSUPPORTED_FEATURE,
-            detail=f"{cdc.path!r} is a change data file; the feature changeDataFeed is not "
-            "supported",
-            path=cdc.path,
-        )
+        if not features.supports(self._table.protocol, "changeDataFeed"):
+            return Invalid(
+                code=Code.UNSUPPORTED_FEATURE,
+                detail=f"{cdc.path!r} is a change data file; the table's protocol does not have "
+                "the feature changeDataFeed",
+                path=cdc.path,
+            )
+        if not self._table.properties.change_data_feed:
+            return _invalid(
+                cdc.path, "is a change data file, but delta.enableChangeDataFeed is not true"
+            )
+        if cdc.data_change:
+            return _invalid(cdc.path, "is a change data file; expected dataChange = false")
+        if cdc.size < 0:
+            return _invalid(cdc.path, f"size is {cdc.size}")
+        if cdc.partition_values.keys() != self._keys:
+            return self._mismatch(cdc.path, cdc.partition_values)
+        return None
+
+
+def _partition_keys(metadata: Metadata) -> frozenset[str]:
+    schema = parse_schema(metadata.schema_string)
+    fields = [schema.field(name) for name in metadata.partition_columns]
+    return frozenset(physical_name(field) for field in fields if field is not None)
 
 
 def _partition_fields(table: TableAfter) -> list[Field]:

@@ -26,7 +26,7 @@ from tidegate_protocol.schema import (
     parse_schema,
     validate_table_schema,
 )
-from tidegate_protocol.transaction import Invalid, Proposal, ReadState
+from tidegate_protocol.transaction import FileDemand, Invalid, Proposal, ReadState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,7 @@ class TableAfter:
     """The table as a transaction leaves it, and the completed actions that make it so.
 
     `own_protocol` and `own_metadata` are None where the transaction changes nothing there.
+    `demands` are what must hold of every file for the change to be one.
     """
 
     protocol: Protocol
@@ -42,6 +43,7 @@ class TableAfter:
     schema: StructType
     own_protocol: Protocol | None
     own_metadata: Metadata | None
+    demands: tuple[FileDemand, ...] = ()
 
     @property
     def changes(self) -> tuple[Protocol | Metadata, ...]:
@@ -73,7 +75,7 @@ def define_table(proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
             action_index=protocols[1][0],
         )
     own_protocol = protocols[0][1] if protocols else None
-    invalid = _check_protocol(own_protocol, read)
+    invalid = _check_protocol(own_protocol, proposal=proposal, read=read)
     if invalid is not None:
         return invalid
     if metadatas:
@@ -98,8 +100,9 @@ def define_table(proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
     )
 
 
-def _check_protocol(own: Protocol | None, read: ReadState) -> Invalid | None:
-    """The protocol that the transaction names, or else the one that it finds."""
+def _check_protocol(own: Protocol | None, *, proposal: Proposal, read: ReadState) -> Invalid | None:
+    """The protocol that the transaction names, or else the one that it finds. Whether a feature
+    may be dropped is asked later (`feature_removal`)."""
     if read.protocol is None:
         return None if own is None else features.check_supported(own)
     if own is None:
@@ -111,7 +114,9 @@ def _check_protocol(own: Protocol | None, read: ReadState) -> Invalid | None:
             detail=f"the feature {CATALOG_MANAGED} can be chosen only when a table is created; "
             "it cannot be added to an existing table or taken from it",
         )
-    return invalid or features.check_transition(read.protocol, own)
+    if invalid is not None or proposal.operation == operations.DROP_FEATURE:
+        return invalid
+    return features.check_transition(read.protocol, own)
 
 
 def _with_new_metadata(
@@ -174,7 +179,8 @@ def check_features(properties: TableProperties, schema: StructType) -> Invalid |
         return None
     return Invalid(
         code=Code.UNSUPPORTED_FEATURE,
-        detail=f"the table's metaData uses features that are not supported: {sorted(unsupported)}",
+        detail="the table's metaData uses features that are not supported: "
+        + features.described(unsupported),
     )
 
 
@@ -195,11 +201,13 @@ def _check_metadata(
         )
     known = {} if before is None else before.configuration
     try:
-        check_new({name: own.configuration[name] for name in own.configuration.keys() - known})
+        check_new({n: value for n, value in own.configuration.items() if known.get(n) != value})
     except InvalidProperty as error:
         return _invalid(str(error))
     try:
-        validate_table_schema(schema, column_mapping=properties.column_mapping)
+        # What a table of another writer has, it may keep.
+        if before is None or own.schema_string != before.schema_string:
+            validate_table_schema(schema, column_mapping=properties.column_mapping)
         columns = check_partition_columns(schema, own.partition_columns)
         if columns != own.partition_columns:
             raise InvalidSchema(

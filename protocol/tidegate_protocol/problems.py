@@ -48,19 +48,24 @@ class Code(StrEnum):
     INVALID_SCHEMA = "invalid-schema"
     INVALID_NAME = "invalid-name"
     INVALID_LOCATION = "invalid-location"
+    BROKEN_LOG = "broken-log"
     INVALID_REQUEST = "invalid-request"
     TRANSACTION_ID_REUSED = "transaction-id-reused"
-    # 400, 405, 413, 415, 429: this copy was not executed.
+    # 400, 401, 403, 405, 413, 415, 421, 429: this copy was not executed.
     MALFORMED_HTTP = "malformed-http"
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
+    HOST_NOT_ALLOWED = "host-not-allowed"
     BACKPRESSURE = "backpressure"
     # 503: says nothing about the outcome; ask again with the same id.
     COMMIT_STATE_UNKNOWN = "commit-state-unknown"
     STORAGE_UNAVAILABLE = "storage-unavailable"
     INDEX_UNAVAILABLE = "index-unavailable"
     TABLE_QUARANTINED = "table-quarantined"
+    CLOCK_SKEW = "clock-skew"
     SHUTTING_DOWN = "shutting-down"
     DEADLINE_EXCEEDED = "deadline-exceeded"
     # 500: a defect of ours; says nothing about the outcome.
@@ -147,14 +152,18 @@ PROBLEMS: dict[Code, Problem] = {
     Code.INVALID_SCHEMA: Problem(422, "The schema is not valid"),
     Code.INVALID_NAME: Problem(422, "The table name is not valid"),
     Code.INVALID_LOCATION: Problem(422, "The location is not allowed"),
+    Code.BROKEN_LOG: Problem(422, "The log of the table to be registered cannot be read"),
     Code.INVALID_REQUEST: Problem(422, "The request is not valid"),
     Code.TRANSACTION_ID_REUSED: Problem(
         422, "The transaction id was used before with another body"
     ),
     Code.MALFORMED_HTTP: Problem(400, "The bytes received are not an HTTP request"),
+    Code.UNAUTHENTICATED: Problem(401, "The request needs a valid token"),
+    Code.FORBIDDEN: Problem(403, "The token does not allow this"),
     Code.METHOD_NOT_ALLOWED: Problem(405, "The method is not allowed at this path"),
     Code.TOO_LARGE: Problem(413, "The request is too large"),
     Code.UNSUPPORTED_MEDIA_TYPE: Problem(415, "The media type is not supported"),
+    Code.HOST_NOT_ALLOWED: Problem(421, "The service is not to be called by this host name"),
     Code.BACKPRESSURE: Problem(429, "Too many requests are waiting", retryable=True),
     Code.COMMIT_STATE_UNKNOWN: Problem(
         503, "The commit may or may not have landed", retryable=True
@@ -163,6 +172,9 @@ PROBLEMS: dict[Code, Problem] = {
     Code.INDEX_UNAVAILABLE: Problem(503, "The index database does not answer", retryable=True),
     Code.TABLE_QUARANTINED: Problem(
         503, "The table is quarantined: its log and the index disagree", retryable=True
+    ),
+    Code.CLOCK_SKEW: Problem(
+        503, "The clocks of this instance and of the index disagree", retryable=True
     ),
     Code.SHUTTING_DOWN: Problem(503, "This instance is stopping", retryable=True),
     Code.DEADLINE_EXCEEDED: Problem(

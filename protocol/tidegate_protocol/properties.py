@@ -18,6 +18,14 @@ FEATURE_PREFIX = "delta.feature."
 MIN_READER_VERSION = "delta.minReaderVersion"
 MIN_WRITER_VERSION = "delta.minWriterVersion"
 STATISTICS_DISJOINTNESS = "tidegate.statisticsDisjointness"
+COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+COLUMN_MAPPING_MAX_ID = "delta.columnMapping.maxColumnId"
+CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
+ENABLE_ROW_TRACKING = "delta.enableRowTracking"
+ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
+CHANGE_DATA_FEED = frozenset({"delta.enableChangeDataFeed", "delta.enableChangeDataCapture"})
+"""Two spellings of one switch; the second is what Delta wrote at first."""
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 IN_COMMIT_TIMESTAMPS_SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
 IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
@@ -102,6 +110,20 @@ _BOOLEANS = (
     "delta.writePartitionColumnsToParquet",
     STATISTICS_DISJOINTNESS,
 )
+_SWITCHES = frozenset(_BOOLEANS)
+_HEEDED = frozenset(
+    {
+        "delta.appendOnly",
+        "delta.enableDeletionVectors",
+        "delta.enableTypeWidening",
+        "delta.rowTrackingSuspended",
+        ENABLE_ROW_TRACKING,
+        IN_COMMIT_TIMESTAMPS,
+        STATISTICS_DISJOINTNESS,
+        *CHANGE_DATA_FEED,
+    }
+)
+"""Switches that rules of ours go by: a value that is none is an error in any table."""
 _INTERVALS = (
     "delta.checkpointRetentionDuration",
     "delta.deletedFileRetentionDuration",
@@ -116,8 +138,8 @@ _KNOWN: dict[str, Callable[[str], object]] = {
     "delta.autoOptimize.autoCompact": _one_of("true", "false", "auto", "legacy"),
     "delta.checkpointInterval": _integer(1),
     "delta.checkpointPolicy": _one_of("classic", "v2"),
-    "delta.columnMapping.maxColumnId": _integer(0),
-    "delta.columnMapping.mode": _one_of("none", "name", "id"),
+    COLUMN_MAPPING_MAX_ID: _integer(0),
+    COLUMN_MAPPING_MODE: _one_of("none", "name", "id"),
     "delta.coordinatedCommits.commitCoordinator-preview": _any,
     "delta.coordinatedCommits.commitCoordinatorConf-preview": _any,
     "delta.coordinatedCommits.tableConf-preview": _any,
@@ -134,9 +156,9 @@ _KNOWN: dict[str, Callable[[str], object]] = {
     "delta.randomPrefixLength": _integer(1),
     "delta.redirectReaderWriter-preview": _any,
     "delta.redirectWriterOnly-preview": _any,
-    "delta.requireCheckpointProtectionBeforeVersion": _integer(0),
-    "delta.rowTracking.materializedRowCommitVersionColumnName": _any,
-    "delta.rowTracking.materializedRowIdColumnName": _any,
+    CHECKPOINT_PROTECTION: _integer(0),
+    ROW_COMMIT_VERSION_COLUMN: _any,
+    ROW_ID_COLUMN: _any,
     "delta.universalFormat.enabledFormats": _any,
     MIN_READER_VERSION: _integer(1),
     MIN_WRITER_VERSION: _integer(1),
@@ -152,6 +174,8 @@ class TableProperties:
     `num_indexed_columns` is -1 for all; `stats_columns`, where given, takes its place.
     `in_commit_timestamp_enablement_*`: since when the table's commits have them (version, ms).
     `string_prefix_length`: what minima and maxima of strings are cut to in statistics.
+    `column_mapping_mode` is `none`, `name` or `id`, `column_mapping` whether it is one of the last
+    two; `max_column_id` the highest id that a column was given.
     `enabled` holds the names of all boolean properties that are true, `constraints` the SQL of
     CHECK constraints by name, `requested_*` what a new table asks of its protocol, and
     `configuration` every property as it stands.
@@ -168,6 +192,12 @@ class TableProperties:
     deletion_vectors: bool = False
     statistics_disjointness: bool = False
     column_mapping: bool = False
+    column_mapping_mode: str = "none"
+    max_column_id: int | None = None
+    row_tracking: bool = False
+    row_tracking_suspended: bool = False
+    change_data_feed: bool = False
+    type_widening: bool = False
     enabled: frozenset[str] = frozenset()
     constraints: Mapping[str, str] = field(default_factory=dict)
     requested_features: frozenset[str] = frozenset()
@@ -181,7 +211,9 @@ class TableProperties:
 
         Raises `InvalidProperty` for a value that this class cannot hold.
         """
-        enabled = frozenset(name for name in _BOOLEANS if _value(configuration, name, False))
+        enabled = frozenset(
+            name for name in configuration if name in _SWITCHES and _is_enabled(configuration, name)
+        )
         reader = _value(configuration, MIN_READER_VERSION, 1)
         writer = _value(configuration, MIN_WRITER_VERSION, 2)
         asks = MIN_READER_VERSION in configuration or MIN_WRITER_VERSION in configuration
@@ -202,7 +234,13 @@ class TableProperties:
             string_prefix_length=_value(configuration, "delta.dataSkippingStringPrefixLength", 32),
             deletion_vectors="delta.enableDeletionVectors" in enabled,
             statistics_disjointness=STATISTICS_DISJOINTNESS in enabled,
-            column_mapping=_value(configuration, "delta.columnMapping.mode", "none") != "none",
+            column_mapping=_value(configuration, COLUMN_MAPPING_MODE, "none") != "none",
+            column_mapping_mode=_value(configuration, COLUMN_MAPPING_MODE, "none"),
+            max_column_id=_value(configuration, COLUMN_MAPPING_MAX_ID, None),
+            row_tracking=ENABLE_ROW_TRACKING in enabled,
+            row_tracking_suspended="delta.rowTrackingSuspended" in enabled,
+            change_data_feed=bool(enabled & CHANGE_DATA_FEED),
+            type_widening="delta.enableTypeWidening" in enabled,
             enabled=enabled,
             constraints=_constraints(configuration),
             requested_features=_requested_features(configuration),
@@ -259,6 +297,13 @@ def _parsed(name: str, text: str) -> object:
 def _value(configuration: Mapping[str, str], name: str, default: _T) -> _T:
     text = configuration.get(name)
     return default if text is None else cast(_T, _parsed(name, text))
+
+
+def _is_enabled(configuration: Mapping[str, str], name: str) -> bool:
+    """A switch that only others turn by may stand at anything that they once took."""
+    if name in _HEEDED:
+        return _value(configuration, name, False)
+    return configuration.get(name, "").lower() == "true"
 
 
 def _constraints(configuration: Mapping[str, str]) -> dict[str, str]:

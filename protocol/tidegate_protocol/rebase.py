@@ -9,18 +9,23 @@ from typing import Any
 
 import msgspec
 
-from tidegate_protocol import __version__
-from tidegate_protocol.actions import Action, CommitInfo, Metadata
+from tidegate_protocol import __version__, operations, row_tracking, type_widening
+from tidegate_protocol.actions import Action, CommitInfo, Metadata, Remove
 from tidegate_protocol.codec import encode_lines, from_body, with_fields
 from tidegate_protocol.properties import (
+    CHECKPOINT_PROTECTION,
     IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP,
     IN_COMMIT_TIMESTAMPS_SINCE_VERSION,
     TableProperties,
 )
-from tidegate_protocol.transaction import PreparedTransaction, ReadyCommit
+from tidegate_protocol.row_tracking import ROW_TRACKING_PRESERVED_TAG
+from tidegate_protocol.transaction import PreparedTransaction, Proposal, ReadyCommit
 
 ENGINE_INFO = f"Tidegate/{__version__}"
 """commitInfo.engineInfo of a proposal that names no engine."""
+
+APPLICATION_TAG = "spark.app.id"
+"""The tag of commitInfo that names the Spark application; Spark's own name for its id."""
 
 _SINCE = (IN_COMMIT_TIMESTAMPS_SINCE_VERSION, IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP)
 
@@ -42,6 +47,7 @@ def complete(
     in_commit = TableProperties.parse(txn.metadata.configuration).in_commit_timestamps
     if txn.metadata_changed and in_commit:
         txn = _with_enablement(txn, version=version, timestamp=timestamp)
+    txn = _with_feature_values(txn, version=version)
     info = _commit_info(txn, timestamp=timestamp, in_commit=in_commit)
     actions: tuple[Action, ...] = (info, *txn.actions)
     return ReadyCommit(
@@ -83,6 +89,37 @@ def _with_enablement(
     )
 
 
+def _with_feature_values(txn: PreparedTransaction, *, version: int) -> PreparedTransaction:
+    """The transaction with what its features make of the version that it lands as."""
+    actions = tuple(
+        _own_metadata(txn, action, version=version) if isinstance(action, Metadata) else action
+        for action in txn.actions
+    )
+    if txn.row_ids_released:
+        actions = row_tracking.assigned(actions, mark=txn.row_id_high_water_mark, version=version)
+    elif row_tracking.is_suspended(txn.protocol, txn.metadata):
+        actions = row_tracking.without_row_ids(actions)
+    if actions == txn.actions:
+        return txn
+    metadata = next((a for a in actions if isinstance(a, Metadata)), txn.metadata)
+    return replace(txn, actions=actions, metadata=metadata)
+
+
+def _own_metadata(txn: PreparedTransaction, metadata: Metadata, *, version: int) -> Metadata:
+    read_version = txn.read.version
+    if version == read_version + 1:
+        return metadata
+    protected_until = metadata.configuration.get(CHECKPOINT_PROTECTION)
+    before = {} if txn.read.metadata is None else txn.read.metadata.configuration
+    if txn.proposal.operation == operations.DROP_FEATURE and protected_until not in (
+        None,
+        before.get(CHECKPOINT_PROTECTION),
+    ):
+        configuration = {**metadata.configuration, CHECKPOINT_PROTECTION: str(version)}
+        metadata = with_fields(metadata, {"configuration": configuration})
+    return type_widening.moved(metadata, read_version=read_version, version=version)
+
+
 def _commit_info(txn: PreparedTransaction, *, timestamp: int, in_commit: bool) -> CommitInfo:
     proposal = txn.proposal
     body: dict[str, Any] = {
@@ -95,12 +132,26 @@ def _commit_info(txn: PreparedTransaction, *, timestamp: int, in_commit: bool) -
         "isBlindAppend": txn.is_blind_append,
         "operationMetrics": _texts(proposal.operation_metrics),
         "userMetadata": proposal.user_metadata,
-        "tags": {**proposal.tags, **txn.tags} or None,
+        "tags": {**_sender(proposal), **_row_tracking_tags(txn), **proposal.tags, **txn.tags}
+        or None,
         "engineInfo": proposal.engine_info or ENGINE_INFO,
         "txnId": proposal.transaction_id,
         "tidegate": {"bodyDigest": proposal.digest()},
     }
     return from_body(CommitInfo, {name: value for name, value in body.items() if value is not None})
+
+
+def _sender(proposal: Proposal) -> dict[str, str]:
+    """A writer's own tag of that name stays."""
+    return {} if proposal.application_id is None else {APPLICATION_TAG: proposal.application_id}
+
+
+def _row_tracking_tags(txn: PreparedTransaction) -> dict[str, str]:
+    """That rows kept their ids can be said for writers where none were updated or copied."""
+    if not txn.row_ids_released or any(isinstance(action, Remove) for action in txn.actions):
+        return {}
+    enabled = TableProperties.parse(txn.metadata.configuration).row_tracking
+    return {ROW_TRACKING_PRESERVED_TAG: "true"} if enabled else {}
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:

@@ -67,6 +67,7 @@ __all__ = [
     "StructType",
     "check_partition_columns",
     "parse_schema",
+    "parse_type",
     "physical_name",
     "to_json",
     "type_name",
@@ -85,6 +86,12 @@ _JSON_NAMES: dict[type, str] = {
 _NUMBERS = (BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE)
 _OTHERS = (BOOLEAN, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, VOID)
 _PRIMITIVES = {primitive.name: primitive for primitive in (*_NUMBERS, *_OTHERS)}
+# Other names that Spark reads, and older versions of it wrote.
+_ALIASES: dict[str, DataType] = {
+    "decimal": DecimalType(10, 0),
+    "null": VOID,
+    "timestamp_ltz": TIMESTAMP,
+}
 _UNORDERED = (VARIANT, VOID)
 _DECIMAL = re.compile(r"decimal\( *([0-9]{1,2}) *, *([0-9]{1,2}) *\)")
 _MAX_DEPTH = 256
@@ -110,6 +117,11 @@ def parse_schema(text: str) -> StructType:
     if not isinstance(parsed, StructType):
         raise InvalidSchema(f"expected a struct as the schema, found {type_name(parsed)}")
     return parsed
+
+
+def parse_type(name: str) -> DataType:
+    """The type that goes by this name, as in `delta.typeChanges`. Raises `InvalidSchema`."""
+    return _named_type(name, ())
 
 
 def to_json(schema: StructType) -> str:
@@ -216,9 +228,9 @@ def _type(value: object, path: tuple[str, ...]) -> DataType:
 
 
 def _named_type(name: str, path: tuple[str, ...]) -> DataType:
-    primitive = _PRIMITIVES.get(name)
-    if primitive is not None:
-        return primitive
+    known = _PRIMITIVES.get(name) or _ALIASES.get(name)
+    if known is not None:
+        return known
     decimal = _DECIMAL.fullmatch(name)
     if decimal is None:
         raise InvalidSchema(f"{_at(path)}: there is no type {excerpt(name)}")

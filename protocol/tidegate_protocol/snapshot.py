@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tidegate_protocol import row_tracking
 from tidegate_protocol.actions import (
     Action,
     Add,
@@ -13,7 +14,7 @@ from tidegate_protocol.actions import (
     Txn,
     file_key,
 )
-from tidegate_protocol.paths import decode
+from tidegate_protocol.paths import identity
 from tidegate_protocol.transaction import ReadState
 
 FileKey = tuple[str, str | None]
@@ -36,7 +37,14 @@ class Snapshot:
 
     @property
     def read_state(self) -> ReadState:
-        return ReadState(version=self.version, protocol=self.protocol, metadata=self.metadata)
+        return ReadState(
+            version=self.version,
+            protocol=self.protocol,
+            metadata=self.metadata,
+            row_id_high_water_mark=row_tracking.high_water_mark(
+                self.domains.get(row_tracking.DOMAIN)
+            ),
+        )
 
     def apply(self, version: int, actions: Sequence[Action]) -> "Snapshot":
         """The snapshot after the commit of the next version. Raises `ValueError` for another."""
@@ -73,5 +81,5 @@ class Snapshot:
 
     def file_at(self, path: str) -> Add | None:
         """A live file by its path as actions carry it, whatever its deletion vector."""
-        wanted = decode(path)
+        wanted = identity(path)
         return next((add for (plain, _), add in self.files.items() if plain == wanted), None)

@@ -58,6 +58,9 @@ class Proposal:
 
     `read_version` is None for "judge me at the head" (only for a proposal that read nothing
     and only adds files) and -1 for the first commit of a table.
+
+    `application_id` says who sends it, for commitInfo: a Spark application's id. Another
+    application may send the same work again, so it is no part of what the digest names.
     """
 
     transaction_id: str
@@ -72,10 +75,12 @@ class Proposal:
     tags: Mapping[str, str] = field(default_factory=dict)
     engine_info: str | None = None
     skip_if_empty: bool = False
+    application_id: str | None = None
 
     def digest(self) -> str:
-        """SHA-256 (hex) of everything but the transaction id: tells a retry of the same work
-        from another body under the same id, however the JSON around the actions was laid out."""
+        """SHA-256 (hex) of everything but the ids of transaction and application: tells a retry
+        of the same work from another body under the same id, however the JSON around the actions
+        was laid out."""
         envelope = [
             self.operation,
             self.read_version,
@@ -100,11 +105,15 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadState:
-    """What the table was at the version a transaction read; version -1 is "no table yet"."""
+    """What the table was at the version a transaction read; version -1 is "no table yet".
+
+    `row_id_high_water_mark` is the highest row id given out by then, -1 for none.
+    """
 
     version: int
     protocol: Protocol | None
     metadata: Metadata | None
+    row_id_high_water_mark: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +166,14 @@ class Conflict:
     domain: str | None = None
 
 
+class FileDemand(StrEnum):
+    """What a change of the table asks of every live file; checked where the files are known."""
+
+    ROW_IDS = "has a baseRowId and a defaultRowCommitVersion"
+    NO_ROW_IDS = "has neither a baseRowId nor a defaultRowCommitVersion"
+    NO_DELETION_VECTORS = "has no deletion vector"
+
+
 class ReadFilter(typing.Protocol):
     """What of a winner's added files a transaction should have read (`reads.ReadPredicates`)."""
 
@@ -186,6 +203,10 @@ class PreparedTransaction:
     read_filter: ReadFilter
     judged_through: int
     tags: Mapping[str, str] = field(default_factory=dict)
+    row_id_high_water_mark: int = -1
+    row_ids_released: bool = False
+    settled_reads: frozenset[str] = frozenset()
+    demands: tuple[FileDemand, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,16 @@ JUDGED = (
     "conflict_answer",
     "conflict_metadata",
     "conflict_protocol",
+    "conflict_row_tracking",
     "conflicts",
+    "file_demands",
     "foreign",
     "isolation",
     "ledger",
     "ledger_decision",
     "ledger_state",
     "rebase",
+    "row_tracking",
 )
 
 
@@ -33,6 +36,7 @@ def test_rules_and_ledger_are_covered_branch_by_branch(tmp_path):
             "test_isolation.py",
             "test_ledger*.py",
             "test_rebase.py",
+            "test_row_tracking.py",
         )
         for path in sorted((ROOT / "tests" / "protocol").glob(pattern))
     ]

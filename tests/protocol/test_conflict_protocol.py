@@ -81,7 +81,7 @@ def test_a_feature_that_came_and_went_between_two_winners_was_dropped():
 
 
 @pytest.mark.parametrize(
-    "theirs", [features("rowTracking", "domainMetadata"), features("sorcery"), protocol(4, 8)]
+    "theirs", [features("redirectWriterOnly-preview"), features("sorcery"), protocol(4, 8)]
 )
 def test_a_protocol_that_nobody_here_understands_cannot_be_judged(theirs):
     outcome = judged(prepared(add(), at=BARE), theirs)

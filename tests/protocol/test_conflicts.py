@@ -52,6 +52,8 @@ class TestJudge:
             "metadata_rule",
             "domain_rule",
             "application_rule",
+            "row_tracking_rule",
+            "demands_rule",
             "added_files_rule",
             "removed_read_rule",
             "removed_twice_rule",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tidegate_protocol import features
 from tidegate_protocol.actions import Protocol
-from tidegate_protocol.known_features import FEATURES, LEGACY
+from tidegate_protocol.known_features import FEATURES, LEGACY, NOT_CARRIED
 from tidegate_protocol.problems import Code
 from tidegate_protocol.properties import TableProperties
 from tidegate_protocol.schema import (
@@ -121,7 +121,16 @@ class TestSupported:
                 Code.INVALID_PROTOCOL,
                 "readerFeatures go with reader version 3 and no other, not with 2",
             ),
-            (listed({"rowTracking", "domainMetadata"}), Code.UNSUPPORTED_FEATURE, "'rowTracking'"),
+            (
+                listed({"coordinatedCommits-preview", "inCommitTimestamp"}),
+                Code.UNSUPPORTED_FEATURE,
+                "'coordinatedCommits-preview' (another commit coordinator",
+            ),
+            (
+                listed({"redirectWriterOnly-preview"}),
+                Code.UNSUPPORTED_FEATURE,
+                "another table",
+            ),
             (listed({"new"}, {"new"}), Code.UNSUPPORTED_FEATURE, "'new'"),
             (listed(set(), {"new"}), Code.UNSUPPORTED_FEATURE, "'new'"),
             (listed({"DeletionVectors"}, set()), Code.UNSUPPORTED_FEATURE, "'DeletionVectors'"),
@@ -156,15 +165,9 @@ class TestSupported:
         assert invalid.code is code
         assert detail in invalid.detail
 
-    def test_only_used_features_are_ours_to_support(self):
-        assert {
-            "timestampNtz",
-            "deletionVectors",
-            "vacuumProtocolCheck",
-            "catalogManaged",
-        } == features.SUPPORTED_READER_FEATURES
+    def test_every_known_feature_is_carried_or_refused_with_a_reason(self):
+        assert FEATURES.keys() - features.SUPPORTED_WRITER_FEATURES == NOT_CARRIED.keys()
         assert features.SUPPORTED_READER_FEATURES < features.SUPPORTED_WRITER_FEATURES
-        assert FEATURES.keys() >= features.SUPPORTED_WRITER_FEATURES
 
 
 class TestTransition:
@@ -265,7 +268,7 @@ class TestRequired:
             (of(**{"delta.identity.start": 1}), {"identityColumns"}),
             (of(**{"delta.columnMapping.physicalName": "x"}), {"columnMapping"}),
             (of(**{"CURRENT_DEFAULT": "1"}), {"allowColumnDefaults"}),
-            (of(**{"__COLLATIONS": {}}), {"collations-preview"}),
+            (of(**{"__COLLATIONS": {}}), {"collations-preview", "domainMetadata"}),
             (of(comment="x"), set()),
         ],
     )

@@ -9,6 +9,7 @@ from tests.protocol.factories import (
     TABLE,
     add,
     commit_info,
+    domain,
     features,
     landed,
     ledger,
@@ -108,6 +109,14 @@ class TestForeignCommit:
         _, outcome = after.propose(TABLE, proposal(add("a"), transaction_id="id"), now_ms=NOW)
         assert outcome == TransactionAborted(transaction_id="id")
 
+    def test_our_own_commit_has_landed_whatever_a_tombstone_says(self):
+        offer = proposal(add("a"))
+        before, _ = ledger().abort(TABLE, offer.transaction_id)
+        _, first = ledger().propose(TABLE, offer, now_ms=NOW)
+        after, outcome = before.foreign_commit(TABLE, first.commit.content, modified_ms=NOW)
+        assert outcome.commit.transaction_id == offer.transaction_id
+        assert after.propose(TABLE, offer, now_ms=NOW)[1] == Replayed(commit=first.commit)
+
     def test_our_own_commit_of_which_the_answer_was_lost_is_a_replay(self):
         """The file landed, the process died before it was recorded (crash point O6)."""
         offer = proposal(add("a"))
@@ -123,12 +132,13 @@ class TestForeignCommit:
             (b"", "no action"),
             (b'{"add":{"path":"a"', "line 1"),
             (encode_lines([metadata(), metadata()]), "2 Metadata actions"),
-            (encode_lines([managed()]), "catalog-managed"),
-            (encode_lines([features("rowTracking", "domainMetadata")]), "rowTracking"),
+            (encode_lines([managed()]), "catalogManaged"),
+            (encode_lines([features("sorcery")]), "sorcery"),
             (
-                encode_lines([metadata(properties={"delta.enableChangeDataFeed": "true"})]),
-                "changeDataFeed",
+                encode_lines([metadata(properties={"delta.redirectWriterOnly-preview": "{}"})]),
+                "redirectWriterOnly-preview",
             ),
+            (encode_lines([domain("delta.rowTracking", "{}")]), "rowIdHighWaterMark"),
             (encode_lines([metadata(schemaString="{")]), "changed the metadata"),
         ],
     )

@@ -11,7 +11,6 @@ from tests.protocol.factories import (
     NOW,
     TABLE,
     add,
-    column,
     commit_info,
     domain,
     features,
@@ -30,7 +29,7 @@ from tests.protocol.factories import (
     wide,
     winner,
 )
-from tidegate_protocol.codec import encode_lines
+from tests.protocol.racing import answer, code, foreign
 from tidegate_protocol.conflicts import judge
 from tidegate_protocol.outcomes import Ratified, Replayed
 from tidegate_protocol.problems import Code
@@ -42,24 +41,8 @@ WEAK = {"delta.isolationLevel": "WriteSerializable"}
 BY_X_WEAK = metadata(["x", "v"], ["x"], WEAK)
 
 
-def answer(before, *actions, read_version=0, **fields):
-    """What a transaction that read version 0 is told now."""
-    offer = proposal(*actions, read_version=read_version, **fields)
-    return before.propose(TABLE, offer, now_ms=NOW)[1]
-
-
-def code(*arguments, **fields):
-    outcome = answer(*arguments, **fields)
-    assert isinstance(outcome, Conflict), outcome
-    return outcome.code
-
-
 def lands(*arguments, **fields):
     assert isinstance(answer(*arguments, **fields), Ratified)
-
-
-def foreign(before, *actions):
-    return before.foreign_commit(TABLE, encode_lines(actions), modified_ms=NOW)[0]
 
 
 def test_kills_no_protocol_check():
@@ -243,26 +226,6 @@ def test_kills_timestamp_not_previous_plus_one():
     after = landed(landed(before, add("a"), now_ms=NOW), add("b"), now_ms=NOW - 500)
     infos = [commit.actions[0] for commit in after.tables[TABLE].commits]
     assert [info.in_commit_timestamp for info in infos] == [NOW, NOW + 1, NOW + 2]
-
-
-MAPPED = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "v"}
-MAPPING = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
-
-
-@pytest.mark.parametrize(
-    "theirs",
-    [
-        # The protocol does not support column mapping, so the allow-list does not apply.
-        metadata([column("v", **MAPPED)], properties=MAPPING),
-        metadata([column("v", **MAPPED), column("z")], properties=MAPPING),
-        metadata([column("v", "long", **{"delta.typeChanges": []})]),
-    ],
-)
-def test_kills_column_mapping_or_type_widening_metadata_merged_blindly(theirs):
-    # Not through the ledger: a foreign commit with such metadata quarantines the table there.
-    outcome = judge(prepared(add("b")), [winner(theirs, operation="CHANGE COLUMN")])
-    assert isinstance(outcome, Conflict)
-    assert outcome.code is Code.METADATA_CHANGED
 
 
 def test_kills_unknown_action_ignored():

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol.paths import MAX_PATH_BYTES, InvalidPath, check, decode, encode
+from tidegate_protocol.paths import (
+    MAX_PATH_BYTES,
+    InvalidPath,
+    check,
+    decode,
+    encode,
+    identity,
+)
 
 
 def refusal(path: str) -> str | None:
@@ -48,6 +55,26 @@ class TestDecode:
         assert isinstance(decode(path), str)
 
 
+class TestIdentity:
+    """Delta qualifies absolute paths by their file system before it compares them."""
+
+    @pytest.mark.parametrize(
+        "path", ["/x/a%20b", "file:/x/a b", "file:///x/a%20b", "FILE:/x/a%20b", "/x/%61%20b"]
+    )
+    def test_the_spellings_of_an_absolute_path_are_one_file(self, path):
+        assert identity(path) == "/x/a b"
+
+    def test_one_store_goes_by_several_names(self):
+        assert identity("s3a://b/x") == identity("s3n://b/x") == identity("s3://b/x")
+
+    @pytest.mark.parametrize("path", ["x/a", "a//b", "file://host/x", "gs://b/x", "c:/x", ""])
+    def test_others_are_what_they_say(self, path):
+        assert identity(path) == path
+
+    def test_a_relative_path_is_never_an_absolute_one(self):
+        assert identity("x") != identity("/x")
+
+
 class TestCheck:
     @pytest.mark.parametrize(
         "path",
@@ -57,6 +84,7 @@ class TestCheck:
             "ts=2020-01-01%2000%253A00/x.parquet",
             "p=a%252F..%252Fb/x.parquet",
             "p=ä%E2%80%A8%C2%85/x.parquet",
+            "p=%E2%80%AEb/x.parquet",
             "..x/...",
             "a/_delta_log/x",
         ],
@@ -107,6 +135,9 @@ class TestCheck:
             ("a\u2028b", "must be percent-encoded"),
             ("a\u0085b", "must be percent-encoded"),
             ("a\ud800b", "must be percent-encoded"),
+            ("a\u202eb", "must be percent-encoded"),
+            ("a\u200bb", "must be percent-encoded"),
+            ("a\ufeffb", "must be percent-encoded"),
             ("a%FFb", "are not UTF-8"),
             ("a%ED%A0%80b", "are not UTF-8"),
         ],

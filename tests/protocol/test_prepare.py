@@ -112,7 +112,7 @@ class TestDomains:
     def test_the_same_commit_may_bring_the_feature(self):
         prepared(features("appendOnly", "invariants", "domainMetadata"), domain("d"))
 
-    @pytest.mark.parametrize("name", ["delta.clustering", "delta.rowTracking", "delta.sorcery"])
+    @pytest.mark.parametrize("name", ["delta.clustering", "delta.sorcery"])
     def test_those_of_features_are_not_for_users(self, name):
         invalid = refused(domain(name), at=DOMAINS)
         assert invalid.code is Code.UNSUPPORTED_FEATURE

@@ -11,7 +11,6 @@ from tests.protocol.factories import (
     features,
     metadata,
     prepared,
-    protocol,
     remove,
     state,
     vector,
@@ -238,8 +237,7 @@ class TestDeletionVectors:
         prepared(add(stats=wide(), deletionVector=vector(**good)), at=VECTORS)
 
 
-def test_change_data_files_are_not_supported():
-    for at in (state(), state(table_protocol=protocol(1, 4))):
-        invalid = refused(add(), cdc(), at=at)
-        assert (invalid.code, invalid.action_index) == (Code.UNSUPPORTED_FEATURE, 1)
-        assert "changeDataFeed" in invalid.detail
+def test_change_data_files_need_the_feature():
+    invalid = refused(add(), cdc())
+    assert (invalid.code, invalid.action_index) == (Code.UNSUPPORTED_FEATURE, 1)
+    assert "changeDataFeed" in invalid.detail

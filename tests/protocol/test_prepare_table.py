@@ -111,10 +111,10 @@ class TestProtocolAction:
             assert "only when a table is created" in invalid.detail
 
     def test_a_table_of_a_protocol_that_is_not_supported_takes_nothing(self):
-        at = state(table_protocol=features("rowTracking", "domainMetadata"))
+        at = state(table_protocol=features("redirectWriterOnly-preview"))
         invalid = refused(add(), at=at)
         assert invalid.code is Code.UNSUPPORTED_FEATURE
-        assert "rowTracking" in invalid.detail
+        assert "redirectWriterOnly" in invalid.detail
 
 
 class TestImpliedUpgrade:
@@ -151,14 +151,14 @@ class TestImpliedUpgrade:
     @pytest.mark.parametrize(
         ("new", "feature"),
         [
-            (metadata(properties={"delta.enableChangeDataFeed": "true"}), "changeDataFeed"),
-            (metadata(properties={"delta.columnMapping.mode": "name"}), "columnMapping"),
-            (metadata(properties={"delta.enableRowTracking": "true"}), "rowTracking"),
             (
-                metadata([column("v", **{"delta.generationExpression": "1"})]),
-                "generatedColumns",
+                metadata(properties={"delta.redirectWriterOnly-preview": "{}"}),
+                "redirectWriterOnly-preview",
             ),
-            (metadata([column("v", "long", **{"delta.identity.start": 1})]), "identityColumns"),
+            (
+                metadata(properties={"delta.coordinatedCommits.commitCoordinator-preview": "c"}),
+                "coordinatedCommits-preview",
+            ),
         ],
     )
     @pytest.mark.parametrize("version", [2, 6])
@@ -169,9 +169,26 @@ class TestImpliedUpgrade:
         assert feature in invalid.detail
 
     def test_one_that_a_legacy_table_uses_already_is_refused(self):
-        at = state(metadata(properties={"delta.enableChangeDataFeed": "true"}), protocol(1, 4))
+        at = state(metadata(properties={"delta.redirectWriterOnly-preview": "{}"}), protocol(1, 4))
         assert refused(add(), at=at).code is Code.UNSUPPORTED_FEATURE
         prepared(add(), at=state(table_protocol=protocol(1, 4)))
+
+    @pytest.mark.parametrize(
+        ("new", "feature"),
+        [
+            (metadata(properties={"delta.enableChangeDataFeed": "true"}), "changeDataFeed"),
+            (metadata(properties={"delta.checkpointPolicy": "v2"}), "v2Checkpoint"),
+            (metadata(properties={"delta.enableTypeWidening": "true"}), "typeWidening"),
+            (
+                metadata([column("v", **{"delta.generationExpression": "1"})]),
+                "generatedColumns",
+            ),
+            (metadata([column("v", CURRENT_DEFAULT="1")]), "allowColumnDefaults"),
+            (metadata([column("v"), column("w", "variant")]), "variantType"),
+        ],
+    )
+    def test_features_that_metadata_uses_come_with_it(self, new, feature):
+        assert feature in implied_features(changed(new).protocol)
 
 
 class TestCatalogManaged:

@@ -226,3 +226,30 @@ class TestBytes:
     def test_the_same_decision_gives_the_same_bytes(self):
         mine = prepared(add(), metadata(name="n"), operation="X")
         assert done(mine).content == done(mine).content
+
+
+class TestCheckpointProtection:
+    """Dropping a feature leaves versions behind that only checkpoints of then make readable."""
+
+    NAME = "delta.requireCheckpointProtectionBeforeVersion"
+    BEFORE = features("checkpointProtection", readers=["v2Checkpoint"])
+    AFTER = features("checkpointProtection", readers=[])
+
+    @pytest.mark.parametrize("rebased_over", [0, 2])
+    def test_it_reaches_to_the_version_that_drops_it(self, rebased_over):
+        at = state(table_protocol=self.BEFORE)
+        mine = prepared(self.AFTER, at=at, operation="DROP FEATURE")
+        winners = [winner(add(f"w{v}"), version=v) for v in range(1, rebased_over + 1)]
+        done = complete(
+            judge(mine, winners), now_ms=NOW, previous_timestamp=0, version=rebased_over + 1
+        )
+        (written,) = [a for a in done.actions if hasattr(a, "configuration")]
+        assert written.configuration == {self.NAME: str(rebased_over + 1)}
+
+    def test_other_commits_leave_it_as_it_is(self):
+        at = state(metadata(properties={self.NAME: "1"}), self.BEFORE)
+        mine = prepared(metadata(properties={self.NAME: "1"}, name="n"), at=at, operation="X")
+        done = complete(
+            judge(mine, [winner(add("w"))]), now_ms=NOW, previous_timestamp=0, version=2
+        )
+        assert done.transaction.metadata.configuration == {self.NAME: "1"}

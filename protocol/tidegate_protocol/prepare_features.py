@@ -1,0 +1,206 @@
+"""What the table's features ask of a transaction that changes metadata or protocol.
+
+The table after the transaction comes in as its actions say, and goes out as it will be: completed
+where a feature leaves no choice, refused where one forbids it.
+"""
+
+from dataclasses import replace
+from uuid import UUID, uuid5
+
+from tidegate_protocol import column_mapping, computed_columns, features, operations, type_widening
+from tidegate_protocol.actions import Add, AddCDCFile, Metadata, Remove
+from tidegate_protocol.codec import with_fields
+from tidegate_protocol.feature_removal import (
+    check_left_over,
+    check_removal,
+    demands_of,
+    protects_history,
+)
+from tidegate_protocol.iceberg_compat import check_iceberg
+from tidegate_protocol.known_features import (
+    CHECKPOINT_PROTECTION_FEATURE,
+    ROW_TRACKING,
+)
+from tidegate_protocol.prepare_table import TableAfter
+from tidegate_protocol.problems import Code
+from tidegate_protocol.properties import (
+    CHECKPOINT_PROTECTION,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+    TableProperties,
+)
+from tidegate_protocol.row_tracking import is_suspended
+from tidegate_protocol.schema import InvalidSchema, StructType, parse_schema, physical_name
+from tidegate_protocol.transaction import FileDemand, Invalid, Proposal, ReadState
+
+_NAMES = UUID("0a1c7c4e-55a4-4a35-b6e3-7f0b8f6d9f20")
+_MATERIALIZED = {
+    ROW_ID_COLUMN: "_row-id-col-",
+    ROW_COMMIT_VERSION_COLUMN: "_row-commit-version-col-",
+}
+_CHANGE_DATA_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+
+
+def settle_features(
+    table: TableAfter, *, proposal: Proposal, read: ReadState
+) -> TableAfter | Invalid:
+    """The table after the proposal as its features complete it, or what they forbid."""
+    try:
+        settled = _protocol(table, proposal=proposal, read=read)
+        if not isinstance(settled, Invalid) and settled.own_metadata is not None:
+            settled = _metadata(settled, proposal=proposal, read=read)
+        if isinstance(settled, Invalid):
+            return settled
+        if settled.properties.row_tracking and is_suspended(settled.protocol, settled.metadata):
+            return _invalid(
+                "delta.enableRowTracking and delta.rowTrackingSuspended are both true; one of them "
+                "has to go"
+            )
+        return check_iceberg(settled, proposal=proposal, read=read) or settled
+    except InvalidSchema as error:
+        return Invalid(code=Code.INVALID_SCHEMA, detail=str(error))
+
+
+def _protocol(table: TableAfter, *, proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
+    """Where features are dropped: that they may be, and the history that still needs them."""
+    if read.protocol is None or table.own_protocol is None:
+        return table
+    dropped = features.added_features(read.protocol, table.protocol)
+    if proposal.operation != operations.DROP_FEATURE:
+        return table
+    invalid = check_removal(
+        read.protocol, table.protocol, proposal.operation_parameters
+    ) or check_left_over(dropped, table)
+    if invalid is not None:
+        return invalid
+    if protects_history(dropped) and features.supports(
+        table.protocol, CHECKPOINT_PROTECTION_FEATURE
+    ):
+        table = _configured(table, {CHECKPOINT_PROTECTION: str(read.version + 1)})
+    return replace(table, demands=(*table.demands, *demands_of(dropped)))
+
+
+def _metadata(table: TableAfter, *, proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
+    before, properties_before, schema_before = _before(read)
+    replaces = operations.replaces_table(proposal.operation)
+    column_mapping.check_change(
+        before,
+        properties_before,
+        schema_before,
+        properties=table.properties,
+        schema=table.schema,
+        replaces=replaces,
+        removes_mapping=proposal.operation == operations.REMOVE_COLUMN_MAPPING,
+        brings_back=operations.brings_columns_back(proposal.operation),
+    )
+    if before is None or before.schema_string != table.metadata.schema_string:
+        computed_columns.check_columns(table.schema)
+        type_widening.check_recorded(table.schema)
+    overwrites = operations.overwrites_schema(proposal.operation, proposal.operation_parameters)
+    if not overwrites:
+        computed_columns.check_identity_change(
+            schema_before,
+            table.schema,
+            sets_marks=not operations.changes_data(proposal.operation),
+        )
+        if _knows_widening(table):
+            type_widening.check_change(
+                schema_before, table.schema, enabled=table.properties.type_widening
+            )
+    invalid = _check_change_data(table, properties_before, schema_before, proposal=proposal)
+    if invalid is not None:
+        return invalid
+    return _with_row_tracking(table, before, properties_before)
+
+
+def _before(read: ReadState) -> tuple[Metadata | None, TableProperties, StructType]:
+    if read.metadata is None:
+        return None, TableProperties(), StructType(fields=())
+    return (
+        read.metadata,
+        TableProperties.parse(read.metadata.configuration),
+        parse_schema(read.metadata.schema_string),
+    )
+
+
+def _knows_widening(table: TableAfter) -> bool:
+    return any(
+        features.supports(table.protocol, name) for name in ("typeWidening", "typeWidening-preview")
+    )
+
+
+def _check_change_data(
+    table: TableAfter,
+    properties_before: TableProperties,
+    schema_before: StructType,
+    *,
+    proposal: Proposal,
+) -> Invalid | None:
+    if not table.properties.change_data_feed:
+        return None
+    taken = sorted(
+        field.name for field in table.schema.fields if field.name.lower() in _CHANGE_DATA_COLUMNS
+    )
+    if taken:
+        return Invalid(
+            code=Code.INVALID_SCHEMA,
+            detail=f"the columns {taken} have names that the change data feed uses",
+        )
+    remaps = column_mapping.changes_columns(
+        schema_before,
+        table.schema,
+        was_mapped=properties_before.column_mapping,
+        is_mapped=table.properties.column_mapping,
+    )
+    has_files = any(isinstance(a, Add | Remove | AddCDCFile) for a in proposal.actions)
+    if remaps and has_files:
+        return _invalid(
+            "columns cannot be mapped, renamed or dropped in a commit that changes files, as the "
+            "table has a change data feed"
+        )
+    return None
+
+
+def _with_row_tracking(
+    table: TableAfter, before: Metadata | None, properties_before: TableProperties
+) -> TableAfter | Invalid:
+    """Row ids that writers keep stand in columns whose names belong to the table for ever."""
+    if not features.supports(table.protocol, ROW_TRACKING):
+        return table
+    names: dict[str, str] = {}
+    known = {} if before is None else before.configuration
+    for property_name, prefix in _MATERIALIZED.items():
+        if property_name in known:
+            names[property_name] = known[property_name]
+        elif table.properties.row_tracking and property_name not in table.metadata.configuration:
+            names[property_name] = f"{prefix}{uuid5(_NAMES, prefix + table.metadata.id)}"
+    table = _configured(table, names)
+    chosen = [
+        table.metadata.configuration[name]
+        for name in _MATERIALIZED
+        if name in table.metadata.configuration
+    ]
+    columns = {name for f in table.schema.fields for name in (f.name, physical_name(f))}
+    if columns.intersection(chosen) or len(set(chosen)) != len(chosen):
+        return _invalid(f"row ids are kept in the columns {chosen}, whose names are taken")
+    if before is not None and table.properties.row_tracking and not properties_before.row_tracking:
+        return replace(table, demands=(*table.demands, FileDemand.ROW_IDS))
+    return table
+
+
+def _configured(table: TableAfter, properties: dict[str, str]) -> TableAfter:
+    """The table with these properties set in its metaData, committed where they are new."""
+    configuration = {**table.metadata.configuration, **properties}
+    if configuration == table.metadata.configuration:
+        return table
+    metadata = with_fields(table.metadata, {"configuration": configuration})
+    return replace(
+        table,
+        metadata=metadata,
+        own_metadata=metadata,
+        properties=TableProperties.parse(configuration),
+    )
+
+
+def _invalid(detail: str) -> Invalid:
+    return Invalid(code=Code.INVALID_ACTION, detail=detail)

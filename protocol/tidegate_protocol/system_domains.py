@@ -1,0 +1,99 @@
+"""Metadata domains that belong to table features (PROTOCOL.md, "Domain Metadata").
+
+Their names start with `delta.`; who may write them, and what, is the feature's matter.
+"""
+
+import msgspec
+
+from tidegate_protocol import features, row_tracking
+from tidegate_protocol.actions import DomainMetadata
+from tidegate_protocol.data_types import (
+    VARIANT,
+    VOID,
+    DecimalType,
+    PrimitiveType,
+    StructType,
+    physical_name,
+)
+from tidegate_protocol.known_features import CLUSTERING, ROW_TRACKING
+from tidegate_protocol.prepare_table import TableAfter
+from tidegate_protocol.problems import Code
+from tidegate_protocol.transaction import Invalid
+
+CLUSTERING_DOMAIN = "delta.clustering"
+_PREFIX = "delta."
+_UNCLUSTERED = (VARIANT, VOID)
+
+
+class _Clustering(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    # A column is a path of names; the protocol's example has a name in its place.
+    clustering_columns: list[str | list[str]]
+
+
+_CLUSTERING = msgspec.json.Decoder(_Clustering)
+
+
+def check_domain(action: DomainMetadata, table: TableAfter) -> Invalid | None:
+    """What is wrong with a domain that a transaction writes, but for its feature
+    `domainMetadata`; `table` is the table after it."""
+    if not action.domain.startswith(_PREFIX):
+        return None
+    if action.domain == row_tracking.DOMAIN:
+        return _check_row_tracking(action, table)
+    if action.domain != CLUSTERING_DOMAIN:
+        return Invalid(
+            code=Code.UNSUPPORTED_FEATURE,
+            detail=f"the metadata domain {action.domain!r} belongs to a table feature that is "
+            "not supported; domains of users do not start with 'delta.'",
+        )
+    if action.removed:
+        return None
+    if not features.supports(table.protocol, CLUSTERING):
+        return Invalid(
+            code=Code.UNSUPPORTED_FEATURE,
+            detail=f"the metadata domain {action.domain!r} needs the feature {CLUSTERING} in the "
+            "protocol",
+        )
+    return _check_clustering(action, table)
+
+
+def _check_row_tracking(action: DomainMetadata, table: TableAfter) -> Invalid | None:
+    if action.removed and not features.supports(table.protocol, ROW_TRACKING):
+        return None
+    return _invalid(
+        f"the metadata domain {action.domain!r} cannot be set: row ids are given out when the "
+        "transaction lands; send the files without them"
+    )
+
+
+def _check_clustering(action: DomainMetadata, table: TableAfter) -> Invalid | None:
+    try:
+        columns = _CLUSTERING.decode(action.configuration).clustering_columns
+    except (msgspec.DecodeError, UnicodeError) as error:
+        return _invalid(f"the metadata domain {action.domain!r}: {error}")
+    if columns and table.metadata.partition_columns:
+        return _invalid(
+            "a table cannot be clustered and partitioned; it is partitioned by "
+            f"{list(table.metadata.partition_columns)}"
+        )
+    for column in columns:
+        path = [column] if isinstance(column, str) else column
+        if not _is_orderable(table.schema, path):
+            return _invalid(
+                f"the clustering column {path} is not the (physical) name of a column whose "
+                "values can be ordered"
+            )
+    return None
+
+
+def _is_orderable(schema: StructType, physical_path: list[str]) -> bool:
+    struct: object = schema
+    for name in physical_path:
+        if not isinstance(struct, StructType):
+            return False
+        struct = next((f.type for f in struct.fields if physical_name(f) == name), None)
+    return isinstance(struct, PrimitiveType | DecimalType) and struct not in _UNCLUSTERED
+
+
+def _invalid(detail: str) -> Invalid:
+    return Invalid(code=Code.INVALID_ACTION, detail=detail)

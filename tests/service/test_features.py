@@ -1,0 +1,218 @@
+"""Tables with optional features over the whole commit path, both kinds of table."""
+
+import json
+
+import deltalake
+import msgspec
+import pytest
+
+from tests.service.world import add, proposal, remove
+from tidegate_protocol.actions import DeletionVector
+from tidegate_protocol.codec import decode
+from tidegate_protocol.problems import Code
+from tidegate_protocol.transaction import Conflict, Invalid
+from tidegate_service.core.errors import Refused
+from tidegate_service.core.propose import Committed, propose
+from tidegate_service.core.scan import ScanRequest, scan
+
+pytestmark = pytest.mark.anyio
+
+BOTH = pytest.mark.parametrize("catalog_managed", [False, True], ids=["plain", "catalog-managed"])
+ROW_TRACKING = {"delta.feature.rowTracking": "supported"}
+
+
+def rows(count):
+    return json.dumps({"numRecords": count})
+
+
+def action(kind, **body):
+    return decode(json.dumps({kind: body}).encode())
+
+
+async def files(world, table):
+    """Path to the live add."""
+    version = (await world.context.index.table(table.id)).latest_version
+    return {
+        file.path: file
+        async for batch in world.context.index.files(table.id, version)
+        for file in batch
+    }
+
+
+async def metadata_with(world, table, **properties):
+    """The table's metaData action with more properties."""
+    body = json.loads((await world.context.index.table(table.id)).metadata.raw)["metaData"]
+    return action("metaData", **{**body, "configuration": {**body["configuration"], **properties}})
+
+
+class TestRowTracking:
+    @BOTH
+    async def test_ids_are_given_out_and_moved(self, world, catalog_managed):
+        table = await world.create(catalog_managed=catalog_managed, properties=ROW_TRACKING)
+        first = proposal(add("a", stats=rows(4)), read_version=0)
+        mine = proposal(
+            add("b", stats=rows(2), base_row_id=0, default_row_commit_version=1), read_version=0
+        )
+        await propose(world.context, table.id, first)
+        landed = await propose(world.context, table.id, mine)
+        assert isinstance(landed, Committed)
+        found = {
+            path: (file.base_row_id, file.default_row_commit_version)
+            for path, file in (await files(world, table)).items()
+        }
+        assert found == {"a": (0, 1), "b": (4, 2)}
+
+    @BOTH
+    async def test_ids_of_files_that_were_there_stay(self, world, catalog_managed):
+        table = await world.create(catalog_managed=catalog_managed, properties=ROW_TRACKING)
+        await propose(world.context, table.id, proposal(add("a", stats=rows(4))))
+        await propose(world.context, table.id, proposal(add("w", stats=rows(9))))
+        again = add(
+            "a", stats=rows(4), base_row_id=0, default_row_commit_version=1, data_change=False
+        )
+        landed = await propose(
+            world.context, table.id, proposal(again, read_version=1, operation="COMPUTE STATS")
+        )
+        assert isinstance(landed, Committed)
+        found = {path: file.base_row_id for path, file in (await files(world, table)).items()}
+        assert found == {"a": 0, "w": 4}
+
+    @BOTH
+    async def test_every_file_needs_ids_before_it_is_on(self, world, catalog_managed):
+        table = await world.create(catalog_managed=catalog_managed)
+        await propose(world.context, table.id, proposal(add("a"), add("b")))
+        on = await metadata_with(world, table, **{"delta.enableRowTracking": "true"})
+        early = await propose(
+            world.context, table.id, proposal(on, read_version=1, operation="SET TBLPROPERTIES")
+        )
+        assert isinstance(early, Invalid)
+        assert early.path == "a"
+        again = [add(path, data_change=False) for path in ("a", "b")]
+        landed = await propose(
+            world.context,
+            table.id,
+            proposal(on, *again, read_version=1, operation="SET TBLPROPERTIES"),
+        )
+        assert isinstance(landed, Committed)
+        assert {file.base_row_id for file in (await files(world, table)).values()} == {0, 1}
+
+    async def test_the_log_is_one_that_others_read(self, world):
+        table = await world.create(properties={**ROW_TRACKING, "delta.enableRowTracking": "true"})
+        await propose(world.context, table.id, proposal(add("a", stats=rows(4)), add("b")))
+        other = deltalake.DeltaTable(table.location.removeprefix("file://"))
+        assert (other.version(), len(other.file_uris())) == (1, 2)
+        written = world.actions_of(table, 1)
+        assert written[0]["commitInfo"]["tags"] == {"delta.rowTracking.preserved": "true"}
+        assert written[1]["domainMetadata"]["domain"] == "delta.rowTracking"
+        assert json.loads(written[1]["domainMetadata"]["configuration"]) == {
+            "rowIdHighWaterMark": 4
+        }
+
+
+class TestColumnMapping:
+    @BOTH
+    async def test_a_new_table_gets_its_names_from_the_service(self, world, catalog_managed):
+        table = await world.create(
+            catalog_managed=catalog_managed, properties={"delta.columnMapping.mode": "name"}
+        )
+        head = await world.context.index.table(table.id)
+        fields = json.loads(head.metadata.schema_string)["fields"]
+        ids = [field["metadata"]["delta.columnMapping.id"] for field in fields]
+        assert ids == list(range(1, len(fields) + 1))
+        assert head.metadata.configuration["delta.columnMapping.maxColumnId"] == str(len(fields))
+        names = {field["metadata"]["delta.columnMapping.physicalName"] for field in fields}
+        assert len(names) == len(fields)
+        assert all(name.startswith("col-") for name in names)
+        assert head.protocol.min_reader_version >= 2
+
+    async def test_scans_go_by_physical_names(self, world):
+        table = await world.create(properties={"delta.columnMapping.mode": "name"})
+        head = await world.context.index.table(table.id)
+        x, v = (
+            field["metadata"]["delta.columnMapping.physicalName"]
+            for field in json.loads(head.metadata.schema_string)["fields"]
+        )
+        files = [
+            msgspec.structs.replace(
+                add(path),
+                partition_values={x: path},
+                stats=json.dumps(
+                    {"numRecords": 1, "minValues": {v: value}, "maxValues": {v: value}}
+                ),
+            )
+            for path, value in (("1", "a"), ("2", "b"))
+        ]
+        by_display_names = await propose(world.context, table.id, proposal(add("z")))
+        assert isinstance(by_display_names, Invalid)
+        assert by_display_names.code is Code.PARTITION_MISMATCH
+        assert isinstance(await propose(world.context, table.id, proposal(*files)), Committed)
+        for predicate, expected in (
+            ("x = 2", ["2"]),
+            ("v = 'a'", ["1"]),
+            ("x = 2 AND v = 'a'", []),
+        ):
+            request = ScanRequest(predicates=(predicate,), columns=("X",))
+            found = await scan(world.context, table.id, request)
+            assert [f.path async for batch in found.files for f in batch] == expected
+
+    async def test_ids_cannot_be_given_twice(self, world):
+        marks = {"delta.columnMapping.id": 1}
+        fields = [
+            {"name": name, "type": "long", "nullable": True, "metadata": marks}
+            for name in ("a", "b")
+        ]
+        with pytest.raises(Refused) as refusal:
+            await world.create(
+                schema={"type": "struct", "fields": fields},
+                partition_columns=(),
+                properties={"delta.columnMapping.mode": "id"},
+            )
+        assert refusal.value.code is Code.INVALID_SCHEMA
+
+
+class TestDropFeature:
+    @BOTH
+    async def test_files_are_looked_at(self, world, catalog_managed):
+        table = await world.create(
+            catalog_managed=catalog_managed, properties={"delta.enableDeletionVectors": "true"}
+        )
+        vector = DeletionVector(
+            storage_type="u",
+            path_or_inline_dv="vBn[lx{q8@P<9BNH/isA",
+            size_in_bytes=40,
+            cardinality=1,
+        )
+        stats = json.dumps({"numRecords": 3, "tightBounds": False})
+        await propose(
+            world.context, table.id, proposal(add("a", deletion_vector=vector, stats=stats))
+        )
+        off = await metadata_with(world, table, **{"delta.enableDeletionVectors": "false"})
+        await propose(
+            world.context, table.id, proposal(off, read_version=1, operation="SET TBLPROPERTIES")
+        )
+        head = await world.context.index.table(table.id)
+        body = json.loads(head.protocol.raw)["protocol"]
+        for kind in ("readerFeatures", "writerFeatures"):
+            body[kind] = [name for name in body[kind] if name != "deletionVectors"]
+        lowered = action("protocol", **body)
+        outcome = await propose(
+            world.context, table.id, proposal(lowered, read_version=2, operation="DROP FEATURE")
+        )
+        assert isinstance(outcome, Invalid)
+        assert outcome.path == "a"
+        await propose(
+            world.context,
+            table.id,
+            proposal(
+                msgspec.structs.replace(remove("a"), deletion_vector=vector),
+                read_version=2,
+                operation="DELETE",
+            ),
+        )
+        dropped = await propose(
+            world.context, table.id, proposal(lowered, read_version=3, operation="DROP FEATURE")
+        )
+        assert isinstance(dropped, Committed)
+        late = await propose(world.context, table.id, proposal(add("z"), read_version=3))
+        assert isinstance(late, Conflict)
+        assert late.code is Code.PROTOCOL_CHANGED
