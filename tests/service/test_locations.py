@@ -89,7 +89,9 @@ def test_locations_inside_the_prefixes_are_stored_canonically(given, stored):
         "file:///etc/passwd",
         "FILE:///etc/x",
         "http://localhost/lake",
-        "s3://bucket/lake",
+        "az://container/lake",
+        "s3n://bucket/lake",
+        " file:///lake/t",
         "file://[::1/lake",
         "javascript:alert(1)",
     ],
@@ -98,6 +100,94 @@ def test_other_locations_are_refused(location):
     with pytest.raises(Refused, match="is not allowed") as refusal:
         POLICY.canonical(location)
     assert refusal.value.code is Code.INVALID_LOCATION
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("s3://bucket", "s3://bucket"),
+        ("s3://bucket/", "s3://bucket"),
+        ("s3://bucket/a/b/", "s3://bucket/a/b"),
+        ("s3a://bucket/a", "s3://bucket/a"),
+        ("S3A://bucket/A", "s3://bucket/A"),
+        ("s3://my.bucket-1/a b/é", "s3://my.bucket-1/a b/é"),
+        ("s3://bucket/100%", "s3://bucket/100%"),
+        ("gs://my_bucket.com/a", "gs://my_bucket.com/a"),
+        (
+            "abfss://files-1@account1.dfs.core.windows.net/a/",
+            "abfss://files-1@account1.dfs.core.windows.net/a",
+        ),
+        ("s3://bucket/" + "k" * 799, "s3://bucket/" + "k" * 799),
+    ],
+)
+def test_places_in_object_stores_have_one_form(given, stored):
+    assert canonical_url(given) == stored
+    assert canonical_url(stored) == stored
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "s3:bucket/a",
+        "s3:/bucket/a",
+        "s3:///a",
+        "s3://b/a",
+        "s3://Bucket/a",
+        "s3://bucket_1/a",
+        "s3://bucket-/a",
+        "s3://-bucket/a",
+        "s3://bu..cket/a",
+        "s3://bu.-cket/a",
+        "s3://" + "b" * 64 + "/a",
+        "s3://192.168.5.4/a",
+        "s3://bucket:443/a",
+        "s3://key:secret@bucket/a",
+        "s3://bucket@host/a",
+        "s3://express--use1-az4--x-s3/a",
+        "s3://bucket//a",
+        "s3://bucket/a//b",
+        "s3://bucket/a/../b",
+        "s3://bucket/..",
+        "s3://bucket/./a",
+        "s3://bucket/%2e%2e/a",
+        "s3://bucket/a%2Fb",
+        "s3://bucket/a\n",
+        "s3://bucket/a?versionId=1",
+        "s3://bucket/a#b",
+        "s3://bucket\\a",
+        "s3://bucket/_delta_log",
+        "s3://bucket/t/_delta_log/x",
+        "s3://bucket/" + "k" * 800,
+        "s3://bucket/" + "é" * 400,
+        "gs://b/a",
+        "gs://Bucket/a",
+        "gs://bu..cket/a",
+        "gs://10.0.0.1/a",
+        "abfss://container/a",
+        "abfss://container@account/a",
+        "abfss://container@account.blob.core.windows.net/a",
+        "abfss://container@account.dfs.core.windows.net.evil.example/a",
+        "abfss://container@Account.dfs.core.windows.net/a",
+        "abfss://con--tainer@account.dfs.core.windows.net/a",
+        "abfss://co@account.dfs.core.windows.net/a",
+        "abfss://container@account.dfs.core.windows.net:443/a",
+        "wasbs://container@account.blob.core.windows.net/a",
+        "https://bucket.s3.amazonaws.com/a",
+    ],
+)
+def test_what_could_be_another_place_or_none_is_refused(location):
+    with pytest.raises(Refused, match="is not allowed") as refusal:
+        canonical_url(location)
+    assert refusal.value.code is Code.INVALID_LOCATION
+
+
+def test_a_bucket_is_no_prefix_of_another():
+    policy = LocationPolicy(warehouse="s3://lake", prefixes=("gs://lake/a",))
+    assert policy.canonical("s3a://lake/t") == "s3://lake/t"
+    assert policy.default("A.b.C") == "s3://lake/a/b/c"
+    for location in ("s3://lake", "s3://lakes/t", "gs://lake/t", "gs://lake/ab/t"):
+        with pytest.raises(Refused):
+            policy.canonical(location)
 
 
 def test_a_canonical_url_is_a_fixed_point():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.service.faults import FaultyStorage
 from tests.service.log_contract import LogContract
 from tidegate_protocol.log_files import commit_name
 from tidegate_protocol.problems import Code
@@ -45,6 +46,14 @@ class TestContract(LogContract):
             path.write_bytes(content)
 
         return plant
+
+
+class TestContractWithoutFaults(TestContract):
+    """What the tests put between the commit path and a store does nothing of its own."""
+
+    @pytest.fixture
+    def storage(self, storage):
+        return FaultyStorage(storage)
 
 
 class TestWhereTablesMayBe:
@@ -173,10 +182,9 @@ class TestLinks:
         with pytest.raises(StorageUnavailable):
             await log.read(1)
 
-    @pytest.mark.parametrize("part", ["a-file", "n" * 256])
-    async def test_a_location_that_cannot_be_a_folder_is_refused(self, storage, warehouse, part):
+    async def test_a_location_that_cannot_be_a_folder_is_refused(self, storage, warehouse):
         (warehouse / "a-file").write_bytes(b"")
-        log = storage.log(f"file://{warehouse}/{part}/flights")
+        log = storage.log(f"file://{warehouse}/a-file/flights")
 
         with pytest.raises(Refused) as refused:
             await log.holds_anything()
@@ -219,10 +227,22 @@ class TestMissingFolders:
 
 
 class TestProbe:
-    async def test_it_leaves_nothing_but_its_folder(self, storage, warehouse):
+    async def test_it_leaves_nothing_but_one_empty_file(self, storage, warehouse):
+        await storage.probe()
         await storage.probe()
 
-        assert list(warehouse.rglob("*")) == [warehouse / ".tidegate-probe"]
+        folder = warehouse / ".tidegate-probe"
+        assert sorted(warehouse.rglob("*")) == [folder, folder / "put-if-absent"]
+        assert (folder / "put-if-absent").read_bytes() == b""
+
+    async def test_every_allowed_prefix_is_probed(self, warehouse, tmp_path):
+        (tmp_path / "lake").mkdir()
+        storage = ObjectStorage(f"file://{warehouse}", [f"file://{tmp_path}/lake"])
+        await storage.probe()
+        (tmp_path / "lake").rename(tmp_path / "unmounted")
+
+        with pytest.raises(StorageUnavailable):
+            await storage.probe()
 
     async def test_a_file_system_that_replaces_is_refused(self, storage, monkeypatch):
         def replace(source, target, *, src_dir_fd, dst_dir_fd, follow_symlinks):

@@ -190,7 +190,7 @@ class TestSyncing:
         assert events[-1] == folder
         events.clear()
 
-        assert files.settle(commit(0))
+        assert files.read(commit(0)) == b"zero\n"
         assert events == [file, folder]
 
 
@@ -211,7 +211,7 @@ class TestFaults:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-        assert not files.settle(commit(1))
+        assert files.read(commit(1)) is None
         assert temporaries(tmp_path) == []
 
     def test_a_file_that_cannot_be_synced(self, put, files, tmp_path, monkeypatch):
@@ -220,7 +220,7 @@ class TestFaults:
             put()
         monkeypatch.undo()
 
-        assert not files.settle(commit(1))
+        assert files.read(commit(1)) is None
         assert temporaries(tmp_path) == []
 
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EXDEV, errno.EMLINK])
@@ -249,7 +249,7 @@ class TestFaults:
             put()
         monkeypatch.undo()
 
-        assert files.settle(commit(1)) is applied
+        assert (files.read(commit(1)) is not None) is applied
         assert put() is (PutResult.EXISTS if applied else PutResult.CREATED)
 
     def test_a_name_that_cannot_be_synced(self, put, monkeypatch):

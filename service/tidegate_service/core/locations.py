@@ -1,5 +1,12 @@
-"""Where tables may live: canonical `file:///` URLs inside allowed prefixes."""
+"""Where tables may live: canonical URLs inside allowed prefixes.
 
+One place has one canonical URL, so that two tables cannot overlap under different spellings:
+`file:///folder`, `s3://bucket/prefix`, `gs://bucket/prefix` and
+`abfss://container@account.dfs.core.windows.net/prefix`.
+"""
+
+import re
+import unicodedata
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
@@ -7,13 +14,43 @@ from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
 from tidegate_service.core.errors import Refused
 
-SCHEMES = frozenset({"file"})
+SCHEMES = frozenset({"file", "s3", "gs", "abfss"})
+_SAME_AS = {"s3a": "s3"}
+"""Spark's name for S3; what is stored is S3's own."""
+MAX_SEGMENT_BYTES = 255
+"""What file systems take for a name."""
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+MAX_KEY_BYTES = 800
+"""Object stores take keys of 1,024 bytes; the rest is left for the names of files."""
+_LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_ADDRESS = re.compile(r"[0-9]+(\.[0-9]+){3}")
+# What stands before the path, by scheme: a pattern and how to say it.
+_AUTHORITIES = {
+    "file": (re.compile(r""), "a file location has no host: expected file:///folder"),
+    "s3": (
+        # The last part excludes directory buckets, which do not list their keys in order.
+        re.compile(rf"(?=.{{3,63}}\Z){_LABEL}(?:\.{_LABEL})*(?<!--x-s3)"),
+        "expected s3://bucket/prefix with a bucket's name of 3 to 63 lower-case letters, digits, "
+        "'-' and '.'",
+    ),
+    "gs": (
+        re.compile(r"[a-z0-9](?:[a-z0-9_-]|\.(?!\.)){1,220}[a-z0-9]"),
+        "expected gs://bucket/prefix with a bucket's name of lower-case letters, digits, '-', "
+        "'_' and '.'",
+    ),
+    "abfss": (
+        re.compile(
+            r"(?=[^@]{3,63}@)[a-z0-9]+(?:-[a-z0-9]+)*@[a-z0-9]{3,24}\.dfs\.core\.windows\.net"
+        ),
+        "expected abfss://container@account.dfs.core.windows.net/prefix",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocationPolicy:
     """`warehouse` is where tables without a location of their own go; `prefixes` are further
-    folders that a caller may name. All are canonical URLs without a trailing slash."""
+    places that a caller may name. All are canonical URLs without a trailing slash."""
 
     warehouse: str
     prefixes: tuple[str, ...] = ()
@@ -33,29 +70,43 @@ class LocationPolicy:
 
 
 def canonical_url(location: str) -> str:
-    """A `file:///` URL without a trailing slash, or `Refused`. Nothing is resolved or decoded:
-    what would need that (`..`, percent escapes, an empty segment) is refused."""
-    if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in location):
-        raise _refused(location, "it contains a control character")
+    """The URL as it is stored, without a trailing slash, or `Refused`. Nothing is resolved or
+    decoded: what would need that (`..`, percent escapes, an empty segment) is refused."""
+    if any(unicodedata.category(c) in _UNSEEN for c in location):
+        raise _refused(location, "it contains a control, format or separator character")
+    if not unicodedata.is_normalized("NFC", location):
+        # Some file systems take both forms for one name.
+        raise _refused(location, "it is not in Unicode's composed form (NFC)")
     if "%" in location and unquote(location) != location:
         raise _refused(location, "it contains percent escapes")
     if "\\" in location or "?" in location or "#" in location:
         raise _refused(location, "it contains a backslash, '?' or '#'")
+    if location[:1].isspace():
+        raise _refused(location, "it starts with a space")
     try:
         url = urlsplit(location)
     except ValueError as error:
         raise _refused(location, str(error)) from None
-    if url.scheme not in SCHEMES:
+    scheme = _SAME_AS.get(url.scheme, url.scheme)
+    if scheme not in SCHEMES:
         raise _refused(location, f"its scheme is not one of {sorted(SCHEMES)}")
-    if url.netloc:
-        raise _refused(location, "a file location has no host: expected file:///folder")
+    authority, expected = _AUTHORITIES[scheme]
+    if not authority.fullmatch(url.netloc) or _ADDRESS.fullmatch(url.netloc):
+        raise _refused(location, expected)
     path = url.path.rstrip("/")
     segments = path.split("/")[1:]
-    if not segments or any(segment in ("", ".", "..") for segment in segments):
+    if scheme == "file" and not (path.startswith("/") and segments):
+        raise _refused(location, "it is relative, or the root of the file system")
+    if any(segment in ("", ".", "..") for segment in segments):
         raise _refused(location, "it has an empty, '.' or '..' segment")
-    if "_delta_log" in segments:
+    if "_delta_log" in (segment.lower() for segment in segments):
         raise _refused(location, "it lies in a table's _delta_log")
-    return f"{url.scheme}://{path}"
+    if len(path.encode(errors="replace")) > MAX_KEY_BYTES:
+        raise _refused(location, f"its path has more than {MAX_KEY_BYTES} bytes")
+    longest = max((len(segment.encode(errors="replace")) for segment in segments), default=0)
+    if scheme == "file" and longest > MAX_SEGMENT_BYTES:
+        raise _refused(location, f"a segment has more than {MAX_SEGMENT_BYTES} bytes")
+    return f"{scheme}://{url.netloc}{path}"
 
 
 def _refused(location: str, why: str) -> Refused:

@@ -48,9 +48,10 @@ async def claim(connection: AsyncConnection, table: NewTable) -> None:
         return
     if row.same_name:
         raise TableExists(f"a table named {row.name} exists already")
+    # Not whose: the caller need not be one who may see that table.
     raise TableExists(
-        f"the location {table.location} is, or lies inside or around, {row.location}, where the "
-        f"table {row.name} is"
+        f"the location {table.location} is, or lies inside or around, another table's",
+        hint="GET /api/v1/tables lists tables with their locations",
     )
 
 

@@ -13,12 +13,13 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports import PutResult
+from tidegate_service.core.ports import LogEntry, PutResult
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Without waiting: opening a named pipe would otherwise block until somebody writes to it.
@@ -87,8 +88,8 @@ class LocalFiles:
                 raise kind(f"a folder could not be synced: {_why(error)}") from error
         return result
 
-    def settle(self, path: str) -> bool:
-        """True where there is such a file, which is durable from now on, whoever wrote it.
+    def open(self, path: str) -> BinaryIO | None:
+        """A regular file, to be read and closed by the caller; None where there is none.
 
         Raises `StorageUnavailable` where that cannot be said, or the name is no regular file.
         """
@@ -96,40 +97,45 @@ class LocalFiles:
         try:
             with self._open(folders, create=False) as folder:
                 file = os.open(name, _FILE, dir_fd=folder)
-                try:
-                    if not stat.S_ISREG(os.fstat(file).st_mode):
-                        raise StorageUnavailable(
-                            "a log file's name is taken by something that is no file"
-                        )
-                    os.fsync(file)
-                finally:
-                    os.close(file)
-                os.fsync(folder)
         except FileNotFoundError:
-            return False
+            return None
         except OSError as error:
             raise StorageUnavailable(f"a file could not be opened: {_why(error)}") from error
-        return True
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise StorageUnavailable("a log file's name is taken by something that is no file")
+        return os.fdopen(file, "rb")
 
-    def has_folder(self, path: str) -> bool:
-        """False where the folder or a parent of it is missing. Raises `StorageUnavailable`,
-        in its form `NotAFolder` where something else stands in the way."""
+    def read(self, path: str) -> bytes | None:
+        """A file's content, which is durable from now on, whoever wrote it; None where there is
+        none. Raises `StorageUnavailable` like `open`."""
+        *folders, _ = path.split("/")
+        found = self.open(path)
+        if found is None:
+            return None
         try:
-            with self._open(path.split("/"), create=False):
-                return True
+            with found, self._open(folders, create=False) as folder:
+                # Synced first, so that nobody acts on what a power failure could take back.
+                os.fsync(found.fileno())
+                os.fsync(folder)
+                return found.read()
+        except OSError as error:
+            raise StorageUnavailable(f"a file could not be read: {_why(error)}") from error
+
+    def entries(self, path: str) -> Generator[LogEntry]:
+        """What lies directly in a folder and is no folder, in the byte order of the names; none
+        where the folder is missing. Raises `StorageUnavailable`, in its form `NotAFolder` where
+        something else stands in the way."""
+        try:
+            with self._open(path.split("/"), create=False) as folder:
+                for name in sorted(os.listdir(folder), key=os.fsencode):
+                    entry = _entry(name, folder)
+                    if entry is not None:
+                        yield entry
         except FileNotFoundError:
-            return False
+            return
         except OSError as error:
-            raise StorageUnavailable(f"a folder could not be opened: {_why(error)}") from error
-
-    def remove(self, path: str) -> None:
-        """Remove a file. Raises `StorageUnavailable`."""
-        *folders, name = path.split("/")
-        try:
-            with self._open(folders, create=False) as folder:
-                os.unlink(name, dir_fd=folder)
-        except OSError as error:
-            raise StorageUnavailable(f"a file could not be removed: {_why(error)}") from error
+            raise StorageUnavailable(f"a folder could not be listed: {_why(error)}") from error
 
     @contextmanager
     def _open(self, folders: list[str], *, create: bool) -> Iterator[int]:
@@ -163,6 +169,17 @@ def _open_child(parent: int, name: str, create: bool) -> Iterator[int]:
         yield folder
     finally:
         os.close(folder)
+
+
+def _entry(name: str, folder: int) -> LogEntry | None:
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        # Removed since the folder was read, as log clean-up does.
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        return None
+    return LogEntry(name=name, size=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
 
 
 def _write(name: str, content: bytes, folder: int) -> None:

@@ -1,17 +1,12 @@
-"""The `Storage` and `Log` ports over obstore: one store per root that tables may live under."""
+"""The `Storage` and `Log` ports over roots: folders and buckets that tables may live under."""
 
 import asyncio
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import quote
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import BinaryIO
 
-import obstore
-from obstore.exceptions import BaseError
-from obstore.store import ObjectStore, from_url
-
+from tidegate_protocol.actions import Action
 from tidegate_protocol.log_files import (
     CheckpointFile,
     CommitFile,
@@ -25,11 +20,20 @@ from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.locations import canonical_url
-from tidegate_service.core.ports import PutResult
-from tidegate_service.storage.local_files import LocalFiles, NotAFolder
+from tidegate_service.core.ports import LogEntry, PutResult, UnreadableFile
+from tidegate_service.storage.checkpoints import checkpoint_actions
+from tidegate_service.storage.local_files import NotAFolder
+from tidegate_service.storage.local_root import LocalRoot
+from tidegate_service.storage.remote_root import RemoteRoot
+from tidegate_service.storage.roots import Root
+from tidegate_service.storage.stores import check_options
 
 PROBE_FOLDER = ".tidegate-probe"
-_LISTED_AT_ONCE = 1000
+PROBE = f"{PROBE_FOLDER}/put-if-absent"
+PROBE_ATTEMPTS = 3
+SIDECARS = "_sidecars"
+SMALL_FILE_BYTES = 64 * 1024 * 1024
+"""The most that `ObjectLog.read_file` reads into memory."""
 _COMMIT_OR_CHECKPOINT = (
     CommitFile,
     CompactedFile,
@@ -39,60 +43,10 @@ _COMMIT_OR_CHECKPOINT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Root:
-    """The warehouse or another folder that tables may live under. Paths are relative to it."""
-
-    url: str
-    files: LocalFiles
-    store: ObjectStore
-
-    @classmethod
-    def open(cls, url: str) -> "_Root":
-        canonical = canonical_url(url)
-        path = canonical.removeprefix("file://")
-        try:
-            # Canonical URLs are not percent-encoded; obstore decodes what it is given.
-            store = from_url(f"file://{quote(path)}")
-        except BaseError as error:
-            raise StorageUnavailable(
-                f"{excerpt(canonical)} cannot be used to keep tables: it is expected to be an "
-                "existing folder that this process may read and write"
-            ) from error
-        return cls(canonical, LocalFiles(Path(path)), store)
-
-    async def put_if_absent(self, path: str, content: bytes, *, create_folders: bool) -> PutResult:
-        # Not obstore's put: it is not durable on local files.
-        return await asyncio.to_thread(
-            self.files.put_if_absent, path, content, create_folders=create_folders
-        )
-
-    async def read(self, path: str) -> bytes | None:
-        # Settled first, so that a reader never acts on what a power failure could take back.
-        if not await asyncio.to_thread(self.files.settle, path):
-            return None
-        with _translated("read"):
-            try:
-                found = await obstore.get_async(self.store, path)
-                return (await found.bytes_async()).to_bytes()
-            except FileNotFoundError:
-                return None
-
-    async def holds_log_file(self, folder: str) -> bool:
-        if not await asyncio.to_thread(self.files.has_folder, folder):
-            return False
-        with _translated("list"):
-            async for chunk in obstore.list(self.store, folder, chunk_size=_LISTED_AT_ONCE):
-                names = (entry["path"].removeprefix(f"{folder}/") for entry in chunk)
-                if any(isinstance(parse(name), _COMMIT_OR_CHECKPOINT) for name in names):
-                    return True
-        return False
-
-
 class ObjectLog:
     """The `_delta_log` of one table; implements `core.ports.Log`."""
 
-    def __init__(self, root: _Root, table: str) -> None:
+    def __init__(self, root: Root, table: str) -> None:
         self._root = root
         self._folder = f"{table}/_delta_log"
 
@@ -100,41 +54,95 @@ class ObjectLog:
         # Only a table's first commit makes folders. Later a missing folder is a file system
         # that is not mounted, and a version written there would be lost to the log.
         return await self._root.put_if_absent(
-            self._path(version), content, create_folders=version == 0
+            self._commit(version), content, create_folders=version == 0
         )
 
     async def read(self, version: int) -> bytes | None:
-        return await self._root.read(self._path(version))
+        return await self._root.read(self._commit(version))
 
     async def holds_anything(self) -> bool:
+        """Also raises `Refused`, like `entries`."""
+        async for batch in self.entries():
+            if any(isinstance(parse(entry.name), _COMMIT_OR_CHECKPOINT) for entry in batch):
+                return True
+        return False
+
+    async def entries(self) -> AsyncIterator[Sequence[LogEntry]]:
         """Also raises `Refused` where the location cannot be a folder under its root, for
         instance because a symbolic link leads away from it."""
         try:
-            return await self._root.holds_log_file(self._folder)
+            async for batch in self._root.entries(self._folder):
+                yield batch
         except NotAFolder as error:
             raise Refused(
                 f"the location cannot be used: {error.detail}", code=Code.INVALID_LOCATION
             ) from error
 
-    def _path(self, version: int) -> str:
+    async def read_file(self, name: str) -> bytes | None:
+        """Also raises `UnreadableFile` for more than `SMALL_FILE_BYTES`."""
+        return await asyncio.to_thread(self._read_small, name)
+
+    def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
+        """Also raises `StorageUnavailable`."""
+        return checkpoint_actions(self.open_file, name)
+
+    def open_file(self, name: str) -> BinaryIO | None:
+        """A file of the folder, or of `_sidecars` below it, to be read at any position; None
+        where there is none. The caller closes it.
+
+        Blocking, as is the file, which is meant for a thread of its own. It holds about a MiB
+        at a time, whatever the file's size, and its methods raise `StorageUnavailable`. Raises
+        `UnreadableFile` for a name that no such file can have.
+        """
+        return self._root.open(self._file(name))
+
+    def _read_small(self, name: str) -> bytes | None:
+        file = self.open_file(name)
+        if file is None:
+            return None
+        with file:
+            content = file.read(SMALL_FILE_BYTES + 1)
+        if len(content) > SMALL_FILE_BYTES:
+            raise UnreadableFile(
+                f"{excerpt(name)} is expected to be a small file and has more than "
+                f"{SMALL_FILE_BYTES} bytes"
+            )
+        return content
+
+    def _commit(self, version: int) -> str:
         return f"{self._folder}/{commit_name(version)}"
+
+    def _file(self, name: str) -> str:
+        own = name.removeprefix(f"{SIDECARS}/")
+        if own in ("", ".", "..", SIDECARS) or "/" in own or "\0" in own:
+            raise UnreadableFile(f"{excerpt(name)} is not a name of a file in a log")
+        return f"{self._folder}/{name}"
 
 
 class ObjectStorage:
     """Tables under a warehouse and further prefixes; implements `core.ports.Storage`.
 
-    The URLs name folders that exist. Raises `Refused` for a URL that is not one of
-    `core.locations`, `StorageUnavailable` for a folder that cannot be opened.
+    A `file:///` URL names a folder that exists. `options` are the storage options of the
+    settings. Connects nowhere before it is used. Raises `Refused` for a URL that is not one of
+    `core.locations`, `StorageUnavailable` for a folder or options that cannot be used.
     """
 
-    def __init__(self, warehouse: str, allowed_prefixes: Sequence[str] = ()) -> None:
-        self._warehouse = _Root.open(warehouse)
-        self._roots = (self._warehouse, *map(_Root.open, allowed_prefixes))
+    def __init__(
+        self,
+        warehouse: str,
+        allowed_prefixes: Sequence[str] = (),
+        options: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        # Each once: a prefix inside another, or the same one, is the same place.
+        urls = list(dict.fromkeys(map(canonical_url, (warehouse, *allowed_prefixes))))
+        check_options(options, urls)
+        self._roots = tuple(_opened(url, options) for url in urls)
+        self._probed: set[str] = set()
 
     def log(self, location: str) -> ObjectLog:
         """Raises `Refused` for a location that is not canonical or lies outside every root.
 
-        The use cases have checked that; this is the last fence before the file system.
+        The use cases have checked that; this is the last fence before the store.
         """
         for root in self._roots:
             if location.startswith(f"{root.url}/") and canonical_url(location) == location:
@@ -145,32 +153,55 @@ class ObjectStorage:
         )
 
     async def probe(self) -> None:
-        path = f"{PROBE_FOLDER}/{secrets.token_hex(16)}"
-        try:
-            await self._write_twice(path)
-        except StorageUnknown as error:
-            raise StorageUnavailable(error.detail) from error
+        for root in self._roots:
+            if root.url in self._probed:
+                await self._answers(root)
+            else:
+                await self._honours_put_if_absent(root)
+                self._probed.add(root.url)
 
-    async def _write_twice(self, path: str) -> None:
-        root = self._warehouse
-        first = await root.put_if_absent(path, b"first", create_folders=True)
+    async def _answers(self, root: Root) -> None:
         try:
-            second = await root.put_if_absent(path, b"second", create_folders=True)
-            found = await root.read(path)
-        finally:
-            await asyncio.to_thread(root.files.remove, path)
-        if (first, second, found) != (PutResult.CREATED, PutResult.EXISTS, b"first"):
+            await root.put_if_absent(PROBE, b"", create_folders=True)
+        except StorageUnknown as error:
+            raise _unavailable(error) from error
+
+    async def _honours_put_if_absent(self, root: Root) -> None:
+        """A name that stays: a probe needs no right to delete, and leaves one file."""
+        await _put(root, b"")
+        before = await root.read(PROBE)
+        second = await _put(root, secrets.token_bytes(16))
+        after = await root.read(PROBE)
+        async for _ in root.entries(PROBE_FOLDER):
+            break
+        if second is not PutResult.EXISTS or before is None or before != after:
             raise StorageUnavailable(
-                "the warehouse does not honour put-if-absent: of two writes of one new name the "
-                f"first was {first.value}, the second {second.value}"
+                f"{root.url} cannot be used to keep tables: it does not honour put-if-absent "
+                "(a second write of one name is expected to be refused and was "
+                f"{'made' if before != after else second.value}), so commits would overwrite "
+                "each other"
             )
 
 
-@contextmanager
-def _translated(verb: str) -> Iterator[None]:
-    try:
-        yield
-    except (BaseError, OSError) as error:
-        raise StorageUnavailable(
-            f"the object store could not {verb}: {type(error).__name__}"
-        ) from error
+async def _put(root: Root, content: bytes) -> PutResult:
+    """Other instances probe the same name, and a store may make them wait for each other."""
+    for attempt in range(1, PROBE_ATTEMPTS + 1):
+        try:
+            return await root.put_if_absent(PROBE, content, create_folders=True)
+        except StorageUnknown as error:
+            if attempt == PROBE_ATTEMPTS:
+                raise _unavailable(error) from error
+    raise AssertionError("the last attempt either returns or raises")
+
+
+def _opened(url: str, options: Mapping[str, str]) -> Root:
+    if url.startswith("file://"):
+        return LocalRoot(url)
+    return RemoteRoot(url, options)
+
+
+def _unavailable(error: StorageUnknown) -> StorageUnavailable:
+    unavailable = StorageUnavailable(error.detail)
+    for note in getattr(error, "__notes__", ()):
+        unavailable.add_note(note)
+    return unavailable

@@ -1,0 +1,159 @@
+"""A bucket, or a prefix in one, as a root."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import BinaryIO
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+
+from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
+from tidegate_service.core.ports import LogEntry, PutResult
+from tidegate_service.storage.advice import advised
+from tidegate_service.storage.failures import Failure, failure
+from tidegate_service.storage.remote_file import RemoteFile
+from tidegate_service.storage.roots import LISTED_AT_ONCE
+from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_clients
+
+_BUFFER = 1024 * 1024
+
+
+class RemoteRoot:
+    """A place in an object store, by its canonical URL; implements `roots.Root`.
+
+    Every call ends within `CALL_S`. What is raised says nothing of addresses and names; a note
+    beside it tells whoever runs the service which setting to look at.
+    """
+
+    def __init__(self, url: str, options: Mapping[str, str]) -> None:
+        """Connects nowhere yet. Raises `StorageUnavailable` for options that are not usable."""
+        self._url = url
+        self._prefix = urlsplit(url).path.removeprefix("/")
+        self._clients = open_clients(url, options)
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    async def put_if_absent(self, path: str, content: bytes, *, create_folders: bool) -> PutResult:
+        """`create_folders` has no meaning here: a key needs no folder."""
+        del create_folders
+        try:
+            async with asyncio.timeout(min(PUT_S + len(content) / PUT_BYTES_A_S, CALL_S)):
+                # Never in parts: only a single PUT can be conditional.
+                await obstore.put_async(
+                    self._clients.once,
+                    self._key(path),
+                    content,
+                    mode="create",
+                    use_multipart=False,
+                )
+        except TimeoutError:
+            raise advised(
+                StorageUnknown("the object store did not say in time whether it wrote"),
+                Failure(status=None, code=None, kinds=("Timeout",)),
+                self._clients,
+            ) from None
+        except (BaseError, OSError) as error:
+            found = failure(error)
+            if isinstance(error, AlreadyExistsError) and found.says_taken:
+                return PutResult.EXISTS
+            if found.refused:
+                raise advised(
+                    StorageUnavailable(f"the object store could not write: {found}"),
+                    found,
+                    self._clients,
+                ) from None
+            raise advised(
+                StorageUnknown(f"the object store did not say whether it wrote: {found}"),
+                found,
+                self._clients,
+            ) from None
+        return PutResult.CREATED
+
+    async def read(self, path: str) -> bytes | None:
+        async with self._within("read"):
+            try:
+                found = await obstore.get_async(self._clients.again, self._key(path))
+                return (await found.bytes_async()).to_bytes()
+            except FileNotFoundError as error:
+                self._check_bucket(error, "read")
+                return None
+
+    async def entries(self, folder: str) -> AsyncIterator[Sequence[LogEntry]]:
+        prefix = self._key(folder)
+        listing = obstore.list(self._clients.again, prefix, chunk_size=LISTED_AT_ONCE)
+        last = ""
+        while True:
+            async with self._within("list"):
+                try:
+                    chunk = await anext(listing)
+                except StopAsyncIteration:
+                    return
+                except FileNotFoundError as error:
+                    self._check_bucket(error, "list")
+                    return
+            batch = [
+                LogEntry(
+                    name=name,
+                    size=entry["size"],
+                    modified_ms=int(entry["last_modified"].timestamp() * 1000),
+                )
+                for entry in chunk
+                # What lies in a folder below is listed too.
+                if "/" not in (name := entry["path"].removeprefix(f"{prefix}/"))
+            ]
+            for entry in batch:
+                # By the bytes of UTF-8, which order as the characters do.
+                if entry.name <= last:
+                    raise StorageUnavailable(
+                        "the object store could not list: its names do not come in order"
+                    )
+                last = entry.name
+            if batch:
+                yield batch
+
+    def open(self, path: str) -> BinaryIO | None:
+        key = self._key(path)
+        with self._translated("read"):
+            try:
+                found = obstore.head(self._clients.again, key)
+            except FileNotFoundError as error:
+                self._check_bucket(error, "read")
+                return None
+        raw = RemoteFile(self._clients.again, key, size=found["size"], e_tag=found.get("e_tag"))
+        return io.BufferedReader(raw, buffer_size=_BUFFER)
+
+    def _key(self, path: str) -> str:
+        return f"{self._prefix}/{path}" if self._prefix else path
+
+    def _check_bucket(self, error: FileNotFoundError, verb: str) -> None:
+        """A missing file is an answer; a missing bucket is not, though both are a 404."""
+        found = failure(error)
+        if found.no_bucket:
+            raise self._unavailable(verb, found)
+
+    def _unavailable(self, verb: str, found: Failure) -> StorageUnavailable:
+        error = StorageUnavailable(f"the object store could not {verb}: {found}")
+        return advised(error, found, self._clients)
+
+    @contextmanager
+    def _translated(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            raise self._unavailable(verb, failure(error)) from None
+
+    @asynccontextmanager
+    async def _within(self, verb: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(CALL_S):
+                yield
+        except (BaseError, OSError) as error:
+            # TimeoutError is one of them.
+            late = Failure(status=None, code=None, kinds=("Timeout",))
+            found = late if isinstance(error, TimeoutError) else failure(error)
+            raise self._unavailable(verb, found) from None

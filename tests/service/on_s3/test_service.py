@@ -1,0 +1,130 @@
+"""The whole service with its warehouse on S3: started, written to, restarted, read by others."""
+
+import httpx
+import pytest
+from deltalake import DeltaTable
+
+from tests.service.command_line import serving, tidegate
+from tests.service.requests_by_hand import add, proposal, table_body
+from tidegate_service.app import CannotStart
+
+NAME = "main.air.flights"
+SECRET = "correct-horse-battery"
+
+
+@pytest.mark.parametrize("catalog_managed", [False, True])
+def test_what_was_committed_outlives_the_service(start_service, s3_prefix, catalog_managed):
+    first = start_service()
+    with httpx.Client(base_url=f"{first.url}/api/v1") as api:
+        body = table_body(NAME, catalog_managed=catalog_managed)
+        assert api.post("/tables", json=body).status_code == 201
+        sent = proposal(add(), transaction_id="00000000-0000-4000-8000-000000000001")
+        landed = api.post(f"/tables/{NAME}/commits", json=sent).json()
+        assert landed["version"] == 1
+    first.stop()
+    first.join()
+
+    second = start_service()
+    with httpx.Client(base_url=f"{second.url}/api/v1") as api:
+        assert httpx.get(f"{second.url}/readyz").status_code == 200
+        head = api.get(f"/tables/{NAME}").json()
+        assert (head["latest_version"], head["location"]) == (1, f"{s3_prefix}/main/air/flights")
+        again = api.post(f"/tables/{NAME}/commits", json=sent).json()
+        assert (again["version"], again["replayed"]) == (1, True)
+
+
+def test_an_independent_reader_sees_the_table(start_service, s3_server):
+    service = start_service()
+    with httpx.Client(base_url=f"{service.url}/api/v1") as api:
+        location = api.post("/tables", json=table_body(NAME)).json()["location"]
+        api.post(f"/tables/{NAME}/commits", json=proposal(add()))
+
+    table = DeltaTable(location, storage_options=s3_server.storage_options)
+
+    assert table.version() == 1
+    assert table.metadata().partition_columns == ["month"]
+    assert table.file_uris() == [f"{location}/month=5/a.parquet"]
+
+
+def test_a_location_is_stored_in_one_form(start_service, s3_server, s3_prefix):
+    allowed = s3_server.new_prefix()
+    service = start_service(allowed_locations=(allowed,))
+    with httpx.Client(base_url=f"{service.url}/api/v1") as api:
+        spelt = allowed.replace("s3://", "s3a://")
+        given = api.post("/tables", json=table_body(location=f"{spelt}/flights/"))
+        inside = api.post("/tables", json=table_body("a.b.c", location=f"{allowed}/flights/deep"))
+        elsewhere = api.post("/tables", json=table_body("a.b.d", location="s3://other-bucket/t"))
+        local = api.post("/tables", json=table_body("a.b.e", location="file:///lake/t"))
+
+    assert given.json()["location"] == f"{allowed}/flights"
+    assert (inside.status_code, inside.json()["code"]) == (409, "table-exists")
+    for refused in (elsewhere, local):
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid-location")
+
+
+def test_a_service_that_cannot_use_the_store_does_not_start(start_service, s3_server):
+    options = {**s3_server.storage_options, "aws_secret_access_key": SECRET}
+
+    with pytest.raises(CannotStart, match="aws_secret_access_key") as refused:
+        start_service(storage_options=options)
+
+    assert SECRET not in str(refused.value)
+    assert "SignatureDoesNotMatch" in str(refused.value)
+
+
+class TestCommandLine:
+    """`tidegate serve` on S3, its options from each source."""
+
+    def test_options_are_repeated_flags(self, database_url, tmp_path, s3_server, s3_prefix):
+        given = [f"--storage-option={k}={v}" for k, v in s3_server.storage_options.items()]
+        where = ["--data-dir", tmp_path, "--warehouse", s3_prefix]
+
+        with serving(*where, *given, TIDEGATE_DATABASE_URL=database_url) as (_, printed):
+            assert f"warehouse  {s3_prefix}" in printed
+            assert s3_server.secret_key not in printed
+
+    def test_or_the_environment(self, database_url, tmp_path, s3_server, s3_prefix):
+        given = ",".join(f"{k}={v}" for k, v in s3_server.storage_options.items())
+
+        with serving(
+            "--data-dir",
+            tmp_path,
+            TIDEGATE_DATABASE_URL=database_url,
+            TIDEGATE_WAREHOUSE=s3_prefix,
+            TIDEGATE_STORAGE_OPTIONS=given,
+        ) as (_, printed):
+            assert f"warehouse  {s3_prefix}" in printed
+
+    def test_or_the_environment_as_the_stores_own_tools_read_it(
+        self, database_url, tmp_path, s3_server, s3_prefix
+    ):
+        with serving(
+            "--data-dir",
+            tmp_path,
+            TIDEGATE_DATABASE_URL=database_url,
+            TIDEGATE_WAREHOUSE=s3_prefix,
+            AWS_ACCESS_KEY_ID=s3_server.access_key,
+            AWS_SECRET_ACCESS_KEY=s3_server.secret_key,
+            AWS_ENDPOINT_URL=s3_server.endpoint,
+            AWS_REGION=s3_server.region,
+            AWS_ALLOW_HTTP="true",
+        ) as (_, printed):
+            assert f"warehouse  {s3_prefix}" in printed
+
+    def test_what_is_wrong_is_said_in_a_line_that_names_the_setting(
+        self, database_url, tmp_path, s3_server, s3_prefix
+    ):
+        options = {**s3_server.storage_options, "aws_secret_access_key": SECRET}
+        given = [f"--storage-option={k}={v}" for k, v in options.items()]
+
+        done = tidegate(
+            "serve",
+            *("--port", "0", "--data-dir", tmp_path, "--warehouse", s3_prefix, *given),
+            TIDEGATE_DATABASE_URL=database_url,
+        )
+
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert "403 SignatureDoesNotMatch" in line
+        assert "aws_secret_access_key" in line
+        assert SECRET not in done.stdout + done.stderr
