@@ -11,7 +11,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from tidegate_service.index.migrate import locked_connection
-from tidegate_service.index.schema import metadata
+from tidegate_service.index.schema_access import metadata
 
 # A migration waits this long for a table's lock and then fails, to be run again. While it
 # waits, everybody else queues up behind it, commits included.

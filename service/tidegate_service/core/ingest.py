@@ -18,20 +18,26 @@ from tidegate_protocol.transaction import IsolationLevel
 from tidegate_service.core.errors import TableQuarantined
 from tidegate_service.core.ports import CommitSection, Log
 from tidegate_service.core.ratify import metrics_of
-from tidegate_service.core.records import CommitRecord, RatifiedCommit
+from tidegate_service.core.records import Aborted, CommitRecord, RatifiedCommit, TableState
+
+FENCE_OPERATION = "ABORT TRANSACTION"
+FENCED_ID = "transactionId"
+"""The operation parameter of a fence (`core.fence`) that names the id it keeps out."""
 
 
 async def ingest(section: CommitSection, log: Log) -> int:
     """Read every version beyond the index's head into it; returns how many there were.
 
     The caller saves the section. Raises `TableQuarantined`, after saving the quarantine, for a
-    version that cannot be read.
+    version that cannot be read. A table that is quarantined already is left as it is.
     """
     count = 0
+    if section.table.state is TableState.QUARANTINED:
+        return count
     while (content := await log.read(section.table.latest_version + 1)) is not None:
         version = section.table.latest_version + 1
         try:
-            await section.append(await _foreign_commit(section, version, content))
+            await append_foreign(section, await foreign_commit(section, version, content))
         except UnreadableCommit as error:
             reason = f"version {version}, written by another writer, cannot be read: {error}"
             await section.quarantine(reason)
@@ -41,8 +47,19 @@ async def ingest(section: CommitSection, log: Log) -> int:
     return count
 
 
-async def _foreign_commit(section: CommitSection, version: int, content: bytes) -> RatifiedCommit:
-    actions = parse_foreign_commit(content)
+async def append_foreign(section: CommitSection, commit: RatifiedCommit) -> None:
+    """Write a commit of `foreign_commit` as the next version."""
+    await section.append(commit)
+    await _restore_tombstone(section, commit.record)
+
+
+async def foreign_commit(
+    section: CommitSection, version: int, content: bytes, *, timestamp: int | None = None
+) -> RatifiedCommit:
+    """The index's form of a `<version>.json`. What this service wrote, and all where there is no
+    `timestamp`, is dated by its commitInfo, else by the section's clock; always after the version
+    before. Raises `UnreadableCommit`."""
+    actions = parse_foreign_commit(content, catalog_managed=section.table.catalog_managed)
     info = commit_info(actions)
     winner = summarize(version, actions, timestamp_fallback=section.now_ms)
     digest = None if info is None else body_digest(info)
@@ -52,12 +69,17 @@ async def _foreign_commit(section: CommitSection, version: int, content: bytes) 
         # Other writers put anything there, and it is nothing but information.
         read_version = None
     transaction_id = info.txn_id
-    if transaction_id is not None and await section.transaction(transaction_id) is not None:
-        # An id names one commit of a table; a second one that claims it is kept without it.
-        transaction_id = None
+    if transaction_id is not None:
+        known = await section.transaction(transaction_id)
+        # An id names one commit of a table; a second one that claims it is kept without it. What
+        # this service wrote itself is no claim: it landed, whatever a tombstone says.
+        if isinstance(known, CommitRecord) or (isinstance(known, Aborted) and digest is None):
+            transaction_id = None
+    # Ours was answered for with the time that it carries.
+    dated = winner.timestamp if timestamp is None or digest is not None else timestamp
     record = CommitRecord(
         version=version,
-        timestamp=max(winner.timestamp, section.table.latest_timestamp + 1),
+        timestamp=max(dated, section.table.latest_timestamp + 1),
         transaction_id=transaction_id,
         body_digest=digest,
         content_sha256=hashlib.sha256(content).hexdigest(),
@@ -76,6 +98,15 @@ async def _foreign_commit(section: CommitSection, version: int, content: bytes) 
         metrics=metrics_of(actions, attempts=1, duration_ms=0),
     )
     return RatifiedCommit(record=record, actions=actions, content=content, published=True)
+
+
+async def _restore_tombstone(section: CommitSection, record: CommitRecord) -> None:
+    """A fence whose index rows were lost says which transaction it aborted."""
+    if record.operation != FENCE_OPERATION or record.foreign:
+        return
+    fenced = record.operation_parameters.get(FENCED_ID)
+    if isinstance(fenced, str) and await section.transaction(fenced) is None:
+        await section.abort(fenced)
 
 
 def _isolation_level(text: str | None) -> IsolationLevel | None:

@@ -19,13 +19,16 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.actions import Add, PartitionValues, Txn
+from tidegate_protocol.row_tracking import DOMAIN, NO_ROW_IDS, high_water_mark
 from tidegate_protocol.transaction import ReadState, Winner
 from tidegate_service.core.records import Aborted, CommitRecord, TableRecord, TableState
 from tidegate_service.index.keys import key
 from tidegate_service.index.rows import (
     COMMIT_COLUMNS,
+    RECORD_COLUMNS,
     add_of,
     commit_record,
+    domain_of,
     expanded,
     read_state,
     table_record,
@@ -36,8 +39,10 @@ from tidegate_service.index.schema import (
     aborted_transactions,
     app_transactions,
     commits,
+    domain_metadata,
     files,
     metadata_versions,
+    past_commits,
     tables,
 )
 
@@ -71,12 +76,20 @@ async def table(connection: AsyncConnection, ref: str) -> TableRecord | None:
 
 
 async def tables_page(
-    connection: AsyncConnection, *, prefix: str, after: str | None, limit: int
+    connection: AsyncConnection,
+    *,
+    prefix: str,
+    after: str | None,
+    limit: int,
+    within: Sequence[str] | None = None,
 ) -> list[TableRecord]:
     name = func.lower(tables.c.name)
     query = select(tables).where(func.starts_with(name, lower(prefix))).order_by(name).limit(limit)
     if after is not None:
         query = query.where(name > lower(after))
+    if within is not None:
+        inside = (func.starts_with(name, lower(f"{scope}.")) for scope in within)
+        query = query.where(or_(name.in_(list(within)), *inside))
     return [table_record(row) for row in await connection.execute(query)]
 
 
@@ -101,12 +114,13 @@ async def unpublished(connection: AsyncConnection, *, limit: int) -> list[TableR
 async def transaction(
     connection: AsyncConnection, table_id: UUID, transaction_id: str
 ) -> CommitRecord | Aborted | None:
-    landed = select(*COMMIT_COLUMNS).where(
-        commits.c.table_id == table_id, commits.c.transaction_id == key(transaction_id)
-    )
-    row = (await connection.execute(landed)).one_or_none()
-    if row is not None:
-        return commit_record(row)
+    for source in (commits, past_commits):
+        landed = select(*(source.c[name] for name in RECORD_COLUMNS)).where(
+            source.c.table_id == table_id, source.c.transaction_id == key(transaction_id)
+        )
+        row = (await connection.execute(landed)).one_or_none()
+        if row is not None:
+            return commit_record(row)
     tombstone = select(
         exists().where(
             aborted_transactions.c.table_id == table_id,
@@ -162,6 +176,14 @@ async def state_at(connection: AsyncConnection, table_id: UUID, version: int) ->
     )
     row = (await connection.execute(query)).one_or_none()
     return None if row is None else read_state(version, row)
+
+
+async def row_id_high_water_mark(connection: AsyncConnection, table_id: UUID) -> int:
+    query = select(domain_metadata.c.action).where(
+        domain_metadata.c.table_id == table_id, domain_metadata.c.domain == key(DOMAIN)
+    )
+    raw = (await connection.execute(query)).scalar_one_or_none()
+    return NO_ROW_IDS if raw is None else high_water_mark(domain_of(raw))
 
 
 async def winners(

@@ -7,7 +7,7 @@ import msgspec
 import zstandard
 from sqlalchemy import Row
 
-from tidegate_protocol.actions import Action, Add, Metadata, Protocol, Txn
+from tidegate_protocol.actions import Action, Add, DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.codec import decode_lines
 from tidegate_protocol.commits import summarize
 from tidegate_protocol.transaction import IsolationLevel, ReadState, Winner
@@ -19,21 +19,27 @@ from tidegate_service.core.records import (
     TableState,
 )
 from tidegate_service.index.keys import key
-from tidegate_service.index.schema import commits
+from tidegate_service.index.schema import commits, past_commits
 
 # Everything of a commit but its bytes, which may be megabytes.
 COMMIT_COLUMNS = [column for column in commits.c if column.name != "content"]
+RECORD_COLUMNS = [column.name for column in past_commits.c]
 
 Known = TypeVar("Known", bound=msgspec.Struct)
 
 
-class _Line(msgspec.Struct, kw_only=True, rename={"metadata": "metaData"}):
+class _Line(
+    msgspec.Struct,
+    kw_only=True,
+    rename={"metadata": "metaData", "domain_metadata": "domainMetadata"},
+):
     """A stored log line; it was checked when it came, so it is read without doing so again."""
 
     add: Add | None = None
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     txn: Txn | None = None
+    domain_metadata: DomainMetadata | None = None
 
 
 _LINES = msgspec.json.Decoder(_Line)
@@ -55,6 +61,7 @@ def table_record(row: Row[*tuple[Any, ...]]) -> TableRecord:
         metadata=None if row.metadata is None else metadata_of(row.metadata),
         num_files=row.num_files,
         size_bytes=int(row.size_bytes),
+        first_version=row.first_version,
     )
 
 
@@ -86,11 +93,13 @@ def commit_record(row: Row[*tuple[Any, ...]]) -> CommitRecord:
             attempts=row.attempts,
             duration_ms=row.duration_ms,
         ),
+        principal=row.principal,
+        request_id=row.request_id,
     )
 
 
-def commit_values(table_id: UUID, commit: RatifiedCommit) -> dict[str, Any]:
-    """The row of `commits` for a ratified commit."""
+def commit_values(table_id: UUID, commit: RatifiedCommit, *, is_base: bool) -> dict[str, Any]:
+    """The row of `commits` for a ratified commit; `is_base` for the table's first one."""
     record = commit.record
     metrics = record.metrics
     details: dict[str, Any] = {
@@ -107,7 +116,7 @@ def commit_values(table_id: UUID, commit: RatifiedCommit) -> dict[str, Any]:
     return {
         "table_id": table_id,
         "version": record.version,
-        "previous_version": record.version - 1 if record.version > 0 else None,
+        "previous_version": None if is_base else record.version - 1,
         "timestamp": record.timestamp,
         "transaction_id": transaction_id,
         "body_digest": record.body_digest,
@@ -123,10 +132,12 @@ def commit_values(table_id: UUID, commit: RatifiedCommit) -> dict[str, Any]:
         "bytes_removed": metrics.bytes_removed,
         "attempts": metrics.attempts,
         "duration_ms": metrics.duration_ms,
+        "principal": record.principal,
+        "request_id": record.request_id,
         "details": details,
         "published": commit.published,
         "content_held": not commit.published,
-        "content": compressed(commit.content),
+        "content": None if commit.content is None else compressed(commit.content),
     }
 
 
@@ -161,6 +172,10 @@ def protocol_of(raw: bytes) -> Protocol:
 
 def metadata_of(raw: bytes) -> Metadata:
     return _known(_LINES.decode(raw).metadata, raw)
+
+
+def domain_of(raw: bytes) -> DomainMetadata:
+    return _known(_LINES.decode(raw).domain_metadata, raw)
 
 
 def txn_of(raw: bytes) -> Txn:

@@ -26,6 +26,7 @@ from sqlalchemy import (
     Uuid,
     event,
     func,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSON
 
@@ -65,6 +66,7 @@ tables = Table(
     Column("num_files", BigInteger, nullable=False),
     Column("size_bytes", _byte_count(), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("first_version", BigInteger, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("id", name="tables_pkey"),
     UniqueConstraint("location", name=TABLES_LOCATION_KEY),
     CheckConstraint("state IN ('active', 'quarantined')", name="tables_state_check"),
@@ -84,11 +86,16 @@ tables = Table(
         name="tables_head_check",
     ),
     CheckConstraint("num_files >= 0", name="tables_num_files_check"),
+    CheckConstraint(
+        "first_version BETWEEN 0 AND greatest(latest_version, 0)",
+        name="tables_first_version_check",
+    ),
     # Every commit updates its table's row: with room on the page and no index over what moves,
     # the new row stays beside the old one and no index is written.
     postgresql_with={"fillfactor": 50},
 )
-"""One row a table: its head. The row's lock is the table's commit lock."""
+"""One row a table: its head. The row's lock is the table's commit lock. `first_version` is the
+one that the index starts at: 0, or where the log of a registered table can be read from."""
 
 Index(TABLES_NAME_KEY, func.lower(tables.c.name), unique=True)
 
@@ -101,7 +108,7 @@ commits = Table(
     Column("timestamp", BigInteger, nullable=False),
     Column("transaction_id", _bytes_order()),
     Column("body_digest", Text),
-    Column("content_sha256", Text, nullable=False),
+    Column("content_sha256", Text),
     Column("isolation_level", Text),
     Column("is_blind_append", Boolean, nullable=False),
     Column("read_version", BigInteger),
@@ -118,7 +125,9 @@ commits = Table(
     Column("details", JSON, nullable=False),
     Column("published", Boolean, nullable=False),
     Column("content_held", Boolean, nullable=False),
-    Column("content", LargeBinary, nullable=False),
+    Column("content", LargeBinary),
+    Column("principal", Text),
+    Column("request_id", Text),
     PrimaryKeyConstraint("table_id", "version", name="commits_pkey"),
     UniqueConstraint("table_id", "transaction_id", name="commits_transaction_id_key"),
     # Also what the self reference is checked by when a table is forgotten.
@@ -130,10 +139,13 @@ commits = Table(
         name="commits_previous_version_fkey",
     ),
     CheckConstraint("version >= 0", name="commits_version_check"),
-    # NULL at version 0 and nowhere else, so the reference above leaves no gap.
+    # NULL at the base, of which a table has one, so the reference above leaves no gap.
+    CheckConstraint("previous_version = version - 1", name="commits_previous_version_check"),
+    # A base whose state came from a checkpoint may have no commit file any more.
     CheckConstraint(
-        "previous_version IS NOT DISTINCT FROM NULLIF(version - 1, -1)",
-        name="commits_previous_version_check",
+        "(content IS NULL) = (content_sha256 IS NULL) "
+        "AND (content IS NOT NULL OR previous_version IS NULL)",
+        name="commits_content_check",
     ),
     CheckConstraint("published OR content_held", name="commits_content_held_check"),
 )
@@ -142,7 +154,39 @@ commits = Table(
 It serves two masters with two life times: publishing and reading a version need it until the
 version lies in storage (`content_held`, which can only be given up once `published`), winners
 are decoded from it for as long as the index reaches back to the version.
+
+The base, a table's first row, has no `previous_version`: it is version 0, or the one that the log
+of a registered table could be read from.
+
+`principal` and `request_id` say who made the commit by which request, as rows of the audit
+trail do of other changes; both are NULL for what was written past the service.
 """
+
+past_commits = Table(
+    "past_commits",
+    metadata,
+    *(
+        Column(
+            column.name,
+            column.type,
+            nullable=column.nullable and column.name != "transaction_id",
+        )
+        for column in commits.c
+        if column.name not in ("previous_version", "published", "content_held", "content")
+    ),
+    PrimaryKeyConstraint("table_id", "transaction_id", name="past_commits_pkey"),
+    ForeignKeyConstraint(["table_id"], ["tables.id"], name="past_commits_table_id_fkey"),
+)
+"""What transaction ids landed as, where a rebuild found a log that does not hold those versions
+any more: ids are kept for ever."""
+
+# One base a table.
+Index(
+    "commits_base_key",
+    commits.c.table_id,
+    unique=True,
+    postgresql_where=commits.c.previous_version.is_(None),
+)
 
 # What waits for publishing, and what may be forgotten after it.
 Index(

@@ -15,6 +15,7 @@ from sqlalchemy import Numeric, TextClause, Uuid, bindparam, insert, literal, te
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.actions import (
+    Action,
     Add,
     DomainMetadata,
     Metadata,
@@ -97,7 +98,7 @@ _DROP_DOMAINS = _by_table("""
 
 
 @dataclass(slots=True)
-class _Effects:
+class Effects:
     """What is left of a commit's actions, in their order: the last one about a thing counts.
 
     A prepared commit names each thing once; a foreign one need not.
@@ -110,9 +111,9 @@ class _Effects:
     metadata: Metadata | None = None
 
 
-def _effects(commit: RatifiedCommit) -> _Effects:
-    effects = _Effects()
-    for action in commit.actions:
+def effects_of(actions: Sequence[Action]) -> Effects:
+    effects = Effects()
+    for action in actions:
         match action:
             case Add():
                 effects.files[_file_key(action)] = action
@@ -137,13 +138,14 @@ async def append(
     Raises `ServiceError` where the head is not where the lock's holder saw it: a defect.
     """
     table_id, version = UUID(head.id), commit.record.version
-    effects = _effects(commit)
-    await connection.execute(insert(commits).values(commit_values(table_id, commit)))
+    effects = effects_of(commit.actions)
+    values = commit_values(table_id, commit, is_base=head.latest_version == -1)
+    await connection.execute(insert(commits).values(values))
     closed_files, closed_bytes = await _close_files(connection, table_id, version, effects)
     added = [(key, add) for key, add in effects.files.items() if add is not None]
-    await _open_files(connection, table_id, version, added)
-    await _set_app_transactions(connection, table_id, version, effects)
-    await _set_domains(connection, table_id, version, effects)
+    await open_files(connection, table_id, version, added)
+    await set_app_transactions(connection, table_id, version, effects)
+    await set_domains(connection, table_id, version, effects)
     changed = _encoded(protocol=effects.protocol, metadata=effects.metadata)
     if changed:
         state = _encoded(protocol=head.protocol, metadata=head.metadata) | changed
@@ -172,11 +174,11 @@ async def append(
 
 
 async def _close_files(
-    connection: AsyncConnection, table_id: UUID, version: int, effects: _Effects
+    connection: AsyncConnection, table_id: UUID, version: int, effects: Effects
 ) -> tuple[int, int]:
     # Added files too: one that is live already is replaced.
     files, size = 0, 0
-    for keys in _chunks(list(effects.files)):
+    for keys in chunks(list(effects.files)):
         closed = await connection.execute(
             CLOSE_FILES,
             {
@@ -192,7 +194,7 @@ async def _close_files(
     return files, size
 
 
-async def _open_files(
+async def open_files(
     connection: AsyncConnection,
     table_id: UUID,
     version: int,
@@ -211,10 +213,10 @@ async def _open_files(
             )
 
 
-async def _set_app_transactions(
-    connection: AsyncConnection, table_id: UUID, version: int, effects: _Effects
+async def set_app_transactions(
+    connection: AsyncConnection, table_id: UUID, version: int, effects: Effects
 ) -> None:
-    for chunk in _chunks(list(effects.txns.items())):
+    for chunk in chunks(list(effects.txns.items())):
         await connection.execute(
             _SET_APP_TRANSACTIONS,
             {
@@ -226,14 +228,14 @@ async def _set_app_transactions(
         )
 
 
-async def _set_domains(
-    connection: AsyncConnection, table_id: UUID, version: int, effects: _Effects
+async def set_domains(
+    connection: AsyncConnection, table_id: UUID, version: int, effects: Effects
 ) -> None:
     removed = [domain for domain, action in effects.domains.items() if action.removed]
     if removed:
         await connection.execute(_DROP_DOMAINS, {"table_id": table_id, "keys": removed})
     written = [(domain, a) for domain, a in effects.domains.items() if not a.removed]
-    for chunk in _chunks(written):
+    for chunk in chunks(written):
         await connection.execute(
             _SET_DOMAINS,
             {
@@ -254,6 +256,7 @@ def _encoded(**actions: Protocol | Metadata | None) -> dict[str, bytes]:
     return {name: encode(action) for name, action in actions.items() if action is not None}
 
 
-def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """As many rows at a time as one statement takes."""
     for start in range(0, len(items), _ROWS):
         yield items[start : start + _ROWS]

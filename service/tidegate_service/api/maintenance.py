@@ -1,0 +1,94 @@
+"""A table's index against its log: verify, rebuild, release."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from tidegate_service.api import codes
+from tidegate_service.api import documents as doc
+from tidegate_service.api.answers import DifferenceAnswer, TableAnswer, VerificationAnswer, answer
+from tidegate_service.api.parameters import Page, TableRef
+from tidegate_service.api.policies import OnTable
+from tidegate_service.api.proposals import MAX_VERSION
+from tidegate_service.api.rendering import table_answer
+from tidegate_service.api.requests import context_of, state_of
+from tidegate_service.core import rebuild, release, verify
+from tidegate_service.core.access import Role
+
+router = APIRouter(prefix="/tables/{table}", tags=["maintenance"])
+
+
+@router.get(
+    "/verify",
+    operation_id="verify_table",
+    dependencies=[Depends(OnTable(Role.READER))],
+    summary="Compare index, content and storage",
+    responses=doc.responses(
+        (200, VerificationAnswer, "What differs, if anything."), codes=codes.VERIFY
+    ),
+)
+async def verify_table(
+    request: Request,
+    table: TableRef,
+    from_version: Annotated[
+        int | None,
+        Query(
+            ge=0,
+            le=MAX_VERSION,
+            description="Where to begin; the index's first version by default.",
+        ),
+    ] = None,
+    limit: Page = 1000,
+) -> Response:
+    """Version by version: the file in the log, the bytes that the index keeps, the digest of
+    both, and the index's rows against the actions. Nothing is locked or written."""
+    found = await verify.verify_table(
+        context_of(request), table, from_version=from_version, limit=limit
+    )
+    return answer(
+        VerificationAnswer(
+            table=found.table.name,
+            consistent=not found.differences,
+            from_version=found.from_version,
+            through_version=found.through_version,
+            next_version=found.next_version,
+            cleaned_up=found.cleaned_up,
+            not_ingested=found.not_ingested,
+            differences=[
+                DifferenceAnswer(version=one.version, kind=one.kind, detail=one.detail)
+                for one in found.differences
+            ],
+        )
+    )
+
+
+@router.post(
+    "/rebuild",
+    operation_id="rebuild_table",
+    dependencies=[Depends(OnTable(Role.ADMIN))],
+    summary="Make the index anew from the log",
+    responses=doc.responses((200, TableAnswer, "The table's head."), codes=codes.REBUILD),
+)
+async def rebuild_table(request: Request, table: TableRef) -> Response:
+    """Reads the log again, from its oldest version that can be read, and puts that in the place
+    of what the index held; versions of a catalog-managed table that only the index holds stay.
+    Either all of it happens or nothing. A quarantined table is released by it.
+
+    Commits to the table wait meanwhile, or get a 503. It goes on where the caller leaves."""
+    state_of(request).take_long()
+    return answer(table_answer(await rebuild.rebuild_table(context_of(request), table)))
+
+
+@router.post(
+    "/release",
+    operation_id="release_table",
+    dependencies=[Depends(OnTable(Role.ADMIN))],
+    summary="End a table's quarantine",
+    responses=doc.responses((200, TableAnswer, "The table's head."), codes=codes.RELEASE),
+)
+async def release_table(request: Request, table: TableRef) -> Response:
+    """Commits are taken again, once what the quarantine was for is gone: a plain table's next
+    version is readable or absent, a catalog-managed table's log holds nothing that the index
+    does not. The same for a table that is not quarantined, which it leaves as it is."""
+    return answer(table_answer(await release.release_table(context_of(request), table)))

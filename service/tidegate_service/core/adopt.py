@@ -1,0 +1,291 @@
+"""Reading a log that somebody else wrote into the index, from its oldest version on.
+
+Everything happens in the section that makes the table: what cannot be read to its end leaves
+nothing behind.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from tidegate_protocol.actions import Action, Add, Metadata, Remove, file_key
+from tidegate_protocol.commits import MAX_TIMESTAMP, UnreadableCommit, commit_info
+from tidegate_protocol.foreign import RefusedCommit, refusal
+from tidegate_protocol.log_files import (
+    CheckpointFile,
+    CommitFile,
+    MultiPartCheckpoint,
+    V2Checkpoint,
+    commit_name,
+    parse,
+)
+from tidegate_protocol.log_segment import BrokenLog, Checkpoint, choose_segment
+from tidegate_protocol.problems import Code
+from tidegate_protocol.properties import IN_COMMIT_TIMESTAMPS
+from tidegate_protocol.snapshot import Snapshot
+from tidegate_protocol.transaction import Invalid
+from tidegate_service.core.checkpoints import snapshot_actions
+from tidegate_service.core.data_paths import DataPaths
+from tidegate_service.core.errors import Refused, StorageUnavailable
+from tidegate_service.core.ingest import append_foreign, foreign_commit
+from tidegate_service.core.ports import CommitSection, Log, UnreadableFile
+from tidegate_service.core.records import CommitMetrics, CommitRecord, RatifiedCommit
+
+READ_AHEAD = 8
+"""Commits that are read from the store at once."""
+MOST_OUTSIDE = 1_000
+"""Live files at a time that lie where they must not, of a log that may yet remove them."""
+
+
+async def adopt(
+    section: CommitSection, log: Log, paths: DataPaths, *, through: int | None = None
+) -> None:
+    """Bring the section's table, which has no version yet, to the head of its log, or to the
+    version `through` where what lies beyond it is no part of the table.
+
+    The caller saves the section. Raises `Refused`: `broken-log` where the log cannot be read,
+    `unsupported-feature` where it needs what is not supported, `invalid-path` where it names a
+    file that it must not.
+    """
+    await section.take_time()
+    try:
+        sizes: list[tuple[str, int]] = []
+        modified: dict[str, int] = {}
+        async for entries in log.entries():
+            sizes.extend(
+                (entry.name, entry.size)
+                for entry in entries
+                if through is None or not _is_beyond(entry.name, through)
+            )
+            modified.update((entry.name, entry.modified_ms) for entry in entries)
+        segment = choose_segment(sizes)
+        adoption = _Adoption(section, log, paths, modified)
+        if segment.checkpoint is not None:
+            await adoption.start_from(segment.checkpoint)
+        async with aclosing(_contents(log, segment.replayed)) as commits:
+            async for version, content in commits:
+                await adoption.replay(version, content)
+                if segment.newest is not None and segment.newest.version == version:
+                    await adoption.compare(segment.newest)
+        await adoption.catch_up(through)
+        adoption.check_paths()
+    except RefusedCommit as error:
+        raise _refused(error.refusal) from error
+    except (BrokenLog, UnreadableCommit, UnreadableFile) as error:
+        raise Refused(f"the log cannot be read: {error}", code=Code.BROKEN_LOG) from error
+
+
+@dataclass(slots=True)
+class _Adoption:
+    """`modified` are the times of the log's files by name, in ms. `before` is what the commits
+    add up to until there is a protocol and metadata, which no table can be without; `outside`
+    is why the live files that must not be named must not."""
+
+    section: CommitSection
+    log: Log
+    paths: DataPaths
+    modified: Mapping[str, int]
+    before: Snapshot = field(default_factory=Snapshot)
+    in_commit: bool = False
+    outside: dict[tuple[str, str | None], Refused] = field(default_factory=dict)
+
+    async def start_from(self, checkpoint: Checkpoint) -> None:
+        """Make the checkpoint's version the table's first."""
+        version = checkpoint.version
+        content = await self.log.read(version)
+        if content is None:
+            times = [self.modified[name] for name in checkpoint.files]
+            commit = _unknown_commit(version, timestamp=min(times))
+        else:
+            commit = await self._commit(version, content)
+        await self.section.load_base(commit, self._checked(checkpoint))
+
+    async def _checked(self, checkpoint: Checkpoint) -> AsyncIterator[Sequence[Action]]:
+        async for batch in snapshot_actions(self.log, checkpoint, location=self.paths.location):
+            self._note_paths(batch)
+            for action in batch:
+                refused = refusal(action, catalog_managed=self.section.table.catalog_managed)
+                if refused is not None:
+                    raise _refused(refused)
+            yield batch
+
+    async def replay(self, version: int, content: bytes | None) -> None:
+        """Take up the commit of a version that was in the listing."""
+        if content is None:
+            raise StorageUnavailable(
+                f"{commit_name(version)} went away while the log was read; it can be tried again"
+            )
+        await self._append(version, content)
+
+    async def catch_up(self, through: int | None) -> None:
+        """Read what was committed meanwhile, and see that there is a table by now."""
+        while self._started and (through is None or self._next <= through):
+            content = await self.log.read(self._next)
+            if content is None:
+                break
+            await self._append(self._next, content)
+        if not self._started:
+            missing = "protocol" if self.before.protocol is None else "metaData"
+            raise BrokenLog(f"no version of it has a {missing} action")
+
+    @property
+    def _started(self) -> bool:
+        return self.section.table.latest_version >= 0
+
+    @property
+    def _next(self) -> int:
+        return self.section.table.latest_version + 1
+
+    async def _append(self, version: int, content: bytes) -> None:
+        try:
+            commit = await self._commit(version, content)
+        except RefusedCommit:
+            raise
+        except UnreadableCommit as error:
+            raise UnreadableCommit(f"{commit_name(version)}: {error}") from None
+        self._note_paths(commit.actions)
+        if self._started:
+            await append_foreign(self.section, commit)
+            return
+        self.before = self.before.apply(version, commit.actions)
+        if self.before.protocol is None or self.before.metadata is None:
+            return
+        if version == 0:
+            await append_foreign(self.section, commit)
+        else:
+            await self.section.load_base(commit, _as_batch(self.before))
+        self.before = Snapshot()
+
+    def check_paths(self) -> None:
+        """See that the newest version names no file that it must not. Earlier ones may: whoever
+        scans them is told (`core.scan`)."""
+        for refused in self.outside.values():
+            raise refused
+
+    def _note_paths(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Remove):
+                self.outside.pop(file_key(action), None)
+            elif isinstance(action, Add):
+                try:
+                    self.paths.check(action)
+                except Refused as refused:
+                    if len(self.outside) == MOST_OUTSIDE:
+                        raise
+                    self.outside[file_key(action)] = refused.with_traceback(None)
+
+    async def _commit(self, version: int, content: bytes) -> RatifiedCommit:
+        """The commit, dated as Delta dates it: by itself where in-commit timestamps are on, else
+        by its file."""
+        commit = await foreign_commit(
+            self.section,
+            version,
+            content,
+            timestamp=self.modified.get(commit_name(version), self.section.now_ms),
+        )
+        timestamp = self._in_commit_timestamp(commit.actions)
+        if timestamp is None:
+            return commit
+        latest = self.section.table.latest_timestamp
+        if not self.in_commit and timestamp <= latest:
+            # Files of a log that was copied are younger than the commits in them.
+            await self.section.date_back(timestamp)
+            latest = self.section.table.latest_timestamp
+        self.in_commit = True
+        return replace(commit, record=replace(commit.record, timestamp=max(timestamp, latest + 1)))
+
+    def _in_commit_timestamp(self, actions: Sequence[Action]) -> int | None:
+        own = next((action for action in actions if isinstance(action, Metadata)), None)
+        metadata = own or self.section.table.metadata or self.before.metadata
+        info = commit_info(actions)
+        if metadata is None or info is None or info.in_commit_timestamp is None:
+            return None
+        if metadata.configuration.get(IN_COMMIT_TIMESTAMPS, "").lower() != "true":
+            return None
+        return info.in_commit_timestamp if 0 <= info.in_commit_timestamp <= MAX_TIMESTAMP else None
+
+    async def compare(self, checkpoint: Checkpoint) -> None:
+        """See that the checkpoint that other readers start from tells of the same table."""
+        count = 0
+        async for batch in snapshot_actions(self.log, checkpoint, location=self.paths.location):
+            count += sum(isinstance(action, Add) for action in batch)
+            await self.section.take_time()
+        table = self.section.table
+        if self._started and count != table.num_files:
+            raise BrokenLog(
+                f"the checkpoint of version {checkpoint.version} has {count} files, and the "
+                f"commits up to it make {table.num_files}"
+            )
+
+
+async def _contents(
+    log: Log, versions: Sequence[int]
+) -> AsyncGenerator[tuple[int, bytes | None], None]:
+    """The bytes of each version, in order; a few are on their way while one is looked at."""
+    ahead: deque[asyncio.Task[bytes | None]] = deque()
+    upcoming = iter(versions)
+    try:
+        for version in versions:
+            for following in islice(upcoming, READ_AHEAD - len(ahead)):
+                ahead.append(asyncio.create_task(log.read(following)))
+            yield version, await ahead.popleft()
+    finally:
+        for task in ahead:
+            task.cancel()
+        await asyncio.gather(*ahead, return_exceptions=True)
+
+
+async def _as_batch(snapshot: Snapshot) -> AsyncIterator[Sequence[Action]]:
+    single = (snapshot.protocol, snapshot.metadata)
+    yield [action for action in single if action is not None]
+    yield [*snapshot.files.values(), *snapshot.txns.values(), *snapshot.domains.values()]
+
+
+def _is_beyond(name: str, through: int) -> bool:
+    match parse(name):
+        case (
+            CommitFile(version=version)
+            | CheckpointFile(version=version)
+            | MultiPartCheckpoint(version=version)
+            | V2Checkpoint(version=version)
+        ):
+            return version > through
+        case _:
+            return False
+
+
+def _unknown_commit(version: int, *, timestamp: int) -> RatifiedCommit:
+    """A version that only a checkpoint is left of."""
+    record = CommitRecord(
+        version=version,
+        timestamp=timestamp,
+        transaction_id=None,
+        body_digest=None,
+        content_sha256=None,
+        operation=None,
+        isolation_level=None,
+        is_blind_append=False,
+        read_version=None,
+        rebased_over=0,
+        engine_info=None,
+        user_metadata=None,
+        foreign=True,
+        metrics=CommitMetrics(
+            num_added_files=0,
+            num_removed_files=0,
+            bytes_added=0,
+            bytes_removed=0,
+            attempts=1,
+            duration_ms=0,
+        ),
+    )
+    return RatifiedCommit(record=record, actions=(), content=None, published=True)
+
+
+def _refused(refused: Invalid) -> Refused:
+    if refused.code is Code.UNSUPPORTED_FEATURE:
+        return Refused(refused.detail, code=refused.code)
+    return Refused(f"the log cannot be read: {refused.detail}", code=Code.BROKEN_LOG)

@@ -1,0 +1,78 @@
+"""A complete checkpoint, its parts and sidecars, as one stream of a snapshot's actions."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+
+from tidegate_protocol.actions import (
+    Action,
+    Add,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Txn,
+    UnknownAction,
+)
+from tidegate_protocol.log_segment import Checkpoint
+from tidegate_protocol.paths import LOG_FOLDER, identity
+from tidegate_protocol.text import excerpt
+from tidegate_service.core.ports import Log, UnreadableFile
+
+SIDECARS = "_sidecars"
+_OF_A_SNAPSHOT = (Add, DomainMetadata, Metadata, Protocol, Txn)
+
+
+class _Sidecar(msgspec.Struct):
+    path: str
+
+
+class _SidecarLine(msgspec.Struct):
+    sidecar: _Sidecar
+
+
+_SIDECAR = msgspec.json.Decoder(_SidecarLine)
+
+
+async def snapshot_actions(
+    log: Log, checkpoint: Checkpoint, *, location: str
+) -> AsyncIterator[Sequence[Action]]:
+    """What the checkpoint of the table at `location` says of its version, in batches and in any
+    order: files, protocol, metadata, application transactions and domains.
+
+    Raises `UnreadableFile`, also at its end where there is not exactly one protocol and one
+    metaData action: no table is without, and only a checkpoint cut short is.
+    """
+    counts = {Protocol: 0, Metadata: 0}
+    sidecars: list[str] = []
+    for name in checkpoint.files:
+        async for batch in log.checkpoint_actions(name):
+            for kind in counts:
+                counts[kind] += sum(isinstance(action, kind) for action in batch)
+            sidecars.extend(
+                _sidecar(action, location)
+                for action in batch
+                if isinstance(action, UnknownAction) and action.kind == "sidecar"
+            )
+            yield [action for action in batch if isinstance(action, _OF_A_SNAPSHOT)]
+    for name in sidecars:
+        async for batch in log.checkpoint_actions(f"{SIDECARS}/{name}"):
+            yield [action for action in batch if isinstance(action, Add)]
+    for kind, count in counts.items():
+        if count != 1:
+            raise UnreadableFile(
+                f"the checkpoint of version {checkpoint.version} has {count} "
+                f"{'protocol' if kind is Protocol else 'metaData'} actions; expected one"
+            )
+
+
+def _sidecar(action: UnknownAction, location: str) -> str:
+    """The name of a sidecar file, which is given as such or as an absolute path of it."""
+    try:
+        path = identity(_SIDECAR.decode(action.raw).sidecar.path)
+    except msgspec.MsgspecError as error:
+        raise UnreadableFile(f"a sidecar action of the checkpoint: {error}") from None
+    folder = f"{location.removeprefix('file://')}/{LOG_FOLDER}/{SIDECARS}/"
+    name = path.removeprefix(folder)
+    if not name or "/" in name:
+        raise UnreadableFile(f"the checkpoint names the sidecar {excerpt(path)} outside {SIDECARS}")
+    return name

@@ -1,0 +1,79 @@
+"""Which data files a table's log may name, where somebody else wrote the log.
+
+A reader hands its own credentials to whatever path the log names, so a log must not name files
+of other tables' owners: a path stays inside the table's folder, or is absolute and inside a
+prefix that the operator allows.
+"""
+
+import re
+from dataclasses import dataclass
+
+from tidegate_protocol.actions import Add
+from tidegate_protocol.paths import LOG_FOLDER, decode
+from tidegate_protocol.problems import Code
+from tidegate_protocol.text import excerpt
+from tidegate_service.core.errors import Refused
+from tidegate_service.core.locations import LocationPolicy
+
+# Whatever is none of these is a plain relative path, as nearly all are.
+_SUSPECT = re.compile(rf"\A/|[:%]|\.\.|{LOG_FOLDER}", re.IGNORECASE)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+# Hadoop has several file systems for one store.
+_SAME_STORE = {"s3a": "s3", "s3n": "s3"}
+_ABSOLUTE_VECTOR = "p"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPaths:
+    """Judges the paths in the log of the table at `location`, a canonical URL."""
+
+    location: str
+    policy: LocationPolicy
+
+    def check(self, add: Add) -> None:
+        """Raise `Refused` (`invalid-path`) for a file, or a deletion vector of one, that lies
+        where it must not."""
+        if _SUSPECT.search(add.path):
+            self._check(add.path)
+        vector = add.deletion_vector
+        if vector is not None and vector.storage_type == _ABSOLUTE_VECTOR:
+            self._check(vector.path_or_inline_dv)
+
+    def _check(self, path: str) -> None:
+        plain = decode(path)
+        if ".." in plain.split("/"):
+            raise _refused(path, "it has a '..' segment")
+        absolute = self._absolute(plain)
+        if absolute is None:
+            folders = plain.split("/")[:1]
+        else:
+            allowed = (self.location, self.policy.warehouse, *self.policy.prefixes)
+            if not any(absolute.startswith(f"{prefix}/") for prefix in allowed):
+                raise _refused(path, "it lies outside the table and the allowed prefixes")
+            # Of another table, too.
+            folders = absolute.split("/")
+        if LOG_FOLDER in (folder.lower() for folder in folders):
+            raise _refused(path, f"it lies under {LOG_FOLDER}, where only the log may be")
+
+    def _absolute(self, plain: str) -> str | None:
+        """An absolute path as the URL it means; None for a relative one."""
+        scheme = _SCHEME.match(plain)
+        if scheme is None:
+            if not plain.startswith("/"):
+                return None
+            root, _, _ = self.location.partition("://")
+            host = self.location.removeprefix(f"{root}://").partition("/")[0]
+            return f"{root}://{host}/{plain.lstrip('/')}"
+        name, rest = scheme[1].lower(), plain[scheme.end() :]
+        host = ""
+        # `file:/x`, `file:///x` and `s3://bucket/x` all occur.
+        if rest.startswith("//"):
+            host, _, rest = rest[2:].partition("/")
+        return f"{_SAME_STORE.get(name, name)}://{host}/{rest.lstrip('/')}"
+
+
+def _refused(path: str, why: str) -> Refused:
+    return Refused(
+        f"the log names the file {excerpt(path)}, which is not allowed: {why}",
+        code=Code.INVALID_PATH,
+    )

@@ -1,0 +1,115 @@
+"""The first row of a registered table: a whole snapshot, written a batch at a time.
+
+It runs in the transaction that makes the table, so nobody sees any of it before all is there.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import psycopg
+from sqlalchemy import BigInteger, Numeric, Uuid, bindparam, insert, literal, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tidegate_protocol.actions import Action, Add, Metadata, Protocol
+from tidegate_protocol.codec import encode
+from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.ports import UnreadableFile
+from tidegate_service.core.records import RatifiedCommit, TableRecord
+from tidegate_service.index.rows import commit_values, table_record
+from tidegate_service.index.schema import commits, metadata_versions, tables
+from tidegate_service.index.writes import effects_of, open_files, set_app_transactions, set_domains
+
+_PATIENCE = text("SET LOCAL idle_in_transaction_session_timeout = '120s'")
+
+
+class BaseLoad:
+    """Writes one base: `begin`, `write` for each batch of its actions, `finish`."""
+
+    def __init__(self, table_id: UUID, commit: RatifiedCommit) -> None:
+        self._table_id = table_id
+        self._commit = commit
+        self._version = commit.record.version
+        self._protocol: Protocol | None = None
+        self._metadata: Metadata | None = None
+        self._num_files = 0
+        self._size_bytes = 0
+
+    async def begin(self, connection: AsyncConnection) -> None:
+        values = commit_values(self._table_id, self._commit, is_base=True)
+        await connection.execute(insert(commits).values(values))
+
+    async def write(self, connection: AsyncConnection, actions: Sequence[Action]) -> None:
+        """Raises `UnreadableFile` for a file that an earlier action has added."""
+        effects = effects_of(actions)
+        added = [(key, add) for key, add in effects.files.items() if add is not None]
+        if len(added) < sum(isinstance(action, Add) for action in actions):
+            raise _named_twice()
+        try:
+            await open_files(connection, self._table_id, self._version, added)
+        except psycopg.errors.UniqueViolation as error:
+            if error.diag.constraint_name != "files_key":
+                raise
+            raise _named_twice() from error
+        await set_app_transactions(connection, self._table_id, self._version, effects)
+        await set_domains(connection, self._table_id, self._version, effects)
+        self._protocol = effects.protocol or self._protocol
+        self._metadata = effects.metadata or self._metadata
+        self._num_files += len(added)
+        self._size_bytes += sum(add.size for _, add in added)
+
+    async def finish(self, connection: AsyncConnection) -> TableRecord:
+        if self._protocol is None or self._metadata is None:
+            raise ValueError("a base needs a protocol and metadata")
+        state = {"protocol": encode(self._protocol), "metadata": encode(self._metadata)}
+        await connection.execute(
+            insert(metadata_versions).values(
+                table_id=self._table_id, version=self._version, **state
+            )
+        )
+        moved = await connection.execute(
+            update(tables)
+            .where(tables.c.id == self._table_id, tables.c.latest_version == -1)
+            .values(
+                first_version=self._version,
+                latest_version=self._version,
+                published_version=self._version,
+                latest_timestamp=self._commit.record.timestamp,
+                num_files=self._num_files,
+                size_bytes=literal(self._size_bytes, Numeric()),
+                **state,
+            )
+            .returning(*tables.c)
+        )
+        row = moved.one_or_none()
+        if row is None:
+            raise ServiceError(f"table {self._table_id} has a version already")
+        return table_record(row)
+
+
+async def take_time(connection: AsyncConnection) -> None:
+    """Let this transaction wait for the object store; asked again, it waits anew."""
+    await connection.execute(_PATIENCE)
+
+
+async def date_back(connection: AsyncConnection, table_id: UUID, before: int) -> TableRecord:
+    """Make every version so far older than `before` (ms), in their order."""
+    await connection.execute(
+        text("""
+            UPDATE commits
+            SET timestamp = least(commits.timestamp, :before - 1 - (head.latest - commits.version))
+            FROM (SELECT latest_version AS latest FROM tables WHERE id = :table_id) AS head
+            WHERE commits.table_id = :table_id
+        """).bindparams(bindparam("table_id", type_=Uuid), bindparam("before", type_=BigInteger)),
+        {"table_id": table_id, "before": before},
+    )
+    row = await connection.execute(
+        update(tables)
+        .where(tables.c.id == table_id, tables.c.latest_timestamp >= before)
+        .values(latest_timestamp=before - 1)
+        .returning(*tables.c)
+    )
+    return table_record(row.one())
+
+
+def _named_twice() -> UnreadableFile:
+    return UnreadableFile("a file of the table is named twice in the checkpoint")

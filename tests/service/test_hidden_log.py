@@ -1,0 +1,119 @@
+"""Other writers checkpoint a plain table and clean its log up past what the index knows."""
+
+import psycopg
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.service.world import add, proposal
+from tidegate_protocol.transaction import Conflict
+from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
+from tidegate_service.core.propose import conflict_check, propose
+from tidegate_service.core.records import TableState
+from tidegate_service.core.release import release_table
+from tidegate_service.core.scan import ScanRequest, scan
+from tidegate_service.core.tables import get_table
+from tidegate_service.core.transactions import abort
+from tidegate_service.core.verify import verify_table
+
+pytestmark = pytest.mark.anyio
+
+ROWS = pa.table({"x": pa.array([1], pa.int32()), "v": ["theirs"]})
+
+
+async def left_behind(world, database_url):
+    """A table with a version of ours, and two of deltalake's that only its checkpoint holds."""
+    table = await world.create(properties={"delta.logRetentionDuration": "interval 0 seconds"})
+    body = proposal(add("x=1/ours"))
+    await propose(world.context, table.id, body)
+    for _ in range(2):
+        write_deltalake(table.location, ROWS, mode="append")
+    theirs = DeltaTable(table.location)
+    theirs.create_checkpoint()
+    theirs.cleanup_metadata()
+    kept = sorted(path.name for path in world.log_folder(table).glob("*.json"))
+    assert f"{1:020d}.json" not in kept
+    assert f"{2:020d}.json" not in kept
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    return table, body
+
+
+async def test_a_commit_goes_to_the_end_of_the_log_and_not_into_its_hole(world, database_url):
+    table, _ = await left_behind(world, database_url)
+    landed = await propose(world.context, table.id, proposal(add("x=1/more")))
+    assert landed.record.version == 4
+    theirs = DeltaTable(table.location)
+    assert theirs.version() == 4
+    assert len(theirs.file_uris()) == 4
+    head = await get_table(world.context, table.id)
+    assert (head.first_version, head.latest_version, head.num_files) == (3, 4, 4)
+    assert (await verify_table(world.context, table.id)).differences == ()
+
+
+async def test_what_landed_before_is_still_answered(world, database_url):
+    table, body = await left_behind(world, database_url)
+    await propose(world.context, table.id, proposal(add("x=1/more")))
+    again = await propose(world.context, table.id, body)
+    assert (again.record.version, again.replayed) == (1, True)
+
+
+async def test_a_transaction_that_read_before_the_hole_cannot_be_judged(world, database_url):
+    table, _ = await left_behind(world, database_url)
+    stale = proposal(add("x=1/more"), read_version=1, predicates=("x = 1",))
+    with pytest.raises(Refused, match="version 1"):
+        await propose(world.context, table.id, stale)
+    fresh = proposal(add("x=1/more"), read_version=3, predicates=("x = 1",))
+    assert (await propose(world.context, table.id, fresh)).record.version == 4
+    assert isinstance(
+        await propose(
+            world.context, table.id, proposal(add("y"), read_version=3, predicates=("x = 1",))
+        ),
+        Conflict,
+    )
+
+
+async def test_a_conflict_check_and_an_abort_see_it_too(world, database_url):
+    table, _ = await left_behind(world, database_url)
+    would = await conflict_check(world.context, table.id, proposal(add("x=1/more")))
+    assert would.version == 4
+    table, _ = await left_behind(world, database_url)
+    await abort(world.context, table.id, "never")
+    assert DeltaTable(table.location).version() == 4
+
+
+async def test_versions_that_the_log_forgot_cannot_be_read(world, database_url):
+    table, _ = await left_behind(world, database_url)
+    await propose(world.context, table.id, proposal(add("x=1/more")))
+    with pytest.raises(NotFound):
+        await scan(world.context, table.id, ScanRequest(version=1))
+
+
+async def test_a_log_that_lost_its_end_quarantines_the_table(world, database_url):
+    table = await world.create()
+    for name in ("a", "b"):
+        await propose(world.context, table.id, proposal(add(name)))
+    world.log_file(table, 2).unlink()
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    with pytest.raises(TableQuarantined, match="ends at version 1, and version 2 was committed"):
+        await propose(world.context, table.id, proposal(add("c")))
+    assert (await get_table(world.context, table.id)).state is TableState.QUARANTINED
+    assert not world.log_file(table, 3).exists()
+
+
+async def test_it_is_released_once_the_lost_file_is_back(world, database_url):
+    table = await world.create()
+    await propose(world.context, table.id, proposal(add("a")))
+    content = world.log_file(table, 1).read_bytes()
+    world.log_file(table, 1).unlink()
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    for _ in range(2):
+        with pytest.raises(TableQuarantined):
+            await propose(world.context, table.id, proposal(add("b")))
+    with pytest.raises(Refused, match="version 1 is not in the log"):
+        await release_table(world.context, table.id)
+    world.log_file(table, 1).write_bytes(content)
+    await release_table(world.context, table.id)
+    assert (await propose(world.context, table.id, proposal(add("b")))).record.version == 2
