@@ -5,11 +5,12 @@ of it, or keeps one write from being made. Each fault is used once, in order.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from enum import Enum
 
+from tidegate_protocol.actions import Action
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports import Log, PutResult, Storage
+from tidegate_service.core.ports import Log, LogEntry, PutResult, Storage
 
 
 class Fault(Enum):
@@ -19,6 +20,7 @@ class Fault(Enum):
     ANSWER_LOST = "written, but the caller is not told"
     LOST = "not written, and the caller is not told"
     REFUSED = "not written, and the caller is told so"
+    HELD = "on its way; written once `FaultyStorage.deliver` is called, and the caller is not told"
 
 
 class FaultyStorage:
@@ -27,9 +29,15 @@ class FaultyStorage:
     def __init__(self, storage: Storage, faults: Iterable[Fault] = ()) -> None:
         self._storage = storage
         self.faults = deque(faults)
+        self._held: list[tuple[Log, int, bytes]] = []
 
     def log(self, location: str) -> Log:
-        return FaultyLog(self._storage.log(location), self.faults)
+        return FaultyLog(self._storage.log(location), self.faults, self._held)
+
+    async def deliver(self) -> list[PutResult]:
+        """What became of every PUT that was held, now that they arrive, in their order."""
+        held, self._held[:] = list(self._held), []
+        return [await log.put_if_absent(version, content) for log, version, content in held]
 
     async def probe(self) -> None:
         if self.faults and self.faults[0] is Fault.REFUSED:
@@ -38,9 +46,10 @@ class FaultyStorage:
 
 
 class FaultyLog:
-    def __init__(self, log: Log, faults: deque[Fault]) -> None:
+    def __init__(self, log: Log, faults: deque[Fault], held: list[tuple[Log, int, bytes]]) -> None:
         self._log = log
         self._faults = faults
+        self._held = held
 
     async def put_if_absent(self, version: int, content: bytes) -> PutResult:
         fault = self._faults.popleft() if self._faults else Fault.NONE
@@ -48,6 +57,9 @@ class FaultyLog:
             raise StorageUnavailable("the store is down")
         if fault is Fault.LOST:
             raise StorageUnknown("the request was lost")
+        if fault is Fault.HELD:
+            self._held.append((self._log, version, content))
+            raise StorageUnknown("no answer yet")
         result = await self._log.put_if_absent(version, content)
         if fault is Fault.ANSWER_LOST:
             raise StorageUnknown("the answer was lost")
@@ -58,3 +70,12 @@ class FaultyLog:
 
     async def holds_anything(self) -> bool:
         return await self._log.holds_anything()
+
+    def entries(self) -> AsyncIterator[Sequence[LogEntry]]:
+        return self._log.entries()
+
+    async def read_file(self, name: str) -> bytes | None:
+        return await self._log.read_file(name)
+
+    def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
+        return self._log.checkpoint_actions(name)

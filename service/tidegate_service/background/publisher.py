@@ -9,9 +9,11 @@ import logging
 from collections.abc import Sequence
 
 from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.ports import Index, Storage
 from tidegate_service.core.publish import publish_table
 from tidegate_service.core.records import TableRecord
+from tidegate_service.core.telemetry import SILENT, Telemetry
 
 logger = logging.getLogger("tidegate.publisher")
 
@@ -22,10 +24,20 @@ CONCURRENCY = 8
 class Publisher:
     """Publishes until it is cancelled. `interval_s` bounds the wait between two rounds."""
 
-    def __init__(self, index: Index, storage: Storage, *, interval_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        index: Index,
+        storage: Storage,
+        *,
+        interval_s: float = 1.0,
+        faults: FaultPoints = NO_FAULTS,
+        telemetry: Telemetry = SILENT,
+    ) -> None:
         self._index = index
         self._storage = storage
         self._interval_s = interval_s
+        self._faults = faults
+        self._telemetry = telemetry
         self._wake = asyncio.Event()
 
     def wake(self, table_id: str) -> None:
@@ -61,7 +73,11 @@ class Publisher:
         async def one(table: TableRecord) -> int:
             async with slots:
                 try:
-                    return await publish_table(self._index, self._storage, table)
+                    count = await publish_table(
+                        self._index, self._storage, table, faults=self._faults
+                    )
+                    self._telemetry.published(count)
+                    return count
                 except ServiceError as error:
                     logger.warning(
                         "publishing failed",

@@ -1,21 +1,29 @@
 """Judging a proposal against a locked table: the pure rules fed from the index."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidegate_protocol.conflicts import judge
+from tidegate_protocol.features import supports
+from tidegate_protocol.file_demands import check_live_files
 from tidegate_protocol.isolation import may_skip
-from tidegate_protocol.paths import decode
+from tidegate_protocol.known_features import ROW_TRACKING
+from tidegate_protocol.paths import identity
 from tidegate_protocol.prepare import prepare
 from tidegate_protocol.problems import Code
 from tidegate_protocol.rebase import complete
+from tidegate_protocol.row_tracking import mark_before
 from tidegate_protocol.transaction import (
     Conflict,
     Invalid,
     PreparedTransaction,
     Proposal,
+    ReadState,
     ReadyCommit,
+    Winner,
 )
 from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.faults import NO_FAULTS, FaultPoints, around, steps_of
 from tidegate_service.core.ports import CommitSection
 
 
@@ -30,12 +38,31 @@ class Empty:
 Decision = ReadyCommit | Empty | Conflict | Invalid
 
 
-async def decide(section: CommitSection, proposal: Proposal) -> Decision:
+async def decide(
+    section: CommitSection, proposal: Proposal, *, faults: FaultPoints = NO_FAULTS
+) -> Decision:
     """What the log as locked says about the proposal (docs/architecture.md, "A commit's way").
 
     Raises `NotFound` for a read version that does not exist yet and `Refused`
     (`read-version-too-old`) where the index no longer reaches back to it.
     """
+    steps = steps_of(section.table.catalog_managed)
+    async with around(faults, steps.decide):
+        judged = await _judged(section, proposal)
+    if not isinstance(judged, PreparedTransaction):
+        return judged
+    async with around(faults, steps.compose):
+        return complete(
+            judged,
+            version=section.table.latest_version + 1,
+            now_ms=section.now_ms,
+            previous_timestamp=section.table.latest_timestamp,
+        )
+
+
+async def _judged(
+    section: CommitSection, proposal: Proposal
+) -> PreparedTransaction | Empty | Conflict | Invalid:
     table = section.table
     read_version = table.latest_version if proposal.read_version is None else proposal.read_version
     if read_version > table.latest_version:
@@ -59,20 +86,41 @@ async def decide(section: CommitSection, proposal: Proposal) -> Decision:
             code=Code.READ_VERSION_TOO_OLD,
             hint=f"read the table again at version {table.latest_version} and propose anew",
         )
+    state = await _with_row_ids(section, state, winners)
     prepared = prepare(proposal, state)
     if isinstance(prepared, Invalid):
         return prepared
     if may_skip(prepared):
         return Empty(read_version=read_version)
+    invalid = await _check_live_files(section, prepared)
+    if invalid is not None:
+        return invalid
     judged = judge(prepared, winners)
     if isinstance(judged, Conflict):
         return await _with_partition(section, prepared, judged)
-    return complete(
-        judged,
-        version=table.latest_version + 1,
-        now_ms=section.now_ms,
-        previous_timestamp=table.latest_timestamp,
-    )
+    return judged
+
+
+async def _with_row_ids(
+    section: CommitSection, state: ReadState, winners: Sequence[Winner]
+) -> ReadState:
+    """The state with the row ids that were given out by its version; the index has the latest."""
+    if state.protocol is None or not supports(state.protocol, ROW_TRACKING):
+        return state
+    latest = await section.row_id_high_water_mark()
+    return replace(state, row_id_high_water_mark=mark_before(winners, latest))
+
+
+async def _check_live_files(
+    section: CommitSection, prepared: PreparedTransaction
+) -> Invalid | None:
+    """What of the table's files stands against what the transaction makes of them."""
+    if prepared.demands:
+        async for files in section.live_files(prepared.read.version):
+            invalid = check_live_files(prepared, files)
+            if invalid is not None:
+                return invalid
+    return None
 
 
 async def _with_partition(
@@ -82,5 +130,5 @@ async def _with_partition(
     snapshot at the read version, and the winner's remove need not repeat it."""
     if conflict.read_file is None:
         return conflict
-    values = await section.partition_values(decode(conflict.read_file), prepared.read.version)
+    values = await section.partition_values(identity(conflict.read_file), prepared.read.version)
     return replace(conflict, partition=values or None, read_file=None)

@@ -6,6 +6,7 @@ index knew, the whole decision is taken again.
 """
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
@@ -16,6 +17,8 @@ from tidegate_protocol.transaction import (
     Proposal,
     ReadyCommit,
 )
+from tidegate_service.core.audit import Change, Deed
+from tidegate_service.core.clock import check_clock
 from tidegate_service.core.context import Context
 from tidegate_service.core.decide import Decision, Empty, decide
 from tidegate_service.core.errors import (
@@ -24,13 +27,22 @@ from tidegate_service.core.errors import (
     TableQuarantined,
     Unavailable,
 )
+from tidegate_service.core.faults import Side, Step, around, steps_of
+from tidegate_service.core.hidden import reveal
 from tidegate_service.core.ingest import ingest
-from tidegate_service.core.ports import CommitSection, PutResult
-from tidegate_service.core.ratify import occupy, ratified
-from tidegate_service.core.records import Aborted, CommitRecord, TableRecord, TableState
+from tidegate_service.core.observed import Ended, observed
+from tidegate_service.core.ports import CommitSection, Log, PutResult
+from tidegate_service.core.ratify import PUT_ATTEMPTS, occupy, ratified
+from tidegate_service.core.records import (
+    Aborted,
+    CommitRecord,
+    RatifiedCommit,
+    TableRecord,
+    TableState,
+)
 from tidegate_service.core.tables import get_table
+from tidegate_service.core.telemetry import Outcome, Phase
 
-PUT_ATTEMPTS = 5
 SECTION_ATTEMPTS = 5
 
 
@@ -75,10 +87,19 @@ async def propose(
     that is too old), `Unavailable` (nothing is known to have happened) and
     `CommitStateUnknown` (it may have landed; the same request finds out).
     """
-    table = await get_table(context, ref)
-    return await context.sections.run(
-        (table.id, proposal.transaction_id), _propose(context, table, proposal)
+    async with around(context.faults, Step.M0_FIND_TABLE):
+        table = await get_table(context, ref)
+    outcome = await context.sections.run(
+        (table.id, proposal.transaction_id),
+        observed(
+            context.telemetry,
+            lambda: _propose(context, table, proposal),
+            catalog_managed=table.catalog_managed,
+            ended=_ended,
+        ),
     )
+    async with around(context.faults, steps_of(table.catalog_managed).answer):
+        return outcome
 
 
 async def conflict_check(
@@ -96,8 +117,13 @@ async def _check(
     context: Context, table: TableRecord, proposal: Proposal
 ) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     async with context.index.commit_section(table.id) as section:
-        ingested = 0 if section.table.catalog_managed else await _catch_up(context, section)
+        ingested = 0
+        if not section.table.catalog_managed:
+            ingested += await reveal(context, section, _log(context, section))
+            ingested += await _catch_up(context, section)
         landed = await landed_before(section, proposal)
+        if landed is None:
+            check_clock(context, section)
         decision = landed or await decide(section, proposal)
         if ingested:
             await section.save()
@@ -139,21 +165,32 @@ async def _propose(
 async def _section(
     context: Context, table: TableRecord, proposal: Proposal, *, attempt: int, started: float
 ) -> Committed | NothingToCommit | Conflict | Invalid:
+    faults, steps = context.faults, steps_of(table.catalog_managed)
+    await faults.reached(steps.lock, Side.BEFORE)
     async with context.index.commit_section(table.id) as section:
-        landed = await landed_before(section, proposal)
-        if landed is not None:
-            return landed
-        ingested = 0
-        if _reads_ahead(section, proposal):
-            ingested = await _catch_up(context, section)
+        await faults.reached(steps.lock, Side.AFTER)
+        async with around(faults, steps.look_up):
+            ingested = await _doubt_tombstone(context, section, proposal)
             landed = await landed_before(section, proposal)
+        if landed is not None:
+            if ingested:
+                await section.save()
+            return landed
+        check_clock(context, section)
+        if not section.table.catalog_managed:
+            async with around(faults, Step.O3_PROBE):
+                revealed = await reveal(context, section, _log(context, section))
+                if revealed or _reads_ahead(section, proposal):
+                    ingested += revealed + await _catch_up(context, section)
+                    landed = await landed_before(section, proposal)
             if landed is not None:
                 await section.save()
                 return landed
         while True:
-            decision = await decide(section, proposal)
+            with context.telemetry.phase(Phase.DECIDE):
+                decision = await decide(section, proposal, faults=faults)
             if not isinstance(decision, ReadyCommit):
-                if await _close(section, proposal, decision) or ingested:
+                if await _close(context, section, proposal, decision) or ingested:
                     await section.save()
                 if isinstance(decision, Empty):
                     return _nothing(section, proposal, decision)
@@ -162,8 +199,10 @@ async def _section(
                 break
             # The one network call under the row lock: the lock is what keeps this service's own
             # writers from racing each other for the version.
-            log = context.storage.log(section.table.location)
-            if await occupy(log, decision, attempts=PUT_ATTEMPTS) is PutResult.CREATED:
+            log = _log(context, section)
+            with context.telemetry.phase(Phase.PUT):
+                put = await occupy(log, decision, attempts=PUT_ATTEMPTS, faults=faults)
+            if put is PutResult.CREATED:
                 break
             ingested += await ingest(section, log)
             landed = await landed_before(section, proposal)
@@ -175,10 +214,11 @@ async def _section(
             published=not section.table.catalog_managed,
             attempts=attempt,
             duration_ms=round((context.monotonic_s() - started) * 1000),
+            by=context.caller,
         )
         try:
-            await section.append(commit)
-            await section.save()
+            with context.telemetry.phase(Phase.SAVE):
+                await _record(context, section, commit)
         except (Refused, Unavailable) as error:
             # On a plain table the file is there already, whatever the index says to it; on either
             # kind, COMMIT may have been reached.
@@ -188,6 +228,33 @@ async def _section(
     return Committed(
         table=section.table, record=commit.record, published=commit.published, replayed=False
     )
+
+
+async def _record(context: Context, section: CommitSection, commit: RatifiedCommit) -> None:
+    faults = context.faults
+    if section.table.catalog_managed:
+        async with around(faults, Step.M5_INSERT):
+            await section.append(commit)
+        async with around(faults, Step.M6_COMMIT):
+            await section.save()
+    else:
+        async with around(faults, Step.O8_INDEX):
+            await section.append(commit)
+            await section.save()
+
+
+def _ended(result: Committed | NothingToCommit | Conflict | Invalid) -> Ended:
+    match result:
+        case Committed():
+            return (Outcome.REPLAYED if result.replayed else Outcome.LANDED), None
+        case NothingToCommit():
+            return Outcome.EMPTY, None
+        case Conflict():
+            return Outcome.CONFLICT, result.code
+        case Invalid():
+            return Outcome.INVALID, result.code
+        case _:
+            assert_never(result)
 
 
 async def landed_before(section: CommitSection, proposal: Proposal) -> Committed | None:
@@ -224,12 +291,25 @@ async def landed_before(section: CommitSection, proposal: Proposal) -> Committed
     return None
 
 
-async def _close(section: CommitSection, proposal: Proposal, decision: Decision) -> bool:
+async def _doubt_tombstone(context: Context, section: CommitSection, proposal: Proposal) -> int:
+    """An id that was aborted may lie in a plain table's log all the same, beyond what the index
+    knows, and the log wins. Returns the number of versions read in."""
+    if section.table.catalog_managed:
+        return 0
+    known = await section.transaction(proposal.transaction_id)
+    return await _catch_up(context, section) if isinstance(known, Aborted) else 0
+
+
+async def _close(
+    context: Context, section: CommitSection, proposal: Proposal, decision: Decision
+) -> bool:
     """Judged at the head, a body that is invalid now might pass at a later one. The answer says
     that it never will, so the id is closed; True where that was needed."""
     if not isinstance(decision, Invalid) or proposal.read_version is not None:
         return False
     await section.abort(proposal.transaction_id)
+    closed = proposal.transaction_id
+    await section.note(Change(deed=Deed.ABORT, by=context.caller, transaction_id=closed))
     return True
 
 
@@ -243,15 +323,16 @@ def _nothing(section: CommitSection, proposal: Proposal, empty: Empty) -> Nothin
 
 def _reads_ahead(section: CommitSection, proposal: Proposal) -> bool:
     """A writer that reads the log itself can know a version before the index does."""
-    return (
-        not section.table.catalog_managed
-        and proposal.read_version is not None
-        and proposal.read_version > section.table.latest_version
-    )
+    read_version = proposal.read_version
+    return read_version is not None and read_version > section.table.latest_version
 
 
 async def _catch_up(context: Context, section: CommitSection) -> int:
-    return await ingest(section, context.storage.log(section.table.location))
+    return await ingest(section, _log(context, section))
+
+
+def _log(context: Context, section: CommitSection) -> Log:
+    return context.storage.log(section.table.location)
 
 
 def _too_late(context: Context, started: float) -> bool:

@@ -1,19 +1,27 @@
 """Making a decided commit real: the plain table's PUT, or the index alone."""
 
+import asyncio
 import hashlib
 
 from tidegate_protocol.actions import Add, Remove
 from tidegate_protocol.commits import body_digest
 from tidegate_protocol.transaction import ReadyCommit
+from tidegate_service.core.access import Caller
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
+from tidegate_service.core.faults import NO_FAULTS, FaultPoints, Step, around
 from tidegate_service.core.ports import Log, PutResult
 from tidegate_service.core.records import CommitMetrics, CommitRecord, RatifiedCommit
 
+PUT_ATTEMPTS = 5
+OCCUPY_S = 9.0
+"""How long settling a version may take. Postgres ends a transaction that is silent for longer, and
+with it the row lock; a store that does not answer must not keep others waiting beyond that."""
+
 
 def ratified(
-    ready: ReadyCommit, *, published: bool, attempts: int, duration_ms: int
+    ready: ReadyCommit, *, published: bool, attempts: int, duration_ms: int, by: Caller
 ) -> RatifiedCommit:
-    """The index's form of a commit that this instance decided."""
+    """The index's form of a commit that this instance decided for a caller."""
     txn = ready.transaction
     proposal = txn.proposal
     record = CommitRecord(
@@ -35,6 +43,8 @@ def ratified(
         tags=ready.commit_info.tags or {},
         foreign=False,
         metrics=metrics_of(ready.actions, attempts=attempts, duration_ms=duration_ms),
+        principal=by.name,
+        request_id=by.request_id,
     )
     return RatifiedCommit(
         record=record, actions=ready.actions, content=ready.content, published=published
@@ -55,7 +65,9 @@ def metrics_of(actions: tuple[object, ...], *, attempts: int, duration_ms: int) 
     )
 
 
-async def occupy(log: Log, ready: ReadyCommit, *, attempts: int) -> PutResult:
+async def occupy(
+    log: Log, ready: ReadyCommit, *, attempts: int, faults: FaultPoints = NO_FAULTS
+) -> PutResult:
     """Settle who holds `<version>.json`: CREATED where it holds our bytes, EXISTS where it
     holds somebody else's.
 
@@ -64,23 +76,39 @@ async def occupy(log: Log, ready: ReadyCommit, *, attempts: int) -> PutResult:
     (design section 4). Raises `CommitStateUnknown` after `attempts` of those and
     `StorageUnavailable` where nothing can have been written.
     """
+    try:
+        async with asyncio.timeout(OCCUPY_S):
+            settled = await _settled(log, ready, attempts, faults)
+    except TimeoutError:
+        # The last request may still arrive; it is one more PUT without an answer.
+        settled = None
+    if settled is None:
+        raise CommitStateUnknown(
+            f"the object store did not say whether version {ready.version} was written",
+            transaction_id=ready.transaction.proposal.transaction_id,
+        )
+    return settled
+
+
+async def _settled(
+    log: Log, ready: ReadyCommit, attempts: int, faults: FaultPoints
+) -> PutResult | None:
     unanswered = False
     for _ in range(attempts):
         try:
-            result = await log.put_if_absent(ready.version, ready.content)
-            if result is PutResult.CREATED:
-                return result
-            found = await log.read(ready.version)
+            async with around(faults, Step.O6_PUT):
+                result = await log.put_if_absent(ready.version, ready.content)
+            async with around(faults, Step.O7_CLASSIFY):
+                if result is PutResult.CREATED:
+                    return result
+                found = await log.read(ready.version)
         except StorageUnknown:
             unanswered = True
             continue
         except StorageUnavailable:
             if unanswered:
-                break
+                return None
             raise
         if found is not None:
             return PutResult.CREATED if found == ready.content else PutResult.EXISTS
-    raise CommitStateUnknown(
-        f"the object store did not say whether version {ready.version} was written",
-        transaction_id=ready.transaction.proposal.transaction_id,
-    )
+    return None

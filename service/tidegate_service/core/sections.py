@@ -32,6 +32,11 @@ class CommitSections:
         """True while a section of this transaction runs in this process."""
         return key in self._keys
 
+    @property
+    def count(self) -> int:
+        """How many run now."""
+        return len(self._tasks)
+
     async def run(self, key: SectionKey, section: Coroutine[Any, Any, T]) -> T:
         """Run a section to its end whatever happens to the caller, and return its result.
 

@@ -6,9 +6,10 @@ from enum import StrEnum
 from tidegate_protocol.actions import Txn
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
+from tidegate_service.core.audit import Change, Deed
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
-from tidegate_service.core.ingest import ingest
+from tidegate_service.core.fence import fence
 from tidegate_service.core.records import Aborted, TableRecord
 from tidegate_service.core.tables import get_table
 
@@ -58,6 +59,8 @@ async def status(context: Context, ref: str, transaction_id: str) -> Transaction
 async def abort(context: Context, ref: str, transaction_id: str) -> None:
     """Close the id: no proposal under it will ever land. Aborting twice is the same as once.
 
+    A plain table gets an empty version by it (`core.fence`).
+
     Raises `Refused` (`transaction-committed`, with the version) where it has landed.
     """
     table = await get_table(context, ref)
@@ -66,12 +69,15 @@ async def abort(context: Context, ref: str, transaction_id: str) -> None:
 
 async def _abort(context: Context, table: TableRecord, transaction_id: str) -> None:
     async with context.index.commit_section(table.id) as section:
-        if not section.table.catalog_managed:
-            # An attempt of this very id may lie in the log with its index rows lost.
-            await ingest(section, context.storage.log(section.table.location))
         known = await section.transaction(transaction_id)
+        if known is None and not section.table.catalog_managed:
+            # An attempt of this very id may lie in the log with its index rows lost, or may
+            # yet get there.
+            known = await fence(context, section, transaction_id)
         if known is None:
             await section.abort(transaction_id)
+            aborted = Change(deed=Deed.ABORT, by=context.caller, transaction_id=transaction_id)
+            await section.note(aborted)
         await section.save()
     if known is not None and not isinstance(known, Aborted):
         raise Refused(

@@ -7,8 +7,10 @@ from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.pool import QueuePool
 
-from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.errors import ServiceError, root_cause
+from tidegate_service.core.gauges import PoolUse
 from tidegate_service.index.failures import translated
 
 T = TypeVar("T")
@@ -66,6 +68,19 @@ class Connections:
                     raise
             return await self._begin(first)
 
+    def pool_use(self) -> PoolUse:
+        """How the pool stands."""
+        pool = self._engine.pool
+        if not isinstance(pool, QueuePool):
+            raise TypeError(f"expected a pool of a bounded size, found {type(pool).__name__}")
+        return PoolUse(
+            size=pool.size(),
+            # Below zero while fewer than `size` have been made.
+            overflow=max(0, pool.overflow()),
+            in_use=pool.checkedout(),
+            idle=pool.checkedin(),
+        )
+
     async def _begin(
         self, first: Callable[[AsyncConnection], Awaitable[T]]
     ) -> tuple[AsyncConnection, T]:
@@ -95,7 +110,18 @@ async def _close(connection: AsyncConnection, *, broken: bool) -> None:
         if broken:
             await connection.invalidate()
         async with asyncio.timeout(_ROLLBACK_TIMEOUT_S):
-            await connection.close()
+            try:
+                await connection.close()
+            except DBAPIError as error:
+                # Its transaction has ended already, as a rollback would have it, and what was
+                # answered before stands. The session is of no use any more.
+                logger.warning(
+                    "a database session had ended before its rollback",
+                    extra={"reason": root_cause(error)},
+                )
+                if not connection.closed:
+                    await connection.invalidate()
+                    await connection.close()
     except TimeoutError:
         # The pool has dropped the connection; what was done on it is known by then.
         logger.warning("a database connection was closed: its rollback got no answer")

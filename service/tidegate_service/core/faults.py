@@ -1,0 +1,115 @@
+"""The numbered steps of a commit's way, where a test may end, stop or hold an instance.
+
+The use cases say before and after each step that they have got there. What happens then is an
+effect like the clock: nothing, unless whoever composes the instance passes something else. No
+setting and no variable does (docs/faults.md).
+"""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from types import TracebackType
+from typing import Protocol
+
+
+class Step(StrEnum):
+    """M: a catalog-managed table's commit, whose moment is M6. O: a plain table's, which is O6.
+
+    M0 is passed before the kind of the table is known, so by both.
+    """
+
+    M0_FIND_TABLE = "M0"
+    M1_LOCK = "M1"
+    M2_LOOK_UP = "M2"
+    M3_DECIDE = "M3"
+    M4_COMPOSE = "M4"
+    M5_INSERT = "M5"
+    M6_COMMIT = "M6"
+    M7_ANSWER = "M7"
+    M8_PUBLISH = "M8"
+    M9_MARK_PUBLISHED = "M9"
+    M10_FORGET_CONTENT = "M10"
+    O1_LOCK = "O1"
+    O2_LOOK_UP = "O2"
+    O3_PROBE = "O3"
+    O4_DECIDE = "O4"
+    O5_COMPOSE = "O5"
+    O6_PUT = "O6"
+    O7_CLASSIFY = "O7"
+    O8_INDEX = "O8"
+    O9_ANSWER = "O9"
+
+
+class Side(Enum):
+    """AFTER is reached only where the step raised nothing."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+class FaultPoints(Protocol):
+    """Told of every step, in the order of their happening."""
+
+    async def reached(self, step: Step, side: Side) -> None:
+        """Returns for the commit to go on. It may take its time, or never return."""
+        ...
+
+
+class _NoFaults:
+    async def reached(self, step: Step, side: Side) -> None:
+        return None
+
+
+NO_FAULTS: FaultPoints = _NoFaults()
+
+
+class around:
+    """`async with around(faults, step):` tells of both sides of a step."""
+
+    __slots__ = ("_faults", "_step")
+
+    def __init__(self, faults: FaultPoints, step: Step) -> None:
+        self._faults = faults
+        self._step = step
+
+    async def __aenter__(self) -> None:
+        await self._faults.reached(self._step, Side.BEFORE)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            await self._faults.reached(self._step, Side.AFTER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSteps:
+    """The steps that both kinds of table have, under each one's own numbers."""
+
+    lock: Step
+    look_up: Step
+    decide: Step
+    compose: Step
+    answer: Step
+
+
+_CATALOG_MANAGED = CommitSteps(
+    lock=Step.M1_LOCK,
+    look_up=Step.M2_LOOK_UP,
+    decide=Step.M3_DECIDE,
+    compose=Step.M4_COMPOSE,
+    answer=Step.M7_ANSWER,
+)
+_PLAIN = CommitSteps(
+    lock=Step.O1_LOCK,
+    look_up=Step.O2_LOOK_UP,
+    decide=Step.O4_DECIDE,
+    compose=Step.O5_COMPOSE,
+    answer=Step.O9_ANSWER,
+)
+
+
+def steps_of(catalog_managed: bool) -> CommitSteps:
+    return _CATALOG_MANAGED if catalog_managed else _PLAIN

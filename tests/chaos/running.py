@@ -1,0 +1,99 @@
+"""One run: clients under whom something breaks, and the judge's word on what came of it."""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.chaos.checker import check
+from tests.chaos.cluster import Cluster, urls
+from tests.chaos.history import History
+from tests.chaos.load import Counts, Load
+from tests.chaos.log_reading import read_log
+from tests.chaos.nemesis import Damage, Deeds, Pace
+from tests.chaos.violations import Kind, Violation
+
+CLIENTS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Of one run. `short` says what of its aim was not reached, empty where all was."""
+
+    name: str
+    counts: Counts
+    damage: Damage
+    versions: int
+    seconds: float
+    violations: tuple[Violation, ...]
+    short: tuple[str, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        return not self.violations and not self.short
+
+    def report(self) -> str:
+        counts, damage = self.counts, self.damage
+        kinds = [violation.kind for violation in self.violations]
+        lines = [
+            f"{self.name}: {'good' if self.good else 'BAD'} in {self.seconds:.0f} s",
+            f"  commits acked {counts.acked}, replayed {counts.replays}, conflicts "
+            f"{counts.conflicts}, unknown {counts.unknown}, aborted {counts.aborted}; "
+            f"versions {self.versions}",
+            "  " + ", ".join(f"{name} {times}" for name, times in damage.told().items()),
+            f"  lost {kinds.count(Kind.LOST)}, duplicated {kinds.count(Kind.DUPLICATE)}, "
+            f"false answers {kinds.count(Kind.LANDED_AFTER_ALL)}, others "
+            f"{len(kinds) - sum(kinds.count(kind) for kind in _COUNTED)}",
+            *(f"  short: {what}" for what in self.short),
+            *(f"  {v.kind.name} in {v.table}: {v.detail}" for v in self.violations[:20]),
+        ]
+        return "\n".join(lines)
+
+
+_COUNTED = (Kind.LOST, Kind.DUPLICATE, Kind.LANDED_AFTER_ALL)
+
+
+async def run(
+    name: str,
+    cluster: Cluster,
+    *,
+    commits: int,
+    nemeses: Sequence[tuple[Deeds, int]],
+    seed: int,
+    clients: int = CLIENTS,
+) -> Outcome:
+    """Have the clients commit that often while each nemesis does its number of deeds."""
+    started = time.monotonic()
+    history, damage = History(), Damage()
+    load = Load(
+        urls=urls(cluster.instances),
+        tables=[table.name for table in cluster.tables],
+        history=history,
+        seed=seed,
+        http=cluster.http,
+    )
+    async with asyncio.TaskGroup() as clients_at_work:
+        for number in range(clients):
+            clients_at_work.create_task(load.client(number))
+        async with asyncio.TaskGroup() as breaking:
+            for number, (deed, times) in enumerate(nemeses):
+                pace = Pace(load.counts, commits, times)
+                dice = random.Random(seed * 100 + number)
+                breaking.create_task(deed(cluster, pace, dice, damage))
+        await Pace(load.counts, commits, 1).end()
+        load.stop.set()
+    history.finals = await cluster.finals()
+    violations = check(history)
+    for final in history.finals.values():
+        damage.foreign += sum(commit.id is None for commit in read_log(final.log))
+    wrong = {"answers 500": load.counts.defects, "works given up": load.counts.given_up}
+    return Outcome(
+        name=name,
+        counts=load.counts,
+        damage=damage,
+        versions=sum(len(final.log) for final in history.finals.values()),
+        seconds=time.monotonic() - started,
+        violations=tuple(violations),
+        short=tuple(f"{times} {what}" for what, times in wrong.items() if times),
+    )

@@ -1,0 +1,54 @@
+"""kill -9 at every numbered step, before and after it, on both kinds of table.
+
+The same request is then sent to another instance and to the restarted one: one landing, one
+answer, nothing lost (promises I1 to I7). `make chaos` does the same ten times over.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.postgres import cloned
+from tests.service.crashing import Pair, Table, crash_and_retry, pair
+from tidegate_service.core.faults import Side, Step
+from tidegate_service.index.embedded import EmbeddedPostgres
+
+CELLS = [
+    pytest.param(step, side, id=f"{side.value}-{step.value}") for step in Step for side in Side
+]
+
+
+@pytest.fixture(scope="module")
+def two(
+    postgres_server: EmbeddedPostgres,
+    migrated_template: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Pair]:
+    with (
+        cloned(postgres_server.url, migrated_template) as url,
+        pair(url, tmp_path_factory.mktemp("crashes")) as made,
+    ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def managed(two: Pair) -> Table:
+    return two.create(catalog_managed=True)
+
+
+@pytest.fixture(scope="module")
+def plain(two: Pair) -> Table:
+    return two.create(catalog_managed=False)
+
+
+@pytest.mark.parametrize(("step", "side"), CELLS)
+def test_one_landing_and_one_answer(two, managed, plain, step, side):
+    table = plain if step.startswith("O") else managed
+    crash_and_retry(two, table, step, side)
+
+
+def test_what_is_left_is_a_delta_table(two, plain):
+    read = DeltaTable(str(plain.folder))
+    head = plain.caught_up()
+    assert (read.version(), len(read.file_uris())) == (head["latest_version"], head["num_files"])

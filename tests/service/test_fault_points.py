@@ -1,0 +1,79 @@
+"""Every numbered step of a commit's way is in the code, and a normal commit passes it."""
+
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+from tests.postgres import cloned
+from tests.repository import ROOT
+from tests.service.crashing import Pair, new_body, pair
+from tests.service.instances import Instance, Point
+from tidegate_service.app import serve
+from tidegate_service.core.context import Context
+from tidegate_service.core.faults import NO_FAULTS, Side, Step
+from tidegate_service.index.embedded import EmbeddedPostgres
+
+MANAGED = [step for step in Step if step.startswith("M")]
+PUBLISHING = [Step.M8_PUBLISH, Step.M9_MARK_PUBLISHED, Step.M10_FORGET_CONTENT]
+PLAIN = [Step.M0_FIND_TABLE, *(step for step in Step if step.startswith("O"))]
+
+
+@pytest.fixture(scope="module")
+def two(
+    postgres_server: EmbeddedPostgres,
+    migrated_template: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Pair]:
+    with (
+        cloned(postgres_server.url, migrated_template) as url,
+        pair(url, tmp_path_factory.mktemp("points")) as made,
+    ):
+        yield made
+
+
+def passed(instance: Instance, expected: list[Point]) -> list[Point]:
+    """What the instance tells that it passes, until it has passed all that is expected."""
+    points: list[Point] = []
+    while not set(expected) <= set(points):
+        points.append(instance.reached())
+    return points
+
+
+def both_sides(steps: list[Step]) -> list[Point]:
+    return [(step, side) for step in steps for side in Side]
+
+
+@pytest.mark.parametrize(
+    ("catalog_managed", "steps"), [(False, PLAIN), (True, MANAGED)], ids=["plain", "managed"]
+)
+def test_a_normal_commit_passes_every_point_of_its_kind(two, catalog_managed, steps):
+    table = two.create(catalog_managed=catalog_managed)
+    table.caught_up()
+    two.victim.trace()
+    answer = table.propose(two.victim, new_body())
+    assert answer is not None
+    assert answer.status_code == 201
+    points = passed(two.victim, both_sides(steps))
+    # Publishing wakes up before the answer is given, and may still be at the version before.
+    committing = [point for point in points if point[0] not in PUBLISHING]
+    assert committing == both_sides([step for step in steps if step not in PUBLISHING])
+    publishing = [point for point in points if point[0] in PUBLISHING]
+    if catalog_managed:
+        assert publishing[-2 * len(PUBLISHING) :] == both_sides(PUBLISHING)
+    two.victim.kill()
+    two.restart()
+
+
+def test_the_points_are_those_of_the_reliability_document():
+    numbers = [*(f"M{n}" for n in range(11)), *(f"O{n}" for n in range(1, 10))]
+    assert [step.value for step in Step] == numbers
+    assert {*MANAGED, *PLAIN} == set(Step)
+
+
+def test_nothing_switches_them_on_but_composition():
+    assert Context.__dataclass_fields__["faults"].default is NO_FAULTS
+    assert inspect.signature(serve).parameters["faults"].default is NO_FAULTS
+    outside = [ROOT / "service/tidegate_service/settings.py"]
+    outside.extend((ROOT / "service/tidegate_service/cli").rglob("*.py"))
+    assert [path for path in outside if "fault" in path.read_text().replace("default", "")] == []
