@@ -260,7 +260,7 @@ class TestMediaTypes:
             {"Content-Type": "text/plain"},
             {"Content-Type": "application/x-www-form-urlencoded"},
             {"Content-Type": "application/json; charset=latin-1"},
-            {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+            {"Content-Type": "application/json", "Content-Encoding": "br"},
         ],
     )
     @pytest.mark.parametrize("path", ["/tables", "commits", "conflict-check", "scan"])

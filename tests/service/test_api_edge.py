@@ -56,7 +56,12 @@ def client_of(
     max_requests: int = 10,
     gate: Gate | None = None,
 ) -> httpx.AsyncClient:
-    limits = Limits(max_requests=max_requests, max_body_bytes=max_body_bytes, deadline_s=deadline_s)
+    limits = Limits(
+        max_requests=max_requests,
+        max_body_bytes=max_body_bytes,
+        deadline_s=deadline_s,
+        long_deadline_s=4 * deadline_s,
+    )
     edge = Edge(app, limits=limits, gate=gate or Gate())
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(edge), base_url="http://tidegate", timeout=20

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from tidegate_service.api.requests import JSON
 from tidegate_service.core.records import TableState
 from tidegate_service.core.transactions import TransactionState
+from tidegate_service.core.verify import DifferenceKind
 
 Milliseconds = Annotated[int, Meta(description="In ms since 1970, UTC.")]
 
@@ -24,6 +25,13 @@ class TableAnswer(Struct, frozen=True, kw_only=True):
         TableState, Meta(description="`quarantined`: readable, but no commit is taken.")
     ]
     state_reason: str | None
+    first_version: Annotated[
+        int,
+        Meta(
+            description="Where history and time travel start: 0, or what the log of a registered "
+            "table could be read from."
+        ),
+    ]
     latest_version: int
     published_version: Annotated[
         int, Meta(description="The highest version that is in the log as `<version>.json`.")
@@ -109,7 +117,13 @@ class HistoryEntry(Struct, frozen=True, kw_only=True):
     user_metadata: str | None
     tags: dict[str, str | None]
     foreign: Annotated[bool, Meta(description="True: written past the service.")]
-    content_sha256: Annotated[str, Meta(description="Of the bytes of `<version>.json`, in hex.")]
+    content_sha256: Annotated[
+        str | None,
+        Meta(
+            description="Of the bytes of `<version>.json`, in hex. Null for the first version of a "
+            "registered table that only a checkpoint is left of."
+        ),
+    ]
     metrics: MetricsAnswer
 
 
@@ -157,6 +171,39 @@ class ScanAnswer(ScanHead, frozen=True, kw_only=True):
     """A version's files."""
 
     files: Annotated[list[Raw], Meta(description='Each `{"add": {...}}`, ordered by path.')]
+
+
+class DifferenceAnswer(Struct, frozen=True, kw_only=True):
+    """Something that is not the same in the index and in storage."""
+
+    version: Annotated[int | None, Meta(description="Null where it is of the table as a whole.")]
+    kind: Annotated[
+        DifferenceKind,
+        Meta(
+            description="`storage`: the log's files; `content`: the bytes that the index keeps; "
+            "`index`: its rows."
+        ),
+    ]
+    detail: str
+
+
+class VerificationAnswer(Struct, frozen=True, kw_only=True):
+    """What comparing some versions of a table found."""
+
+    table: str
+    consistent: Annotated[bool, Meta(description="Nothing differs in these versions.")]
+    from_version: int
+    through_version: int
+    next_version: Annotated[
+        int | None, Meta(description="`from_version` of the next call; null at the end.")
+    ]
+    cleaned_up: Annotated[
+        int, Meta(description="Versions whose files are gone from the log, under a checkpoint.")
+    ]
+    not_ingested: Annotated[
+        int, Meta(description="Foreign versions beyond the head that no commit has met yet.")
+    ]
+    differences: list[DifferenceAnswer]
 
 
 class HealthAnswer(Struct, frozen=True, kw_only=True):

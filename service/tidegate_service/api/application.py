@@ -1,6 +1,7 @@
 """The HTTP application: routers, problems and the edge, without a world of its own."""
 
 import re
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -10,15 +11,26 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from tidegate_protocol.problems import Code
-from tidegate_service.api import commits, health, scan, tables, transactions
+from tidegate_service.api import (
+    commits,
+    health,
+    maintenance,
+    metrics,
+    scan,
+    tables,
+    transactions,
+)
 from tidegate_service.api.docs import docs_router
 from tidegate_service.api.edge import Edge, Limits
 from tidegate_service.api.openapi import describe
+from tidegate_service.api.policies import require_policies
 from tidegate_service.api.problems import of_http_exception, of_service_error, of_validation
 from tidegate_service.api.rendering import PREFIX
 from tidegate_service.api.requests import Gate, state_of
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.telemetry import SILENT, Telemetry
+from tidegate_service.core.tokens import Authenticator
 
 _PARAMETER = re.compile(r"\{\w+\}")
 
@@ -32,7 +44,7 @@ class Application(FastAPI):
         return self.openapi_schema
 
 
-def build(*, limits: Limits, gate: Gate) -> Application:
+def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Application:
     """The application. It answers requests once `attach` has given it a context."""
     app = Application(
         title="Tidegate",
@@ -43,20 +55,33 @@ def build(*, limits: Limits, gate: Gate) -> Application:
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.gate = gate
-    for router in (tables.router, commits.router, transactions.router, scan.router):
-        app.include_router(router, prefix=PREFIX)
+    app.state.max_body_bytes = limits.max_body_bytes
+    for resource in (tables, commits, transactions, scan, maintenance):
+        app.include_router(resource.router, prefix=PREFIX)
     app.include_router(health.router)
+    app.include_router(metrics.router)
     app.include_router(docs_router())
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http_exception)
-    app.add_middleware(Edge, limits=limits, gate=gate)
+    # The document says how to ask, and nothing of what is there.
+    require_policies(app.routes, but=app.openapi_url)
+    app.add_middleware(Edge, limits=limits, gate=gate, telemetry=telemetry)
     return app
 
 
-def attach(app: Application, context: Context) -> None:
-    """Give the application the world it acts on."""
+def attach(
+    app: Application,
+    context: Context,
+    *,
+    exposition: Callable[[], Awaitable[bytes]],
+    authenticator: Authenticator | None,
+) -> None:
+    """Give the application the world it acts on, the text of `/metrics`, and who tells whose a
+    token is; without that, everybody may do everything."""
     app.state.context = context
+    app.state.authenticator = authenticator
+    app.state.exposition = exposition
 
 
 async def _service_error(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""The other request bodies: creating a table, scanning one."""
+"""The other request bodies: creating a table, registering one, scanning one."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,12 @@ from tidegate_service.api.decoding import decode_array, decode_envelope, read_bo
 from tidegate_service.api.proposals import MAX_VERSION, Predicate
 from tidegate_service.api.requests import JSON, media_type
 from tidegate_service.core.create import CreateTable
+from tidegate_service.core.names import MAX_NAME_LENGTH
+from tidegate_service.core.register import RegisterTable
 from tidegate_service.core.scan import ScanRequest
+
+TABLE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*){2}$"
+"""What `core.names` takes, for the document."""
 
 
 class CreateTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -21,6 +26,7 @@ class CreateTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Meta(
             description="`catalog.schema.table`, found in any case later.",
             examples=["main.air.flights"],
+            extra_json_schema={"pattern": TABLE_NAME, "maxLength": MAX_NAME_LENGTH},
         ),
     ]
     schema: Annotated[
@@ -37,7 +43,7 @@ class CreateTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     location: Annotated[
         str | None,
         Meta(
-            description="A `file:///` URL under the warehouse or an allowed location; "
+            description="A URL under the warehouse or an allowed location; "
             "by default a folder of the warehouse."
         ),
     ] = None
@@ -52,6 +58,25 @@ class CreateTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     actions: Annotated[
         Raw, Meta(description="Further actions of version 0, such as its first files.")
     ] = field(default_factory=lambda: Raw(b"[]"))
+
+
+class RegisterTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An existing Delta table to adopt."""
+
+    name: Annotated[
+        str,
+        Meta(
+            description="`catalog.schema.table`, found in any case later.",
+            examples=["main.air.flights"],
+        ),
+    ]
+    location: Annotated[
+        str,
+        Meta(
+            description="The folder that its `_delta_log` is in, as a URL under the warehouse or "
+            "an allowed location."
+        ),
+    ]
 
 
 class ScanBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,6 +103,7 @@ class ScanBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 _CREATE = msgspec.json.Decoder(CreateTableBody)
+_REGISTER = msgspec.json.Decoder(RegisterTableBody)
 _SCAN = msgspec.json.Decoder(ScanBody)
 
 
@@ -100,6 +126,13 @@ def _create(content: bytes) -> CreateTable:
         protocol=body.protocol,
         actions=decode_array(body.actions),
     )
+
+
+async def read_register(request: Request) -> RegisterTable:
+    """Raises `BadRequest`, and `Refused` for a media type or size that is not taken."""
+    media_type(request, JSON)
+    body = await read_body(request, lambda content: decode_envelope(content, _REGISTER))
+    return RegisterTable(name=body.name, location=body.location)
 
 
 async def read_scan(request: Request) -> ScanRequest:

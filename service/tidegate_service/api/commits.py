@@ -2,7 +2,7 @@
 
 from typing import Annotated, assert_never
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from tidegate_protocol.transaction import Conflict, Invalid
@@ -15,6 +15,7 @@ from tidegate_service.api.answers import (
     answer,
 )
 from tidegate_service.api.parameters import Page, TableRef, Version
+from tidegate_service.api.policies import OnTable
 from tidegate_service.api.problems import of_conflict, of_invalid
 from tidegate_service.api.proposals import MAX_VERSION, read_proposal
 from tidegate_service.api.rendering import (
@@ -25,6 +26,7 @@ from tidegate_service.api.rendering import (
 )
 from tidegate_service.api.requests import NDJSON, context_of, state_of
 from tidegate_service.core import history, propose
+from tidegate_service.core.access import Role
 
 router = APIRouter(prefix="/tables/{table}", tags=["commits"])
 
@@ -32,6 +34,7 @@ router = APIRouter(prefix="/tables/{table}", tags=["commits"])
 @router.post(
     "/commits",
     operation_id="propose",
+    dependencies=[Depends(OnTable(Role.WRITER))],
     summary="Propose a transaction",
     status_code=201,
     responses=doc.responses(
@@ -69,6 +72,7 @@ async def propose_commit(request: Request, table: TableRef) -> Response:
 @router.post(
     "/conflict-check",
     operation_id="check_conflicts",
+    dependencies=[Depends(OnTable(Role.WRITER))],
     summary="Ask what proposing would do",
     responses=doc.responses(
         (200, ConflictCheckAnswer, "It would land, or has."), codes=codes.CONFLICT_CHECK
@@ -96,6 +100,7 @@ async def check_conflicts(request: Request, table: TableRef) -> Response:
 @router.get(
     "/commits",
     operation_id="list_commits",
+    dependencies=[Depends(OnTable(Role.READER))],
     summary="List a table's versions",
     responses=doc.responses(
         (200, HistoryAnswer, "One page, newest first."), codes=codes.READ_TABLE
@@ -129,6 +134,7 @@ async def list_commits(
 @router.get(
     "/commits/{version}",
     operation_id="get_commit",
+    dependencies=[Depends(OnTable(Role.READER))],
     summary="Get a version's bytes",
     response_class=doc.NdjsonResponse,
     responses=doc.responses(

@@ -15,20 +15,35 @@ from fastapi import Request
 from tidegate_protocol import codec, strict_json
 from tidegate_protocol.actions import Action
 from tidegate_protocol.problems import Code
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.text import EXCERPT, excerpt
+from tidegate_service.api.encodings import body_of
 from tidegate_service.api.problems import BadRequest, BodyError
+from tidegate_service.api.requests import max_body_bytes_of
 from tidegate_service.core.errors import Refused
 
 T = TypeVar("T")
 
 MAX_ACTION_BYTES = 4 * 1024 * 1024
 """Largest single action, as a line of its own or as an element of `actions`."""
+MAX_ACTIONS = 250_000
+"""Of one proposal. The largest body holds fewer of any real ones; a million empty objects would
+be a gigabyte of memory."""
+MAX_ENVELOPE_BYTES = 4 * 1024 * 1024
+"""Largest body without its actions: the first line of NDJSON is a line like the others."""
 MAX_ENVELOPE_DEPTH = 32
 """Leaves room below `strict_json.MAX_DEPTH` for what a commitInfo wraps around it."""
 
 # Decoding holds the event loop for about a millisecond per 100 KiB.
 _OFF_LOOP_BYTES = 256 * 1024
 
+
+class _OnlyActions(msgspec.Struct):
+    """Passes over every other field without making it."""
+
+    actions: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b""))
+
+
+_ONLY_ACTIONS = msgspec.json.Decoder(_OnlyActions)
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _ACTIONS_KEY = re.compile(rb'"actions"\s*:\s*')
 _PLACE = re.compile(r" - at `(\$.*)`\Z")
@@ -39,7 +54,7 @@ _UNKNOWN_FIELD = re.compile(r"\AObject contains unknown field `(.*)`\Z", re.DOTA
 
 async def read_body(request: Request, decode: Callable[[bytes], T]) -> T:
     """The request's body through `decode`, which runs in a thread where it would take long."""
-    body = await request.body()
+    body = await body_of(request, max_bytes=max_body_bytes_of(request))
     if len(body) < _OFF_LOOP_BYTES:
         return decode(body)
     return await asyncio.to_thread(decode, body)
@@ -53,16 +68,13 @@ def decode_envelope(
 ) -> T:
     """A whole JSON body (or an NDJSON body's first line) as a typed value.
 
-    `actions` gives the array that `decode_array` reads. Raises `BadRequest`.
+    `actions` gives the array that `decode_array` reads. Raises `BadRequest`, and `Refused`
+    (`too-large`).
     """
-    try:
-        value = decoder.decode(body)
-    except msgspec.ValidationError as error:
-        _refuse_shape(str(error))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        _refuse("", f"not valid JSON in UTF-8: {error}")
-    except RecursionError:
-        _refuse("", f"nested deeper than {MAX_ENVELOPE_DEPTH} levels")
+    if len(body) > MAX_ENVELOPE_BYTES:
+        # Looked at before any value is made: a megabyte of empty arrays is twenty in memory.
+        _check_envelope_size(body, with_actions=actions is not None)
+    value = _decoded(body, decoder)
     rest = body if actions is None else _without(body, bytes(actions(value)))
     try:
         strict_json.decode(rest, max_depth=MAX_ENVELOPE_DEPTH)
@@ -74,9 +86,21 @@ def decode_envelope(
 def decode_array(array: msgspec.Raw) -> tuple[Action, ...]:
     """The actions of a JSON body. Raises as `decode_actions`."""
     try:
-        return decode_actions(_ARRAY.decode(array))
+        lines = _ARRAY.decode(array)
+        check_count(len(lines))
+        return decode_actions(lines)
     except msgspec.ValidationError:
         _refuse("/actions", "expected an array of actions")
+
+
+def check_count(actions: int) -> None:
+    """Raise `Refused` (`too-large`) for more actions than one proposal may have."""
+    if actions > MAX_ACTIONS:
+        raise Refused(
+            f"there are {actions} actions; at most {MAX_ACTIONS} are taken",
+            code=Code.TOO_LARGE,
+            hint="split the work into several transactions",
+        )
 
 
 def decode_actions(lines: Sequence[bytes | msgspec.Raw]) -> tuple[Action, ...]:
@@ -98,6 +122,28 @@ def decode_actions(lines: Sequence[bytes | msgspec.Raw]) -> tuple[Action, ...]:
                 [BodyError(where=where, why=str(error))], code=Code.INVALID_ACTION
             ) from None
     return tuple(actions)
+
+
+def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        _refuse_shape(str(error))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        _refuse("", f"not valid JSON in UTF-8: {error}")
+    except RecursionError:
+        _refuse("", f"nested deeper than {MAX_ENVELOPE_DEPTH} levels")
+
+
+def _check_envelope_size(body: bytes, *, with_actions: bool) -> None:
+    actions = len(bytes(_decoded(body, _ONLY_ACTIONS).actions)) if with_actions else 0
+    if len(body) - actions > MAX_ENVELOPE_BYTES:
+        raise Refused(
+            f"the body has {len(body) - actions} bytes beside its actions; at most "
+            f"{MAX_ENVELOPE_BYTES} are taken",
+            code=Code.TOO_LARGE,
+            hint="name what was read by predicates instead of files",
+        )
 
 
 def _without(body: bytes, array: bytes) -> bytes:
@@ -141,7 +187,10 @@ def _pointer(path: str) -> str:
 
 
 def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
+    """A key as part of a JSON Pointer. What is no plain text is shown as `excerpt` shows it:
+    the answer goes to terminals and logs."""
+    shown = name if len(name) <= EXCERPT and name.isprintable() else excerpt(name)
+    return shown.replace("~", "~0").replace("/", "~1")
 
 
 def _refuse(where: str, why: str) -> NoReturn:

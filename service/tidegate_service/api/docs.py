@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+
+from tidegate_service.api.policies import Public
 
 _OURS = Path(__file__).parent / "static"
 _JAVASCRIPT = "text/javascript; charset=utf-8"
@@ -46,7 +48,7 @@ def docs_router() -> APIRouter:
     }
     router = APIRouter(include_in_schema=False)
 
-    @router.get("/docs")
+    @router.get("/docs", dependencies=[Depends(Public())])
     async def docs() -> Response:
         return Response(
             page,
@@ -54,7 +56,7 @@ def docs_router() -> APIRouter:
             headers={"Content-Security-Policy": _POLICY, "Referrer-Policy": "no-referrer"},
         )
 
-    @router.get("/docs/static/{name}")
+    @router.get("/docs/static/{name}", dependencies=[Depends(Public())])
     async def static(request: Request, name: str) -> Response:
         asset = assets.get(name)
         if asset is None:

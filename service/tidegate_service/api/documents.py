@@ -24,6 +24,7 @@ SCAN_NDJSON: Content = {
         }
     }
 }
+METRICS_TEXT: Content = {"text/plain": {"schema": {"type": "string"}}}
 _RETRY_AFTER: Content = {
     "Retry-After": {"description": "In seconds.", "schema": {"type": "integer"}}
 }
@@ -33,6 +34,12 @@ class NdjsonResponse(Response):
     """Names the media type of a route's answer for its documentation."""
 
     media_type = NDJSON
+
+
+class TextResponse(Response):
+    """The same, for plain text."""
+
+    media_type = "text/plain"
 
 
 def ref(name: str) -> dict[str, str]:

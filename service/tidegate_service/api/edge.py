@@ -10,21 +10,26 @@ import re
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidegate_protocol.problems import Code
+from tidegate_service.api.hosts import Hosts
 from tidegate_service.api.problems import AnswerBrokenOff, of_service_error, problem
+from tidegate_service.api.rendering import PREFIX
 from tidegate_service.api.requests import SCOPE_KEY, Gate, RequestState
+from tidegate_service.core import correlation
 from tidegate_service.core.errors import Refused, root_cause
+from tidegate_service.core.telemetry import SILENT, Telemetry
 
 access_log = logging.getLogger("tidegate.access")
 defect_log = logging.getLogger("tidegate.defect")
 
 HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
+_ROUTINE_PATHS = HEALTH_PATHS | {"/metrics"}
 
 CLIENT_GONE = 499
 """What the log shows for a client that left before its answer; nobody receives it."""
@@ -35,27 +40,39 @@ _QUIET_HEADERS = [(b"x-content-type-options", b"nosniff")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`max_requests` are under way at a time; `deadline_s` bounds the wait for an answer, and
-    each wait for a slow reader of one."""
+    """`max_requests` are under way at a time, called by one of `hosts`; `deadline_s` bounds the
+    wait for an answer, and each wait for a slow reader of one, `long_deadline_s` that for a call
+    which reads a whole log."""
 
     max_requests: int
     max_body_bytes: int
     deadline_s: float
+    long_deadline_s: float
+    hosts: Hosts = field(default_factory=Hosts)
 
 
 class Edge:
     """The ASGI application around the application."""
 
-    def __init__(self, app: ASGIApp, *, limits: Limits, gate: Gate) -> None:
+    def __init__(
+        self, app: ASGIApp, *, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT
+    ) -> None:
         self._app = app
         self._limits = limits
         self._gate = gate
+        self._telemetry = telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         exchange = _Exchange(scope, receive, send, self._limits)
+        with self._telemetry.request(_trace_headers(scope)) as trace_id:
+            exchange.state.trace_id = trace_id
+            correlation.enter(exchange.state)
+            await self._taken(scope, exchange)
+
+    async def _taken(self, scope: Scope, exchange: "_Exchange") -> None:
         counted = scope["path"] not in HEALTH_PATHS
         self._gate.under_way += counted
         try:
@@ -63,13 +80,16 @@ class Edge:
                 await exchange.refuse_closed()
             elif self._gate.under_way > self._limits.max_requests:
                 await exchange.refuse_crowded()
+            elif counted and (wrong_host := exchange.wrong_host()) is not None:
+                await exchange.refuse(wrong_host)
             elif exchange.announces_too_much():
-                await exchange.refuse_too_large()
+                await exchange.refuse(exchange.too_large())
             else:
                 await exchange.run(self._app)
         finally:
             self._gate.under_way -= counted
-            exchange.log()
+            exchange.leave()
+            exchange.note(self._telemetry)
 
 
 class _Exchange:
@@ -85,7 +105,10 @@ class _Exchange:
         self._status: int | None = None
         self._complete = False
         self._extend: Callable[[], None] = _nothing
-        self.state = RequestState(id=_request_id(scope))
+        self.state = RequestState(
+            id=_safe_id(scope, b"x-request-id") or uuid.uuid4().hex,
+            application_id=_safe_id(scope, b"x-spark-application-id"),
+        )
         scope[SCOPE_KEY] = self.state
 
     async def run(self, app: ASGIApp) -> None:
@@ -93,6 +116,9 @@ class _Exchange:
             async with asyncio.timeout(self._limits.deadline_s) as deadline:
                 loop = asyncio.get_running_loop()
                 self._extend = lambda: deadline.reschedule(loop.time() + self._limits.deadline_s)
+                self.state.take_long = lambda: deadline.reschedule(
+                    loop.time() + self._limits.long_deadline_s
+                )
                 await app(self._scope, self.receive, self.send)
         except TimeoutError as error:
             if deadline.expired():
@@ -117,7 +143,7 @@ class _Exchange:
         if message["type"] == "http.request":
             self._received += len(message.get("body", b""))
             if self._received > self._limits.max_body_bytes:
-                raise self._too_large()
+                raise self.too_large()
         return message
 
     async def send(self, message: Message) -> None:
@@ -134,13 +160,26 @@ class _Exchange:
             self._extend()
         await self._send(message)
 
+    def leave(self) -> None:
+        """Give back what the request held while it was under way."""
+        for give_back in self.state.at_end:
+            give_back()
+
     def announces_too_much(self) -> bool:
         length = dict(self._scope["headers"]).get(b"content-length", b"")
         # Twenty digits are more than any 64-bit length has.
         return length.isdigit() and int(length[:20]) > self._limits.max_body_bytes
 
-    async def refuse_too_large(self) -> None:
-        await self._answer(of_service_error(self.state, self._too_large()))
+    def wrong_host(self) -> Refused | None:
+        """Why the request is not for this service, if it is not."""
+        try:
+            self._limits.hosts.check(self._scope)
+        except Refused as refused:
+            return refused
+        return None
+
+    async def refuse(self, refused: Refused) -> None:
+        await self._answer(of_service_error(self.state, refused))
 
     async def refuse_closed(self) -> None:
         await self._answer(
@@ -184,7 +223,7 @@ class _Exchange:
         defect_log.error(
             "unhandled exception",
             exc_info=error,
-            extra={"error_id": error_id, "request_id": self.state.id},
+            extra={"error_id": error_id},
         )
         if self._status is None:
             detail = "the service met a defect of its own; its log has it under the error id"
@@ -199,27 +238,32 @@ class _Exchange:
         self._extend = _nothing
         await response(self._scope, self._receive, self.send)
 
-    def _too_large(self) -> Refused:
+    def too_large(self) -> Refused:
         return Refused(
             f"the body is larger than {self._limits.max_body_bytes} bytes",
             code=Code.TOO_LARGE,
             hint="split the work into several transactions",
         )
 
-    def log(self) -> None:
-        """The one line that says what came of the request."""
+    def note(self, telemetry: Telemetry) -> None:
+        """The request's metrics, and the one line that says what came of it."""
+        seconds = time.perf_counter() - self._started
+        route = _route_of(self._scope)
+        method, status = self._scope["method"], self._status or CLIENT_GONE
+        telemetry.answered(method=method, route=route, status=status, seconds=seconds)
         broken = self._status is not None and self._status != CLIENT_GONE and not self._complete
-        routine = self._scope["path"] in HEALTH_PATHS and self.state.problem is None
+        routine = self._scope["path"] in _ROUTINE_PATHS and self.state.problem is None
         access_log.log(
             logging.DEBUG if routine else logging.INFO,
             "request",
             extra={
-                "request_id": self.state.id,
-                "method": self._scope["method"],
+                **self.state.fields(),
+                "principal": self.state.principal and self.state.principal.name,
+                "method": method,
+                "route": route,
                 "path": self._scope["path"],
-                "status": self._status or CLIENT_GONE,
-                "duration_ms": round((time.perf_counter() - self._started) * 1000, 1),
-                "transaction_id": self.state.transaction_id,
+                "status": status,
+                "duration_ms": round(seconds * 1000, 1),
                 "code": self.state.problem and self.state.problem.value,
                 "detail": self.state.detail,
                 "cause": self.state.cause,
@@ -232,7 +276,25 @@ def _nothing() -> None:
     pass
 
 
-def _request_id(scope: Scope) -> str:
-    """The client's id, if it is one that no log or header can be hurt by, else a new one."""
-    given: bytes = dict(scope["headers"]).get(b"x-request-id", b"")
-    return given.decode("ascii") if _SAFE_ID.match(given) else uuid.uuid4().hex
+def _safe_id(scope: Scope, header: bytes) -> str | None:
+    """The client's id, if it is one that no log or header can be hurt by."""
+    given: bytes = dict(scope["headers"]).get(header, b"")
+    return given.decode("ascii") if _SAFE_ID.match(given) else None
+
+
+def _route_of(scope: Scope) -> str | None:
+    """The template of the route that took the request, as the OpenAPI document has it."""
+    template: str | None = getattr(scope.get("route"), "path", None)
+    if template is None or template.startswith(PREFIX):
+        return template
+    # A route knows its path within its router, not the prefix that the router was given.
+    return PREFIX + template if scope["path"].startswith(f"{PREFIX}/") else template
+
+
+def _trace_headers(scope: Scope) -> dict[str, str]:
+    """The W3C trace context that the client sent."""
+    return {
+        name.decode("ascii"): value.decode("latin-1")
+        for name, value in scope["headers"]
+        if name in (b"traceparent", b"tracestate")
+    }

@@ -44,6 +44,13 @@ CREATE_TABLE: dict[str, Example] = {
     },
 }
 
+REGISTER_TABLE: dict[str, Example] = {
+    "existing": {
+        "summary": "A table that Spark wrote, at a location that the service may use",
+        "value": {"name": "main.air.flights", "location": "file:///lake/air/flights"},
+    },
+}
+
 PROPOSALS: dict[str, Example] = {
     "append": {
         "summary": "An append that read nothing, judged at the head",
@@ -114,6 +121,7 @@ _HEAD = {
     "catalog_managed": False,
     "state": "active",
     "state_reason": None,
+    "first_version": 0,
     "latest_version": 2,
     "published_version": 2,
     "latest_timestamp": _MOMENT,
@@ -170,6 +178,16 @@ ANSWERS: dict[str, Example] = {
     },
     "TransactionAnswer": {"transaction_id": _ID, "state": "committed", "version": 2},
     "AppTransactionAnswer": {"app_id": "stream-1", "version": 41, "last_updated": _MOMENT},
+    "VerificationAnswer": {
+        "table": "main.air.flights",
+        "consistent": True,
+        "from_version": 0,
+        "through_version": 2,
+        "next_version": None,
+        "cleaned_up": 0,
+        "not_ingested": 0,
+        "differences": [],
+    },
     "ScanAnswer": {
         "table": "main.air.flights",
         "table_id": _HEAD["id"],

@@ -1,11 +1,12 @@
 """Is the process alive, and can it take a commit?"""
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from tidegate_service.api import codes
 from tidegate_service.api import documents as doc
 from tidegate_service.api.answers import HealthAnswer, answer
+from tidegate_service.api.policies import Public
 from tidegate_service.api.requests import context_of, gate_of
 from tidegate_service.core import health
 from tidegate_service.core.errors import ShuttingDown
@@ -16,6 +17,7 @@ router = APIRouter(tags=["health"])
 @router.get(
     "/healthz",
     operation_id="healthz",
+    dependencies=[Depends(Public())],
     summary="Is the process alive?",
     responses=doc.responses((200, HealthAnswer, "It is."), codes=codes.ALIVE),
 )
@@ -27,6 +29,7 @@ async def healthz(request: Request) -> Response:
 @router.get(
     "/readyz",
     operation_id="readyz",
+    dependencies=[Depends(Public())],
     summary="Can this instance take a commit?",
     responses=doc.responses((200, HealthAnswer, "It can."), codes=codes.READY),
 )

@@ -5,11 +5,13 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import iter_route_contexts
 
 from tidegate_protocol.actions import KINDS
 from tidegate_service.api import answers, bodies, proposals
 from tidegate_service.api.documents import ref
 from tidegate_service.api.examples import ANSWERS
+from tidegate_service.api.policies import Public, policy_of
 from tidegate_service.api.problems import ProblemBody
 from tidegate_service.api.requests import JSON
 
@@ -23,6 +25,8 @@ rules, and lands it as an ordinary `_delta_log/<version>.json`.
 **What an answer says.** A 2xx to a proposal: it landed. A 409, 410 or 422: this id and body will
 never land. Anything else says nothing: send the same id and body again.
 
+Bodies are JSON in UTF-8, and may be sent with `Content-Encoding: gzip`.
+
 Everything that is not a success is an `application/problem+json` (RFC 9457) with a stable `code`.
 Every answer carries `X-Request-Id`, the client's own if it sent one.
 """
@@ -32,9 +36,17 @@ TAGS = [
     {"name": "commits", "description": "Propose transactions; read what landed."},
     {"name": "transactions", "description": "Transaction ids and application transactions."},
     {"name": "scan", "description": "Which files a reader needs."},
+    {"name": "maintenance", "description": "Compare a table with its log; mend the index."},
     {"name": "health", "description": "For whoever runs the service."},
 ]
 
+_TOKEN = "token"
+_TOKEN_SCHEME = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A token of `tidegate token create`, where the service runs with "
+    '`auth = "tokens"`. Tables that it may not read are answered as if there were none.',
+}
 _ACTION = "Action"
 # Where msgspec sees raw JSON: (type, field) to what stands there.
 _RAW_FIELDS: dict[tuple[str, str], dict[str, Any]] = {
@@ -54,6 +66,7 @@ _TYPES = (
     proposals.ProposalBody,
     proposals.EnvelopeBody,
     bodies.CreateTableBody,
+    bodies.RegisterTableBody,
     bodies.ScanBody,
     answers.TableAnswer,
     answers.TablesAnswer,
@@ -64,6 +77,7 @@ _TYPES = (
     answers.AppTransactionAnswer,
     answers.ScanHead,
     answers.ScanAnswer,
+    answers.VerificationAnswer,
     answers.HealthAnswer,
 )
 
@@ -79,8 +93,20 @@ def describe(app: FastAPI) -> dict[str, Any]:
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
     )
     _add_examples(document)
-    document["components"] = {"schemas": schemas()}
+    _add_security(document, app)
+    document["components"] = {"schemas": schemas(), "securitySchemes": {_TOKEN: _TOKEN_SCHEME}}
     return document
+
+
+def _add_security(document: dict[str, Any], app: FastAPI) -> None:
+    """A token for all but the public calls. It is optional in the document, since a service on
+    loopback may ask for none."""
+    for context in iter_route_contexts(app.routes):
+        methods = document["paths"].get(context.path_format, {})
+        public = isinstance(policy_of(context.original_route), Public)
+        for method in context.methods or ():
+            if method.lower() in methods:
+                methods[method.lower()]["security"] = [] if public else [{_TOKEN: []}, {}]
 
 
 def _add_examples(document: dict[str, Any]) -> None:

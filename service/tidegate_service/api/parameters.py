@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Path, Query
+from fastapi import Depends, Path, Query, Request
 
 from tidegate_protocol.text import excerpt
 from tidegate_service.api.problems import BadRequest, BodyError
 from tidegate_service.api.proposals import MAX_VERSION, TRANSACTION_ID
+from tidegate_service.api.requests import state_of
 from tidegate_service.core.tables import no_such_table
 
 Version = Annotated[int, Path(ge=0, le=MAX_VERSION, description="A version of the table.")]
@@ -18,6 +19,12 @@ TransactionIdPath = Annotated[
 Page = Annotated[int, Query(ge=1, le=1000, description="Most entries of a page.")]
 
 MAX_APP_ID_LENGTH = 1024
+MAX_LOGGED_LENGTH = 255
+"""Longer than any name; what is longer names no table."""
+
+
+PRINTABLE = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]*$"}
+"""What `printable` lets through, for the document."""
 
 
 def printable(where: str, text: str) -> None:
@@ -29,6 +36,7 @@ def printable(where: str, text: str) -> None:
 
 
 async def _table_ref(
+    request: Request,
     table: Annotated[
         str,
         Path(
@@ -40,6 +48,7 @@ async def _table_ref(
     # Names and ids are ASCII; what is not names no table, and NUL must not reach Postgres.
     if not (table.isascii() and table.isprintable()):
         raise no_such_table(table)
+    state_of(request).table = table[:MAX_LOGGED_LENGTH]
     return table
 
 

@@ -188,6 +188,8 @@ def problem(
         error_id=_or_unset(error_id),
     )
     all_headers = dict(headers or {})
+    if code is Code.UNAUTHENTICATED:
+        all_headers["WWW-Authenticate"] = 'Bearer realm="tidegate"'
     if kind.status in (429, 503):
         all_headers["Retry-After"] = str(RETRY_AFTER_S.get(code, USUAL_RETRY_AFTER_S))
     return Response(

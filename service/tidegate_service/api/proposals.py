@@ -11,13 +11,14 @@ from msgspec import Meta, Raw, Struct, field
 from tidegate_protocol.actions import Action
 from tidegate_protocol.transaction import IsolationLevel, Proposal, Reads
 from tidegate_service.api.decoding import (
+    check_count,
     decode_actions,
     decode_array,
     decode_envelope,
     read_body,
 )
 from tidegate_service.api.problems import BadRequest, BodyError
-from tidegate_service.api.requests import JSON, NDJSON, media_type
+from tidegate_service.api.requests import JSON, NDJSON, media_type, state_of
 
 TRANSACTION_ID = r"^[A-Za-z0-9._:-]{1,128}$"
 OPERATION = r"^[^\x00-\x1f\x7f-\x9f]{1,256}$"
@@ -142,6 +143,7 @@ async def read_proposal(request: Request, new_id: Callable[[], str]) -> Proposal
         tags=body.tags,
         engine_info=body.engine_info,
         skip_if_empty=body.skip_if_empty,
+        application_id=state_of(request).application_id,
     )
 
 
@@ -152,6 +154,7 @@ def _from_json(body: bytes) -> tuple[EnvelopeBody, tuple[Action, ...]]:
 
 
 def _from_ndjson(body: bytes) -> tuple[EnvelopeBody, tuple[Action, ...]]:
+    check_count(body.count(b"\n") - 1)
     first, _, rest = body.partition(b"\n")
     envelope = decode_envelope(first, _ENVELOPE)
     _check(envelope)

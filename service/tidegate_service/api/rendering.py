@@ -38,6 +38,7 @@ def table_answer(table: TableRecord) -> TableAnswer:
         catalog_managed=table.catalog_managed,
         state=table.state,
         state_reason=table.state_reason,
+        first_version=table.first_version,
         latest_version=table.latest_version,
         published_version=table.published_version,
         latest_timestamp=table.latest_timestamp,

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response, StreamingResponse
 
 from tidegate_protocol.actions import Add
@@ -13,10 +13,12 @@ from tidegate_service.api import documents as doc
 from tidegate_service.api.answers import ScanAnswer, ScanHead
 from tidegate_service.api.bodies import read_scan
 from tidegate_service.api.parameters import TableRef
+from tidegate_service.api.policies import OnTable
 from tidegate_service.api.problems import AnswerBrokenOff
 from tidegate_service.api.rendering import action_body
 from tidegate_service.api.requests import JSON, NDJSON, context_of
 from tidegate_service.core import scan
+from tidegate_service.core.access import Role
 from tidegate_service.core.errors import ServiceError
 
 Batch = Sequence[Add]
@@ -27,6 +29,7 @@ router = APIRouter(prefix="/tables/{table}", tags=["scan"])
 @router.post(
     "/scan",
     operation_id="scan",
+    dependencies=[Depends(OnTable(Role.READER))],
     summary="List the files of a version",
     responses=doc.responses(
         (200, ScanAnswer, "The version's files."), codes=codes.SCAN, also=doc.SCAN_NDJSON

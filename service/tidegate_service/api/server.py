@@ -6,6 +6,7 @@ it may take to arrive; both are bounded here.
 
 import asyncio
 import contextlib
+import logging
 import socket
 import time
 import uuid
@@ -21,8 +22,15 @@ from tidegate_protocol.problems import PROBLEMS, Code
 from tidegate_service.api.problems import MEDIA_TYPE, problem_body
 from tidegate_service.api.requests import Gate
 
+access_log = logging.getLogger("tidegate.access")
+
 MAX_HEAD_BYTES = 16 * 1024
+"""Of a request's line and headers, and of what its chunks say of themselves beside their data."""
+MAX_HEADERS = 100
 HEAD_DEADLINE_S = 10.0
+"""From the first byte of a request to the last of its head; and, once a request is answered
+whose body has not ended, to the end of that."""
+_VERSIONS = ("1.0", "1.1")
 DRAIN_S = 8.0
 """How long requests under way may take once the instance is told to stop."""
 DISCONNECT_S = 1
@@ -30,11 +38,14 @@ DISCONNECT_S = 1
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Refuses a request whose head is too large, or too slow in coming."""
+    """Refuses a request whose head is too large, too slow in coming or for no path of ours."""
 
     _head_timer: asyncio.TimerHandle | None = None
+    _rest_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
-    _too_large = False
+    _trailer_bytes = 0
+    _in_body = False
+    _refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -42,20 +53,47 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_arrived()
+        self._rest_arrived()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._trailer_bytes = 0
+        self._rest_arrived()
         if self._head_timer is None:
             self._await_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_body:
+            super().on_header(name, value)
+            return
+        # A trailer. Nothing here reads one, and added to the headers it would pass for a header
+        # that came in time to be looked at.
+        self._trailer_bytes += len(name) + len(value)
+        if self._trailer_bytes > MAX_HEAD_BYTES:
+            self._refuse_head()
+            raise _Refused
 
     def on_headers_complete(self) -> None:
         self._head_arrived()
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > MAX_HEAD_BYTES:
+        if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
             self._refuse_head()
             raise _Refused
+        if self.parser.get_http_version() not in _VERSIONS:
+            self._refuse(Code.MALFORMED_HTTP, "expected an HTTP/1.1 request")
+            raise _Refused
+        if not self.url.startswith(b"/"):
+            # The whole URL, or a host alone, is for a proxy; its host would not be the header's.
+            self._refuse(Code.MALFORMED_HTTP, "expected a request target that starts with a slash")
+            raise _Refused
         super().on_headers_complete()
+        self._in_body = True
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        super().on_message_complete()
+        self._rest_arrived()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -64,10 +102,17 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
                 self._refuse_head()
+        elif self._rest_timer is None and self._answered() and not self.transport.is_closing():
+            # Neither a request nor silence, which uvicorn ends by itself: the rest of a body
+            # that nobody reads, or empty lines. Not for ever.
+            self._rest_timer = self.loop.call_later(HEAD_DEADLINE_S, self._rest_overdue)
+
+    def _answered(self) -> bool:
+        return self.cycle is not None and self.cycle.response_complete
 
     def send_400_response(self, msg: str) -> None:
         """What the parser cannot read is a problem like any other."""
-        if not self._too_large:
+        if not self._refused:
             self._answer(Code.MALFORMED_HTTP, "expected an HTTP/1.1 request")
 
     def _await_head(self) -> None:
@@ -84,17 +129,45 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self.transport.close()
 
+    def _rest_arrived(self) -> None:
+        if self._rest_timer is not None:
+            self._rest_timer.cancel()
+            self._rest_timer = None
+
+    def _rest_overdue(self) -> None:
+        self._rest_timer = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
     def _refuse_head(self) -> None:
-        self._too_large = True
-        detail = f"the request line and headers are larger than {MAX_HEAD_BYTES} bytes"
-        self._answer(Code.TOO_LARGE, detail)
+        detail = (
+            f"the request line and headers are larger than {MAX_HEAD_BYTES} bytes, or more than "
+            f"{MAX_HEADERS} headers"
+        )
+        self._refuse(Code.TOO_LARGE, detail)
+
+    def _refuse(self, code: Code, detail: str) -> None:
+        self._refused = True
+        self._answer(code, detail)
 
     def _answer(self, code: Code, detail: str) -> None:
         status = HTTPStatus(PROBLEMS[code].status)
-        body = msgspec.json.encode(problem_body(code, detail, instance=uuid.uuid4().hex))
+        request_id = uuid.uuid4().hex
+        body = msgspec.json.encode(problem_body(code, detail, instance=request_id))
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {MEDIA_TYPE}\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n"
+            f"X-Request-Id: {request_id}\r\n\r\n"
+        )
+        # It gets no further than this, so the edge writes no line of it.
+        access_log.info(
+            "request",
+            extra={
+                "request_id": request_id,
+                "status": status.value,
+                "code": code.value,
+                "detail": detail,
+            },
         )
         self.transport.write(head.encode("ascii") + body)
         self.transport.close()

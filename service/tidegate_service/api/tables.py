@@ -1,18 +1,20 @@
-"""Tables: create, list, get, forget."""
+"""Tables: create, register, list, get, forget."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from tidegate_service.api import codes, examples
 from tidegate_service.api import documents as doc
 from tidegate_service.api.answers import TableAnswer, TablesAnswer, answer
-from tidegate_service.api.bodies import read_create
-from tidegate_service.api.parameters import Page, TableRef, printable
+from tidegate_service.api.bodies import read_create, read_register
+from tidegate_service.api.parameters import PRINTABLE, Page, TableRef, printable
+from tidegate_service.api.policies import OnBody, OnTable, Somewhere, authorize
 from tidegate_service.api.rendering import table_answer, table_url
-from tidegate_service.api.requests import context_of
-from tidegate_service.core import create, tables
+from tidegate_service.api.requests import context_of, state_of
+from tidegate_service.core import create, register, tables
+from tidegate_service.core.access import Role
 
 router = APIRouter(prefix="/tables", tags=["tables"])
 
@@ -20,6 +22,7 @@ router = APIRouter(prefix="/tables", tags=["tables"])
 @router.post(
     "",
     operation_id="create_table",
+    dependencies=[Depends(OnBody(Role.WRITER))],
     summary="Create a table",
     status_code=201,
     responses=doc.responses(
@@ -33,23 +36,63 @@ async def create_table(request: Request) -> Response:
     The table's protocol is the least that its schema and properties need. Sent again after an
     unknown outcome, the same body either finds the table (409 `table-exists`) or creates it.
     """
-    table = await create.create_table(context_of(request), await read_create(request))
+    wanted = await read_create(request)
+    # Where the warehouse puts it, nobody else has anything; any other place is an admin's to say.
+    authorize(request, Role.WRITER if wanted.location is None else Role.ADMIN, wanted.name)
+    table = await create.create_table(context_of(request), wanted)
     return answer(table_answer(table), 201, location=table_url(table))
+
+
+@router.post(
+    "/register",
+    operation_id="register_table",
+    dependencies=[Depends(OnBody(Role.ADMIN))],
+    summary="Register an existing table",
+    status_code=201,
+    responses=doc.responses(
+        (201, TableAnswer, "The table, at the head of its log.", doc.LOCATION),
+        (200, TableAnswer, "The table, which was registered before.", doc.LOCATION),
+        codes=codes.REGISTER,
+    ),
+    openapi_extra=doc.body("RegisterTableBody", examples.REGISTER_TABLE),
+)
+async def register_table(request: Request) -> Response:
+    """Reads the whole log of a Delta table that exists into the index; writes nothing to it.
+
+    A log that cannot be read to its head is refused, and nothing is kept of it. Reading a large
+    one may outlast the request: it goes on, and the same body sent again finds the table.
+    """
+    wanted = await read_register(request)
+    authorize(request, Role.ADMIN, wanted.name)
+    state_of(request).take_long()
+    table, created = await register.register_table(context_of(request), wanted)
+    return answer(table_answer(table), 201 if created else 200, location=table_url(table))
 
 
 @router.get(
     "",
     operation_id="list_tables",
+    dependencies=[Depends(Somewhere(Role.READER))],
     summary="List tables",
     responses=doc.responses((200, TablesAnswer, "One page of tables."), codes=codes.READ),
 )
 async def list_tables(
     request: Request,
     prefix: Annotated[
-        str, Query(max_length=255, description="Only tables whose full name starts with this.")
+        str,
+        Query(
+            max_length=255,
+            description="Only tables whose full name starts with this.",
+            json_schema_extra=PRINTABLE,
+        ),
     ] = "",
     cursor: Annotated[
-        str | None, Query(max_length=255, description="`next_cursor` of the page before.")
+        str | None,
+        Query(
+            max_length=255,
+            description="`next_cursor` of the page before.",
+            json_schema_extra=PRINTABLE,
+        ),
     ] = None,
     limit: Page = 100,
 ) -> Response:
@@ -67,6 +110,7 @@ async def list_tables(
 @router.get(
     "/{table}",
     operation_id="get_table",
+    dependencies=[Depends(OnTable(Role.READER))],
     summary="Get a table's head",
     responses=doc.responses((200, TableAnswer, "The table's head."), codes=codes.READ_TABLE),
 )
@@ -78,6 +122,7 @@ async def get_table(request: Request, table: TableRef) -> Response:
 @router.delete(
     "/{table}",
     operation_id="forget_table",
+    dependencies=[Depends(OnTable(Role.ADMIN))],
     summary="Forget a table",
     status_code=204,
     response_class=Response,

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
 from tidegate_service.api import codes
@@ -10,12 +10,15 @@ from tidegate_service.api import documents as doc
 from tidegate_service.api.answers import AppTransactionAnswer, TransactionAnswer, answer
 from tidegate_service.api.parameters import (
     MAX_APP_ID_LENGTH,
+    PRINTABLE,
     TableRef,
     TransactionIdPath,
     printable,
 )
+from tidegate_service.api.policies import OnTable
 from tidegate_service.api.requests import context_of, state_of
 from tidegate_service.core import transactions
+from tidegate_service.core.access import Role
 from tidegate_service.core.transactions import TransactionState
 
 router = APIRouter(prefix="/tables/{table}", tags=["transactions"])
@@ -24,6 +27,7 @@ router = APIRouter(prefix="/tables/{table}", tags=["transactions"])
 @router.get(
     "/transactions/{transaction_id}",
     operation_id="get_transaction",
+    dependencies=[Depends(OnTable(Role.READER))],
     summary="Ask what became of a transaction",
     responses=doc.responses(
         (200, TransactionAnswer, "What is known of the id."), codes=codes.READ_TRANSACTION
@@ -45,6 +49,7 @@ async def get_transaction(
 @router.post(
     "/transactions/{transaction_id}/abort",
     operation_id="abort_transaction",
+    dependencies=[Depends(OnTable(Role.WRITER))],
     summary="Close a transaction id for good",
     responses=doc.responses((200, TransactionAnswer, "The id will never land."), codes=codes.ABORT),
 )
@@ -67,6 +72,7 @@ async def abort_transaction(
 @router.get(
     "/app-transactions/{app_id:path}",
     operation_id="get_app_transaction",
+    dependencies=[Depends(OnTable(Role.READER))],
     summary="Get an application's latest transaction version",
     responses=doc.responses(
         (200, AppTransactionAnswer, "Version -1 where there is none."), codes=codes.READ_TABLE
@@ -81,6 +87,7 @@ async def get_app_transaction(
             min_length=1,
             max_length=MAX_APP_ID_LENGTH,
             description="The `appId` of `txn` actions; it may contain slashes.",
+            json_schema_extra=PRINTABLE,
         ),
     ],
 ) -> Response:

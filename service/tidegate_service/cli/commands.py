@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from tidegate_service import logs
-from tidegate_service.cli import tables
-from tidegate_service.cli.options import Config, setting, settings_from
+from tidegate_service.cli import maintenance, tables, tokens
+from tidegate_service.cli.http import check_ready
+from tidegate_service.cli.options import Config, own_url, setting, settings_from
 
 cli = typer.Typer(
     name="tidegate",
@@ -22,6 +23,10 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 cli.add_typer(tables.cli, name="table")
+cli.add_typer(tokens.cli, name="token")
+cli.command()(maintenance.verify)
+cli.command()(maintenance.rebuild)
+tables.cli.command()(maintenance.release)
 
 
 def main() -> None:
@@ -49,7 +54,9 @@ def _root(
 def serve(
     *,
     config: Config = None,
+    auth: Annotated[str | None, setting("auth")] = None,
     host: Annotated[str | None, setting("host")] = None,
+    allowed_hosts: Annotated[str | None, setting("allowed_hosts")] = None,
     port: Annotated[int | None, setting("port")] = None,
     data_dir: Annotated[Path | None, setting("data_dir")] = None,
     database_url: Annotated[str | None, setting("database_url")] = None,
@@ -57,10 +64,14 @@ def serve(
     migrate: Annotated[bool | None, setting("migrate")] = None,
     warehouse: Annotated[str | None, setting("warehouse")] = None,
     allowed_locations: Annotated[str | None, setting("allowed_locations")] = None,
+    storage_options: Annotated[list[str] | None, setting("storage_options")] = None,
     max_requests: Annotated[int | None, setting("max_requests")] = None,
+    max_requests_per_principal: Annotated[int | None, setting("max_requests_per_principal")] = None,
     max_body_bytes: Annotated[int | None, setting("max_body_bytes")] = None,
     deadline_seconds: Annotated[float | None, setting("deadline_seconds")] = None,
+    long_deadline_seconds: Annotated[float | None, setting("long_deadline_seconds")] = None,
     publish_interval_seconds: Annotated[float | None, setting("publish_interval_seconds")] = None,
+    otlp_endpoint: Annotated[str | None, setting("otlp_endpoint")] = None,
     log_level: Annotated[str | None, setting("log_level")] = None,
 ) -> None:
     """Run the service. Without any setting it starts an embedded Postgres and keeps tables
@@ -86,6 +97,21 @@ def migrate(
     from tidegate_service.cli.serving import bring_up_to_date  # noqa: PLC0415
 
     typer.echo(f"the schema is at revision {bring_up_to_date(settings)}")
+
+
+@cli.command()
+def health(
+    *,
+    url: Annotated[
+        str | None, typer.Option(help="Where the service listens; by default as its settings say.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, max=60, help="In seconds.")] = 5.0,
+    config: Config = None,
+) -> None:
+    """Ask a service whether it can take a commit; the exit status says it."""
+    target = url or own_url(settings_from({}, config))
+    check_ready(target, timeout_s=timeout)
+    typer.echo(f"{target} is ready")
 
 
 @cli.command()

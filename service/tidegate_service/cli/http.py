@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import urllib.error
 import urllib.request
 from typing import Any
@@ -10,12 +11,25 @@ from tidegate_service.cli.options import fail
 
 TIMEOUT_S = 60.0
 
+TOKEN_VARIABLE = "TIDEGATE_TOKEN"
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The service sends none, and whoever does is not to be shown the token."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        return None
+
+
 # A service on this machine is not asked through a proxy that the environment names.
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
 
 
 def call(url: str, method: str, path: str, body: object = None) -> dict[str, Any]:
-    """The answer's JSON. Ends the process with the problem's detail where there is one."""
+    """The answer's JSON. Ends the process with the problem's detail where there is one.
+
+    The token is the environment's: every user of a machine sees its command lines.
+    """
     if not url.startswith(("http://", "https://")):
         fail(f"expected a service URL like http://127.0.0.1:8720, found {url!r}")
     request = urllib.request.Request(
@@ -24,6 +38,11 @@ def call(url: str, method: str, path: str, body: object = None) -> dict[str, Any
         data=None if body is None else json.dumps(body).encode(),
         headers={"Accept": "application/json", "Content-Type": "application/json"},
     )
+    if token := os.environ.get(TOKEN_VARIABLE):
+        if not (token.isascii() and token.isprintable() and " " not in token):
+            # Not repeated: urllib would, in its own refusal.
+            fail(f"{TOKEN_VARIABLE} holds no token: there is a space or a line break in it")
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
         with _DIRECT.open(request, timeout=TIMEOUT_S) as response:
             found: object = json.load(response)
@@ -35,6 +54,19 @@ def call(url: str, method: str, path: str, body: object = None) -> dict[str, Any
     if not isinstance(found, dict):
         fail(f"{url} does not answer as a Tidegate service does")
     return found
+
+
+def check_ready(url: str, *, timeout_s: float) -> None:
+    """Return where the service can take a commit. Ends the process with the reason where it
+    cannot, or where nobody answers in time."""
+    try:
+        with _DIRECT.open(f"{url.rstrip('/')}/readyz", timeout=timeout_s):
+            return
+    except urllib.error.HTTPError as error:
+        fail(_refusal(error))
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        fail(f"{url} does not answer: {reason}")
 
 
 def _refusal(error: urllib.error.HTTPError) -> str:

@@ -12,6 +12,7 @@ from tidegate_service.settings import (
     InvalidSettings,
     Settings,
     env_name,
+    flag_name,
     load,
     unknown_variables,
 )
@@ -28,7 +29,12 @@ def setting(field: str) -> object:
     typer reads no variable for it: `settings.load` does, and knows where a value came from.
     """
     description = Settings.model_fields[field].description or ""
-    option: object = typer.Option(help=f"{description} [{env_name(field)}]", show_default=False)
+    usual = "--" + field.replace("_", "-")
+    # typer makes the usual names itself, with the --no-* of a switch.
+    names = () if flag_name(field) == usual else (flag_name(field),)
+    option: object = typer.Option(
+        *names, help=f"{description} [{env_name(field)}]", show_default=False
+    )
     return option
 
 
@@ -41,6 +47,13 @@ def settings_from(flags: Mapping[str, Any], config: Path | None) -> Settings:
         return load(given, config=config)
     except InvalidSettings as error:
         fail(str(error))
+
+
+def own_url(settings: Settings) -> str:
+    """Where a service with these settings is asked on its own machine."""
+    # Whoever listens everywhere listens on loopback too.
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
+    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
 def fail(message: str) -> NoReturn:

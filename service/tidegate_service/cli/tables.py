@@ -1,4 +1,4 @@
-"""`tidegate table list|show|create|history`: a running service, asked over HTTP."""
+"""`tidegate table list|show|create|register|history`: a running service, asked over HTTP."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def list_tables(
     if as_json:
         typer.echo(json.dumps(tables, indent=2))
         return
-    _print_rows(
+    print_rows(
         ("NAME", "KIND", "VERSION", "FILES", "BYTES", "STATE"),
         [
             (
@@ -72,7 +72,7 @@ def show(
     if as_json:
         typer.echo(json.dumps(head, indent=2))
     else:
-        _print_head(head)
+        print_head(head)
 
 
 @cli.command()
@@ -94,7 +94,7 @@ def create(
         typer.Option("--property", help="name=value; may be repeated.", metavar="NAME=VALUE"),
     ] = None,
     comment: Annotated[str | None, typer.Option(help="What the table is about.")] = None,
-    location: Annotated[str | None, typer.Option(help="A file:/// URL.")] = None,
+    location: Annotated[str | None, typer.Option(help="A URL, as in docs/storage.md.")] = None,
     catalog_managed: Annotated[
         bool, typer.Option("--catalog-managed", help="Commits are ratified by the service.")
     ] = False,
@@ -116,7 +116,24 @@ def create(
     if as_json:
         typer.echo(json.dumps(head, indent=2))
     else:
-        _print_head(head)
+        print_head(head)
+
+
+@cli.command()
+def register(
+    name: Annotated[str, typer.Argument(help="catalog.schema.table")],
+    location: Annotated[
+        str, typer.Argument(help="The URL of the folder that its _delta_log is in.")
+    ],
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Adopt a Delta table that exists."""
+    head = call(url, "POST", "/tables/register", {"name": name, "location": location})
+    if as_json:
+        typer.echo(json.dumps(head, indent=2))
+    else:
+        print_head(head)
 
 
 @cli.command()
@@ -131,7 +148,7 @@ def history(
     if as_json:
         typer.echo(json.dumps(page["commits"], indent=2))
         return
-    _print_rows(
+    print_rows(
         ("VERSION", "TIME", "OPERATION", "WRITER", "REBASED OVER", "ADDED", "REMOVED"),
         [
             (
@@ -163,7 +180,8 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _print_head(head: dict[str, Any]) -> None:
+def print_head(head: dict[str, Any]) -> None:
+    """A table's head as rows of name and value."""
     metadata = head["metadata"]
     rows = [
         ("name", head["name"]),
@@ -184,7 +202,7 @@ def _print_head(head: dict[str, Any]) -> None:
             for field in json.loads(metadata["schemaString"])["fields"]
         ),
     ]
-    _print_rows(None, rows)
+    print_rows(None, rows)
 
 
 def _kind(table: dict[str, Any]) -> str:
@@ -203,7 +221,7 @@ def _time(milliseconds: int) -> str:
     return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + " UTC"
 
 
-def _print_rows(titles: Sequence[str] | None, rows: Sequence[Sequence[object]]) -> None:
+def print_rows(titles: Sequence[str] | None, rows: Sequence[Sequence[object]]) -> None:
     """Columns as wide as their widest cell; what could steer a terminal is shown escaped."""
     cells = [[_UNPRINTABLE.sub(_shown, str(cell)) for cell in row] for row in rows]
     lines = cells if titles is None else [list(titles), *cells]

@@ -10,6 +10,11 @@ MAX_NAME_LENGTH = 255
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_\-]*\Z")
 
 
+def is_part(text: str) -> bool:
+    """Whether the text can be the name of a catalog, a schema or a table."""
+    return len(text) <= MAX_NAME_LENGTH and _PART.match(text) is not None
+
+
 def check_name(name: str) -> None:
     """Raise `Refused` unless the name has three parts of letters, digits, `_` and `-`, each
     starting with a letter, digit or `_`, of at most 255 characters in all."""

@@ -1,0 +1,99 @@
+"""Compressed request bodies: gzip, inflated as it comes, within two bounds.
+
+The edge bounds what is received; here it is what that becomes. A few kilobytes can inflate to
+gigabytes, so the output is counted piece by piece and never made before it is.
+"""
+
+import zlib
+from collections.abc import AsyncIterator
+
+from fastapi import Request
+
+from tidegate_protocol.problems import Code
+from tidegate_service.core.errors import Refused
+
+GZIP = "gzip"
+MAX_RATIO = 100
+"""Most bytes that a byte received may become. Actions, which repeat themselves, reach 30."""
+FREE_BYTES = 1024 * 1024
+"""Below this size the ratio says nothing: a short text of blanks is no attack."""
+_PIECE = 256 * 1024
+_GZIP_ONLY = 16 + zlib.MAX_WBITS
+
+
+async def body_of(request: Request, *, max_bytes: int) -> bytes:
+    """The request's body, inflated where it is gzip. `max_bytes` bounds what it inflates to.
+
+    Raises `Refused`: `unsupported-media-type` for another encoding, `too-large` beyond a bound,
+    `malformed-http` for what is not whole gzip.
+    """
+    encodings = request.headers.getlist("content-encoding")
+    encoding = ", ".join(encodings).strip().lower()
+    if encoding in ("", "identity"):
+        return await request.body()
+    if encoding not in (GZIP, "x-gzip"):
+        raise Refused(
+            f"bodies with Content-Encoding {encoding[:40]!r} are not taken; send gzip, or none",
+            code=Code.UNSUPPORTED_MEDIA_TYPE,
+        )
+    return await _inflated(request.stream(), max_bytes=max_bytes)
+
+
+async def _inflated(chunks: AsyncIterator[bytes], *, max_bytes: int) -> bytes:
+    gunzip = _Gunzip(max_bytes=max_bytes)
+    async for chunk in chunks:
+        gunzip.feed(chunk)
+    return gunzip.whole()
+
+
+class _Gunzip:
+    """Members of gzip, one after the other, to one text."""
+
+    def __init__(self, *, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._received = 0
+        self._output = bytearray()
+        self._member = zlib.decompressobj(_GZIP_ONLY)
+        self._begun = False
+
+    def feed(self, chunk: bytes) -> None:
+        self._received += len(chunk)
+        while chunk:
+            if self._member.eof:
+                self._member = zlib.decompressobj(_GZIP_ONLY)
+            self._begun = True
+            try:
+                self._output += self._member.decompress(chunk, _PIECE)
+            except zlib.error:
+                raise _not_gzip("they are not") from None
+            self._check()
+            chunk = self._member.unconsumed_tail or self._member.unused_data
+
+    def whole(self) -> bytes:
+        if not self._begun or not self._member.eof:
+            raise _not_gzip("they end too soon")
+        return bytes(self._output)
+
+    def _check(self) -> None:
+        size = len(self._output)
+        if size > self._max_bytes:
+            raise _too_large(f"is more than {self._max_bytes} bytes")
+        if size > FREE_BYTES and size > MAX_RATIO * self._received:
+            raise _too_large(f"is more than {MAX_RATIO} times what was sent")
+
+
+def _not_gzip(why: str) -> Refused:
+    # 400, and no 422: it says nothing of the body that was meant, of which an earlier copy may
+    # have been taken.
+    return Refused(
+        f"the body's bytes should be gzip, as Content-Encoding says, but {why}",
+        code=Code.MALFORMED_HTTP,
+    )
+
+
+def _too_large(why: str) -> Refused:
+    return Refused(
+        f"the body, inflated, {why}",
+        code=Code.TOO_LARGE,
+        hint="split the work into several transactions",
+    )

@@ -1,0 +1,35 @@
+"""Who did what: the audit trail's rows as the use cases see them.
+
+A commit is not among them: its own row says who made it, and becomes one of these when its
+table is forgotten.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidegate_service.core.access import Caller
+
+
+class Deed(StrEnum):
+    """What changed. `commit` stands for the commits of a table that was forgotten since."""
+
+    COMMIT = "commit"
+    CREATE = "create"
+    REGISTER = "register"
+    REBUILD = "rebuild"
+    ABORT = "abort"
+    FORGET = "forget"
+    QUARANTINE = "quarantine"
+    RELEASE = "release"
+    CREATE_TOKEN = "create-token"
+    REVOKE_TOKEN = "revoke-token"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of a table, to be noted in the transaction that makes it."""
+
+    deed: Deed
+    by: Caller
+    version: int | None = None
+    transaction_id: str | None = None

@@ -1,0 +1,156 @@
+"""Bearer tokens: making, listing and revoking them, and telling who sends one.
+
+A token reads `tdg_<id>_<secret>`: an id to find and to name it by, and 256 random bits. Only
+the SHA-256 of the whole text is kept, so nobody who reads the index can use what is there; a
+slow hash would add nothing to 256 random bits.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from tidegate_service.core.access import Caller, Grant, Principal
+
+PREFIX = "tdg_"
+ID_BYTES = 6
+SECRET_BYTES = 32
+MAX_PRINCIPAL_LENGTH = 128
+CACHE_S = 2.0
+"""How long an instance trusts what it knows of a token; a revoked one is refused after that."""
+CACHED_TOKENS = 10_000
+
+TOKEN_ID = re.compile(rf"[0-9a-f]{{{2 * ID_BYTES}}}\Z")
+_TOKEN = re.compile(rf"{PREFIX}([0-9a-f]{{{2 * ID_BYTES}}})_[0-9a-f]{{{2 * SECRET_BYTES}}}\Z")
+_PRINCIPAL = re.compile(rf"[A-Za-z0-9._@:/-]{{1,{MAX_PRINCIPAL_LENGTH}}}\Z")
+_NO_DIGEST = bytes(32)
+
+
+class InvalidToken(ValueError):
+    """What was asked for cannot be a token; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    """A token about to be kept; `sha256` is of its text. Raises `InvalidToken`."""
+
+    id: str
+    principal: str
+    grants: tuple[Grant, ...]
+    sha256: bytes
+    lifetime_s: int | None
+
+    def __post_init__(self) -> None:
+        if not _PRINCIPAL.match(self.principal):
+            raise InvalidToken(
+                f"expected a label of 1 to {MAX_PRINCIPAL_LENGTH} ASCII letters, digits and "
+                f"'._@:/-', found {self.principal[:80]!r}"
+            )
+        if not self.grants:
+            raise InvalidToken("expected at least one role on something, found none")
+        if len({grant.scope for grant in self.grants}) != len(self.grants):
+            raise InvalidToken("expected one role on each thing, found two on the same")
+        if self.lifetime_s is not None and self.lifetime_s <= 0:
+            raise InvalidToken(f"expected a time to come, found {self.lifetime_s} s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveToken:
+    """A token that is neither expired nor revoked."""
+
+    principal: Principal
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRecord:
+    """A token as an operator may see it, whatever became of it."""
+
+    id: str
+    principal: str
+    grants: tuple[Grant, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    live: bool
+
+
+class Tokens(Protocol):
+    """Where tokens are kept. Raises `IndexUnavailable` as the index does."""
+
+    async def live(self, token_id: str) -> LiveToken | None:
+        """By the database's clock."""
+        ...
+
+    async def all(self) -> list[TokenRecord]:
+        """Every token there ever was, the newest first."""
+        ...
+
+    async def add(self, token: NewToken, *, by: Caller) -> None:
+        """Keep a token, and its audit row."""
+        ...
+
+    async def revoke(self, token_id: str, *, by: Caller) -> bool:
+        """End a token, and keep its audit row. False where there is none or it ended before."""
+        ...
+
+
+async def create(
+    tokens: Tokens,
+    *,
+    principal: str | None,
+    grants: tuple[Grant, ...],
+    lifetime_s: int | None,
+    by: Caller,
+    random: Callable[[int], bytes],
+) -> str:
+    """Make a token and return its text, which is kept nowhere. Without a name, the principal
+    is called by the token's id. `random(n)` gives n bytes that nobody can guess. Raises
+    `InvalidToken`."""
+    token_id = random(ID_BYTES).hex()
+    text = f"{PREFIX}{token_id}_{random(SECRET_BYTES).hex()}"
+    token = NewToken(
+        id=token_id,
+        principal=token_id if principal is None else principal,
+        grants=grants,
+        sha256=_digest(text),
+        lifetime_s=lifetime_s,
+    )
+    await tokens.add(token, by=by)
+    return text
+
+
+class Authenticator:
+    """Tells whose a token is. What it was told last stands for at most `CACHE_S`."""
+
+    def __init__(self, tokens: Tokens, *, monotonic_s: Callable[[], float]) -> None:
+        self._tokens = tokens
+        self._monotonic_s = monotonic_s
+        self._known: dict[bytes, tuple[float, Principal]] = {}
+
+    async def principal(self, text: str) -> Principal | None:
+        """The principal of a live token; None for anything else. Raises `IndexUnavailable`."""
+        shape = _TOKEN.match(text)
+        if shape is None:
+            return None
+        digest, now = _digest(text), self._monotonic_s()
+        until, principal = self._known.get(digest, (now, None))
+        if principal is not None and now < until:
+            return principal
+        found = await self._tokens.live(shape.group(1))
+        # Compared either way: the time it takes says nothing of which ids there are.
+        same = hmac.compare_digest(_NO_DIGEST if found is None else found.sha256, digest)
+        if found is None or not same:
+            return None
+        if len(self._known) >= CACHED_TOKENS:
+            self._known.clear()
+        # From before the question: what it was answered with was true after that.
+        self._known[digest] = (now + CACHE_S, found.principal)
+        return found.principal
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("ascii")).digest()

@@ -1,0 +1,71 @@
+"""Rows of the audit trail, each written in the transaction of what it tells of."""
+
+from uuid import UUID
+
+from sqlalchemy import insert, literal, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tidegate_service.core.access import Caller
+from tidegate_service.core.audit import Change, Deed
+from tidegate_service.index.keys import key
+from tidegate_service.index.schema import commits, past_commits
+from tidegate_service.index.schema_access import audit
+
+_OF_A_COMMIT = [
+    "principal",
+    "deed",
+    "table_id",
+    "table_name",
+    "version",
+    "transaction_id",
+    "commit_timestamp",
+    "request_id",
+]
+
+
+async def note(
+    connection: AsyncConnection, change: Change, *, table_id: UUID, table_name: str
+) -> None:
+    """Add the row of one change of a table."""
+    transaction_id = change.transaction_id
+    await connection.execute(
+        insert(audit).values(
+            principal=change.by.name,
+            deed=change.deed.value,
+            table_id=table_id,
+            table_name=table_name,
+            version=change.version,
+            transaction_id=None if transaction_id is None else key(transaction_id),
+            request_id=change.by.request_id,
+        )
+    )
+
+
+async def note_token(connection: AsyncConnection, deed: Deed, *, by: Caller, token_id: str) -> None:
+    """Add the row of a change of a token."""
+    await connection.execute(
+        insert(audit).values(
+            principal=by.name, deed=deed.value, token_id=token_id, request_id=by.request_id
+        )
+    )
+
+
+async def keep_commits(connection: AsyncConnection, table_id: UUID, table_name: str) -> None:
+    """Add a row for each commit of a table whose own rows are about to go. What was written
+    past the service is nobody's deed."""
+    for source in (past_commits, commits):
+        made = (
+            select(
+                source.c.principal,
+                literal(Deed.COMMIT.value),
+                source.c.table_id,
+                literal(table_name),
+                source.c.version,
+                source.c.transaction_id,
+                source.c.timestamp,
+                source.c.request_id,
+            )
+            .where(source.c.table_id == table_id, source.c.principal.is_not(None))
+            .order_by(source.c.version)
+        )
+        await connection.execute(insert(audit).from_select(_OF_A_COMMIT, made))
