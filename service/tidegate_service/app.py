@@ -14,14 +14,18 @@ from dataclasses import dataclass
 
 from tidegate_service.api.application import Application, attach, build
 from tidegate_service.api.edge import Limits
+from tidegate_service.api.hosts import allowed
 from tidegate_service.api.requests import Gate
 from tidegate_service.api.server import Server
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError, root_cause
+from tidegate_service.core.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.locations import LocationPolicy
+from tidegate_service.core.tokens import Authenticator
 from tidegate_service.index import migrate
-from tidegate_service.index.embedded import EmbeddedPostgres
+from tidegate_service.index.access import PostgresTokens
+from tidegate_service.index.embedded import DataDirectoryInUse, EmbeddedPostgres
 from tidegate_service.index.embedded_account import EmbeddedPostgresError
 from tidegate_service.index.engine import (
     ConnectionSettings,
@@ -32,6 +36,10 @@ from tidegate_service.index.engine import (
 from tidegate_service.index.postgres import PostgresIndex
 from tidegate_service.settings import Settings
 from tidegate_service.storage.object_storage import ObjectStorage
+from tidegate_service.telemetry.exposition import Exposition, Instruments
+from tidegate_service.telemetry.metrics import Metrics
+from tidegate_service.telemetry.recorder import Recorder
+from tidegate_service.telemetry.tracing import Tracer, Tracing, TracingUnavailable
 
 logger = logging.getLogger("tidegate.service")
 
@@ -57,16 +65,19 @@ class Service:
 
 def application() -> Application:
     """The application without a world, for its description."""
-    return build(limits=Limits(max_requests=0, max_body_bytes=0, deadline_s=0), gate=Gate())
+    limits = Limits(max_requests=0, max_body_bytes=0, deadline_s=0, long_deadline_s=0)
+    return build(limits=limits, gate=Gate())
 
 
 @asynccontextmanager
-async def open_service(settings: Settings) -> AsyncIterator[Service]:
+async def open_service(
+    settings: Settings, *, faults: FaultPoints = NO_FAULTS
+) -> AsyncIterator[Service]:
     """Everything but the listening socket. Raises `CannotStart`."""
     async with AsyncExitStack() as stack:
         try:
-            service = await _composed(settings, stack)
-        except (EmbeddedPostgresError, DurabilityError, ValueError) as error:
+            service = await _composed(settings, stack, faults)
+        except (EmbeddedPostgresError, DurabilityError, TracingUnavailable, ValueError) as error:
             raise CannotStart(str(error)) from error
         except ServiceError as error:
             raise CannotStart(_with_cause(error)) from error
@@ -79,13 +90,14 @@ async def serve(
     *,
     on_started: Callable[[socket.socket], None],
     on_server: Callable[[Server], None],
+    faults: FaultPoints = NO_FAULTS,
 ) -> None:
     """Serve on a bound socket until the server is told to stop.
 
     `on_server` gets the server as soon as it can be stopped; `on_started` is called once it
     listens. Raises `CannotStart`.
     """
-    async with open_service(settings) as service:
+    async with open_service(settings, faults=faults) as service:
         server = Server(service.app, gate=service.gate, on_started=on_started)
         on_server(server)
         await server.serve(sockets=[listener])
@@ -105,15 +117,44 @@ async def bring_up_to_date(settings: Settings) -> str:
     return migrate.head()
 
 
+@asynccontextmanager
+async def open_tokens(settings: Settings) -> AsyncIterator[PostgresTokens]:
+    """The tokens of the configured database, beside a running service or without one. Raises
+    `CannotStart`."""
+    async with AsyncExitStack() as stack:
+        try:
+            url = await _database_beside(settings, stack)
+            engine = create_engine(url, ConnectionSettings(pool_size=1, overflow=0))
+            stack.push_async_callback(engine.dispose)
+            yield PostgresTokens(engine)
+        except (EmbeddedPostgresError, ValueError) as error:
+            raise CannotStart(str(error)) from error
+        except ServiceError as error:
+            raise CannotStart(_with_cause(error)) from error
+
+
+async def _database_beside(settings: Settings, stack: AsyncExitStack) -> str:
+    """The database, its embedded server started (and migrated) unless a service runs it."""
+    try:
+        url = await _database(settings, stack)
+    except DataDirectoryInUse:
+        return EmbeddedPostgres(settings.data_dir).url_beside()
+    if settings.database_url is None:
+        await asyncio.to_thread(migrate.upgrade, url)
+    return url
+
+
 def _with_cause(error: ServiceError) -> str:
     cause = root_cause(error)
-    return error.detail if cause is None else f"{error.detail} ({cause})"
+    detail = error.detail if cause is None else f"{error.detail} ({cause})"
+    # What whoever runs the service can do about it.
+    return "; ".join([detail, *getattr(error, "__notes__", ())])
 
 
-async def _composed(settings: Settings, stack: AsyncExitStack) -> Service:
+async def _composed(settings: Settings, stack: AsyncExitStack, faults: FaultPoints) -> Service:
     locations = settings.locations()
     _make_folder(settings, locations)
-    storage = ObjectStorage(locations.warehouse, locations.prefixes)
+    storage = ObjectStorage(locations.warehouse, locations.prefixes, settings.store_options())
     url = await _database(settings, stack)
     await asyncio.to_thread(_settle_schema, settings, url)
     pool = settings.database_pool_size
@@ -121,8 +162,16 @@ async def _composed(settings: Settings, stack: AsyncExitStack) -> Service:
     stack.push_async_callback(engine.dispose)
     await check_durability(engine)
     await storage.probe()
-    index = PostgresIndex(engine)
-    publisher = Publisher(index, storage, interval_s=settings.publish_interval_seconds)
+    metrics = Metrics()
+    telemetry = Recorder(metrics, tracer=_tracer(settings, stack))
+    index = PostgresIndex(engine, telemetry=telemetry)
+    publisher = Publisher(
+        index,
+        storage,
+        interval_s=settings.publish_interval_seconds,
+        faults=faults,
+        telemetry=telemetry,
+    )
     context = Context(
         index=index,
         storage=storage,
@@ -132,19 +181,56 @@ async def _composed(settings: Settings, stack: AsyncExitStack) -> Service:
         now_ms=lambda: time.time_ns() // 1_000_000,
         commit_deadline_s=settings.deadline_seconds,
         wake_publisher=publisher.wake,
+        faults=faults,
+        telemetry=telemetry,
     )
-    gate = Gate()
+    gate = Gate(per_principal=settings.max_requests_per_principal)
     limits = Limits(
         max_requests=settings.max_requests,
+        hosts=allowed(settings.allowed_hosts, authenticated=settings.auth == "tokens"),
         max_body_bytes=settings.max_body_bytes,
         deadline_s=settings.deadline_seconds,
+        long_deadline_s=settings.long_deadline_seconds,
     )
-    app = build(limits=limits, gate=gate)
-    attach(app, context)
+    app = build(limits=limits, gate=gate, telemetry=telemetry)
+    instruments = Instruments(
+        census=index.census,
+        pool=index.pool_use,
+        under_way=lambda: gate.under_way,
+        sections=lambda: context.sections.count,
+        waiting=lambda: index.waiting,
+    )
+    attach(
+        app,
+        context,
+        exposition=Exposition(metrics.registry, instruments).text,
+        authenticator=await _authenticator(settings, PostgresTokens(engine)),
+    )
     publishing = asyncio.create_task(_kept_running(publisher), name="publisher")
     stack.push_async_callback(_ended, publishing)
     stack.push_async_callback(_drained, gate, context)
     return Service(app=app, gate=gate, context=context)
+
+
+async def _authenticator(settings: Settings, tokens: PostgresTokens) -> Authenticator | None:
+    if settings.auth == "none":
+        return None
+    if not any(token.live for token in await tokens.all()):
+        logger.warning("there is no valid token: make one with `tidegate token create`")
+    return Authenticator(tokens, monotonic_s=time.monotonic)
+
+
+def _tracer(settings: Settings, stack: AsyncExitStack) -> Tracer | None:
+    """Where spans go, if anywhere; the last ones are sent when all else has ended."""
+    if settings.otlp_endpoint is None:
+        return None
+    tracing = Tracing(settings.otlp_endpoint)
+
+    async def stop() -> None:
+        await asyncio.to_thread(tracing.stop)
+
+    stack.push_async_callback(stop)
+    return tracing.tracer
 
 
 async def _database(settings: Settings, stack: AsyncExitStack) -> str:

@@ -5,6 +5,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from tidegate_service.core.correlation import current
+
 # What every record has; anything beyond came by `extra=` and is a field of the event.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
@@ -19,6 +21,9 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "event": record.getMessage(),
         }
+        ids = current()
+        if ids is not None:
+            event |= {name: value for name, value in ids.fields().items() if value is not None}
         for name, value in vars(record).items():
             if name not in _STANDARD and value is not None:
                 event[name] = value

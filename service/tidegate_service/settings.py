@@ -5,12 +5,21 @@ default. Everything is checked here, once, at the start (docs/settings.md).
 """
 
 import ipaddress
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -22,9 +31,14 @@ from pydantic_settings import (
 
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.locations import LocationPolicy, canonical_url
+from tidegate_service.core.storage_options import parse_options
 
 ENV_PREFIX = "TIDEGATE_"
 CONFIG_VARIABLE = "TIDEGATE_CONFIG"
+# Given one at a time, so named in the singular.
+_FLAGS = {"storage_options": "--storage-option"}
+_SECRET = frozenset({"database_url", "otlp_endpoint", "storage_options"})
+_HOST_NAME = re.compile(r"[A-Za-z0-9._-]+\Z|\[[0-9A-Fa-f:.]+\]\Z")
 # The client's own, and the one that names the file.
 _OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "TIDEGATE_URL", "TIDEGATE_TOKEN"})
 
@@ -40,9 +54,20 @@ class Settings(BaseSettings):
         frozen=True, extra="forbid", env_prefix=ENV_PREFIX, env_ignore_empty=True
     )
 
+    auth: Literal["none", "tokens"] = Field(
+        "none",
+        description="Who may call: everybody who reaches the service (`none`), or whoever has a "
+        "token of `tidegate token create` (`tokens`).",
+    )
     host: str = Field(
         "127.0.0.1",
-        description="Address to listen on. Only loopback is taken: there is no authentication.",
+        description="Address to listen on. Without authentication only loopback is taken.",
+    )
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Names by which the service may be called (the Host header, without a port); "
+        "a list in the file, separated by commas elsewhere. By default the names of loopback "
+        "without authentication, and any name with it.",
     )
     port: int = Field(8720, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     data_dir: Path = Field(
@@ -67,16 +92,29 @@ class Settings(BaseSettings):
     )
     warehouse: str | None = Field(
         None,
-        description="Where tables without a location of their own go: the `file:///` URL of a "
-        "folder that exists. By default `warehouse` under the data folder, which is made.",
+        description="Where tables without a location of their own go: the URL of a folder that "
+        "exists (`file:///`) or of a place in a bucket (`s3://`, `gs://`, `abfss://`). By default "
+        "`warehouse` under the data folder, which is made.",
     )
     allowed_locations: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="Further `file:///` URLs under which a caller may place tables; "
+        description="Further URLs under which a caller may place tables; "
         "a list in the file, separated by commas elsewhere.",
+    )
+    storage_options: Annotated[dict[str, SecretStr], NoDecode] = Field(
+        {},
+        description="Options of the object stores: endpoint, region, credentials "
+        "(docs/storage.md). The flag takes one `key=value` and may be repeated; the file has a "
+        "table, the variable pairs separated by commas or a JSON object. Values are never shown.",
     )
     max_requests: int = Field(
         1000, ge=1, description="Most requests under way at a time; a further one gets a 429."
+    )
+    max_requests_per_principal: int = Field(
+        250,
+        ge=1,
+        description="Most requests of one principal under way at a time; a further one gets a "
+        "429. Without authentication there is no such bound.",
     )
     max_body_bytes: int = Field(
         64 * 1024 * 1024, ge=1024, le=1024**3, description="Largest request body, in bytes."
@@ -87,11 +125,23 @@ class Settings(BaseSettings):
         le=600,
         description="Time after which a request that has no answer yet gets a 503, in seconds.",
     )
+    long_deadline_seconds: float = Field(
+        900.0,
+        gt=0,
+        le=86_400,
+        description="The same for a call that reads a whole log (register, rebuild), in seconds.",
+    )
     publish_interval_seconds: float = Field(
         1.0,
         gt=0,
         le=60,
         description="Longest wait between two looks for versions to publish, in seconds.",
+    )
+    otlp_endpoint: str | None = Field(
+        None,
+        description="Where spans are sent to, as OTLP over HTTP: "
+        "`http://collector:4318/v1/traces`. Nothing is traced without it. The standard "
+        "`OTEL_EXPORTER_OTLP_ENDPOINT` and `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` set it too.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least level of the log, which goes to standard error as JSON."
@@ -111,17 +161,26 @@ class Settings(BaseSettings):
 
     @field_validator("host")
     @classmethod
-    def _loopback(cls, host: str) -> str:
+    def _loopback(cls, host: str, found: ValidationInfo) -> str:
         try:
             loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
         except ValueError:
             loopback = False
-        if not loopback:
+        if not loopback and found.data.get("auth") != "tokens":
             raise ValueError(
-                "expected a loopback address (127.0.0.1, ::1 or localhost): this version has no "
-                "authentication, so it refuses to listen where others could reach it"
+                "expected a loopback address (127.0.0.1, ::1 or localhost): there is no "
+                "authentication, so the service refuses to listen where others could reach it; "
+                "make a token and set auth to 'tokens' to listen wider"
             )
         return host
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _host_names(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        for host in hosts:
+            if not _HOST_NAME.match(host):
+                raise ValueError(f"expected names or addresses without a port, found {host!r}")
+        return tuple(host.lower() for host in hosts)
 
     @field_validator("data_dir")
     @classmethod
@@ -142,12 +201,28 @@ class Settings(BaseSettings):
                 raise ValueError("expected postgresql://user:password@host:port/name")
         return url
 
-    @field_validator("allowed_locations", mode="before")
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _http(cls, url: str | None) -> str | None:
+        parts = urlsplit(url or "http://none")
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+            # Not echoed with credentials in it; those belong into OTEL_EXPORTER_OTLP_HEADERS.
+            raise ValueError("expected http://host:port/path, without credentials")
+        return url
+
+    @field_validator("allowed_locations", "allowed_hosts", mode="before")
     @classmethod
     def _separated(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("storage_options", mode="before")
+    @classmethod
+    def _options(cls, value: object) -> object:
+        if isinstance(value, dict) and all(isinstance(v, SecretStr) for v in value.values()):
+            return value
+        return parse_options(value)
 
     @field_validator("warehouse", "allowed_locations")
     @classmethod
@@ -178,6 +253,10 @@ class Settings(BaseSettings):
     def _default_warehouse(self) -> str:
         return f"file://{self.data_dir / 'warehouse'}"
 
+    def store_options(self) -> dict[str, str]:
+        """The storage options with their values, for the stores alone."""
+        return {key: value.get_secret_value() for key, value in self.storage_options.items()}
+
     def masked_database_url(self) -> str | None:
         """The database's URL as it may be shown: without its password and query."""
         if self.database_url is None:
@@ -199,6 +278,7 @@ def load(flags: Mapping[str, Any] | None = None, *, config: Path | None = None) 
     values: dict[str, Any] = {}
     for source, found in (
         (f"the file {config}", {} if config is None else _file(config)),
+        ("the standard OTEL_* variables", _standard_otlp(os.environ)),
         ("the environment", EnvSettingsSource(Settings)()),
         ("the command line", dict(flags or {})),
     ):
@@ -209,6 +289,14 @@ def load(flags: Mapping[str, Any] | None = None, *, config: Path | None = None) 
         return Settings(**values)
     except ValidationError as error:
         raise InvalidSettings("\n".join(_explained(error, origins))) from None
+
+
+def _standard_otlp(environ: Mapping[str, str]) -> dict[str, str]:
+    """OpenTelemetry's own variables: the one for traces is the whole URL, the other its base."""
+    whole = environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    base = environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    url = whole or (base and f"{base.rstrip('/')}/v1/traces")
+    return {"otlp_endpoint": url} if url else {}
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
@@ -226,7 +314,7 @@ def env_name(field: str) -> str:
 
 
 def flag_name(field: str) -> str:
-    return "--" + field.replace("_", "-")
+    return _FLAGS.get(field) or "--" + field.replace("_", "-")
 
 
 def _file(config: Path) -> dict[str, Any]:
@@ -252,6 +340,6 @@ def _explained(error: ValidationError, origins: Mapping[str, str]) -> list[str]:
             lines.append(f"{field} (from {origin}) is not a setting; there are: {known}")
             continue
         name = {"the environment": env_name, "the command line": flag_name}.get(origin, str)(field)
-        found = "" if field == "database_url" else f"; found {problem['input']!r}"
+        found = "" if field in _SECRET else f"; found {problem['input']!r}"
         lines.append(f"{name} (from {origin}): {why}{found}")
     return lines

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tidegate_service.core.access import ANONYMOUS, Caller
+from tidegate_service.core.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.locations import LocationPolicy
 from tidegate_service.core.ports import Index, Storage
 from tidegate_service.core.sections import CommitSections
+from tidegate_service.core.telemetry import SILENT, Telemetry
 
 
 def _nobody_waits(table_id: str) -> None:
@@ -17,7 +20,8 @@ class Context:
     """One instance's world.
 
     `monotonic_s` measures durations and deadlines in seconds, `now_ms` says when a table's
-    metadata was made; the time of a commit is the database's. `wake_publisher` takes a table id.
+    metadata was made; the time of a commit is the database's, and an instance whose `now_ms` is
+    far from it takes none (`core.clock`). `wake_publisher` takes a table id.
     """
 
     index: Index
@@ -29,3 +33,6 @@ class Context:
     commit_deadline_s: float = 30.0
     sections: CommitSections = field(default_factory=CommitSections)
     wake_publisher: Callable[[str], None] = _nobody_waits
+    caller: Caller = ANONYMOUS
+    faults: FaultPoints = NO_FAULTS
+    telemetry: Telemetry = SILENT

@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 from tidegate_protocol.actions import Action, Add, CommitInfo, Metadata, Protocol
 from tidegate_protocol.codec import InvalidActionError, encode, from_body
+from tidegate_protocol.column_mapping import assign
 from tidegate_protocol.commits import UnreadableCommit
 from tidegate_protocol.conflicts import judge
 from tidegate_protocol.features import protocol_for, supports, with_features
@@ -17,6 +18,7 @@ from tidegate_protocol.known_features import CATALOG_MANAGED
 from tidegate_protocol.prepare import prepare
 from tidegate_protocol.problems import Code
 from tidegate_protocol.properties import (
+    COLUMN_MAPPING_MAX_ID,
     InvalidProperty,
     TableProperties,
     canonical,
@@ -40,6 +42,8 @@ from tidegate_protocol.transaction import (
     ReadState,
     ReadyCommit,
 )
+from tidegate_service.core.audit import Change, Deed
+from tidegate_service.core.clock import check_clock
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
     CommitStateUnknown,
@@ -48,8 +52,7 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.core.names import check_name
 from tidegate_service.core.ports import CommitSection, Log, PutResult
-from tidegate_service.core.propose import PUT_ATTEMPTS
-from tidegate_service.core.ratify import occupy, ratified
+from tidegate_service.core.ratify import PUT_ATTEMPTS, occupy, ratified
 from tidegate_service.core.records import NewTable, TableRecord
 
 _CREATIONS = UUID("6f0a3f5e-3d0e-4f4a-9a53-0c1f7e1f5a11")
@@ -79,6 +82,7 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
     """
     check_name(request.name)
     schema, partition_columns = _columns(request)
+    schema, mapping = _mapped(context, request, schema)
     protocol = _protocol(request, schema)
     table = NewTable(
         id=context.new_id(),
@@ -93,7 +97,7 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
         description=request.comment,
         schema_string=to_json(schema),
         partition_columns=partition_columns,
-        configuration=_configuration(request, protocol),
+        configuration={**_configuration(request, protocol), **mapping},
         created_time=context.now_ms(),
     )
     prepared = _prepare(request, protocol, metadata)
@@ -131,14 +135,17 @@ async def _section(context: Context, table: NewTable, prepared: PreparedTransact
     started = context.monotonic_s()
     log = context.storage.log(table.location)
     async with context.index.creation_section(table) as section:
+        check_clock(context, section)
         ready = await _claim_log(log, table, _first_version(section, prepared))
         commit = ratified(
             ready,
             published=not table.catalog_managed,
             attempts=1,
             duration_ms=round((context.monotonic_s() - started) * 1000),
+            by=context.caller,
         )
         await section.append(commit)
+        await section.note(Change(deed=Deed.CREATE, by=context.caller, version=0))
         await section.save()
     return section.table
 
@@ -192,15 +199,32 @@ def _first_version(section: CommitSection, prepared: PreparedTransaction) -> Rea
 def _columns(request: CreateTable) -> tuple[StructType, tuple[str, ...]]:
     text = request.schema if isinstance(request.schema, str) else json.dumps(request.schema)
     try:
-        schema = parse_schema(text)
-        validate_table_schema(schema)
-        partition_columns = check_partition_columns(schema, request.partition_columns)
         check_new(request.properties)
+        properties = TableProperties.parse(canonical(request.properties))
+        schema = parse_schema(text)
+        validate_table_schema(schema, column_mapping=properties.column_mapping)
+        partition_columns = check_partition_columns(schema, request.partition_columns)
     except InvalidSchema as error:
         raise Refused(str(error), code=Code.INVALID_SCHEMA) from None
     except InvalidProperty as error:
         raise Refused(str(error), code=Code.INVALID_REQUEST) from None
     return schema, partition_columns
+
+
+def _mapped(
+    context: Context, request: CreateTable, schema: StructType
+) -> tuple[StructType, dict[str, str]]:
+    """The schema with ids and physical names, and the property that counts the ids, where the
+    table is to have column mapping."""
+    properties = TableProperties.parse(canonical(request.properties))
+    if not properties.column_mapping:
+        return schema, {}
+    mapped, last = assign(
+        schema,
+        max_id=properties.max_column_id or 0,
+        new_name=lambda: f"col-{context.new_id()}",
+    )
+    return mapped, {COLUMN_MAPPING_MAX_ID: str(last)}
 
 
 def _protocol(request: CreateTable, schema: StructType) -> Protocol:

@@ -1,12 +1,15 @@
 """What a use case raises: one class per thing the caller can do next.
 
 ServiceError
+├── Unauthenticated          the caller has to say who it is
+├── Forbidden                the caller needs a right that it has not
 ├── NotFound                 the thing named does not exist
 ├── Refused                  the request can never succeed as it is
 ├── Unavailable              nothing is known to have happened; ask again later
 │   ├── IndexUnavailable
 │   ├── StorageUnavailable
 │   ├── TableQuarantined
+│   ├── ClockSkew
 │   └── ShuttingDown
 └── OutcomeUnknown           it may have happened; ask again with the same id
     ├── CommitStateUnknown
@@ -27,6 +30,18 @@ class ServiceError(Exception):
         self.detail = detail
         if code is not None:
             self.code = code
+
+
+class Unauthenticated(ServiceError):
+    """401: nobody, or not who it says."""
+
+    code = Code.UNAUTHENTICATED
+
+
+class Forbidden(ServiceError):
+    """403: known, but without the right."""
+
+    code = Code.FORBIDDEN
 
 
 class NotFound(ServiceError):
@@ -73,6 +88,10 @@ class StorageUnavailable(Unavailable):
 
 class TableQuarantined(Unavailable):
     code = Code.TABLE_QUARANTINED
+
+
+class ClockSkew(Unavailable):
+    code = Code.CLOCK_SKEW
 
 
 class ShuttingDown(Unavailable):

@@ -22,7 +22,7 @@ async def content(context: Context, ref: str, version: int) -> bytes:
     """The bytes of `<version>.json`: from the index while they are held there, else from
     storage. Raises `NotFound` (`version-not-found`)."""
     table = await get_table(context, ref)
-    if 0 <= version <= table.latest_version:
+    if table.first_version <= version <= table.latest_version:
         # Inline bytes may be forgotten between the two look-ups, but only once they are
         # published, so the second one finds them.
         held = await context.index.content(table.id, version)
@@ -30,11 +30,19 @@ async def content(context: Context, ref: str, version: int) -> bytes:
             held = await context.storage.log(table.location).read(version)
         if held is not None:
             return held
+        if version == table.first_version:
+            raise NotFound(
+                f"version {version} of table {table.name} is known from a checkpoint only; its "
+                "commit was gone from the log when the table was registered",
+                code=Code.VERSION_NOT_FOUND,
+            )
     raise no_such_version(table, version)
 
 
 def no_such_version(table: TableRecord, version: int) -> NotFound:
+    known = f"its latest is {table.latest_version}"
+    if version < table.first_version:
+        known = f"its log reached back to version {table.first_version} when it was registered"
     return NotFound(
-        f"table {table.name} has no version {version}; its latest is {table.latest_version}",
-        code=Code.VERSION_NOT_FOUND,
+        f"table {table.name} has no version {version}; {known}", code=Code.VERSION_NOT_FOUND
     )

@@ -4,13 +4,17 @@ A call that meets a broken database raises `IndexUnavailable`, one that meets a 
 raises `StorageUnavailable`; both mean "nothing is known to have happened, ask again".
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from tidegate_protocol.actions import Add, PartitionValues, Txn
+from tidegate_protocol.actions import Action, Add, PartitionValues, Txn
 from tidegate_protocol.transaction import ReadState, Winner
+from tidegate_service.core.access import Caller
+from tidegate_service.core.audit import Change
+from tidegate_service.core.comparison import Comparison, FileCounts
 from tidegate_service.core.records import (
     Aborted,
     CommitRecord,
@@ -46,8 +50,36 @@ class CommitSection(Protocol):
         """Partition values of the file with this decoded path, live at the version."""
         ...
 
+    async def row_id_high_water_mark(self) -> int:
+        """The highest row id given out up to the table's latest version; -1 where none was."""
+        ...
+
+    def live_files(self, version: int) -> AsyncIterator[Sequence[Add]]:
+        """The files live at a version, in batches; what they make of the lock's hold is their
+        number, so only for the rare commits that change what every file must be."""
+        ...
+
     async def append(self, commit: RatifiedCommit) -> None:
         """Write the next version: it must be `table.latest_version + 1`."""
+        ...
+
+    async def take_time(self) -> None:
+        """Let two minutes pass between two calls here, for a section that reads a whole log: the
+        database otherwise ends one that is idle for seconds. Asked again, they begin anew."""
+        ...
+
+    async def load_base(
+        self, commit: RatifiedCommit, actions: AsyncIterator[Sequence[Action]]
+    ) -> None:
+        """Write the first version of a table whose log reaches back no further: the row of
+        `commit`, whatever its version, and as the state at it what `actions` add up to, which
+        are those of a snapshot, in any order, with a protocol and metadata among them. Raises
+        `UnreadableFile` where they name a file twice."""
+        ...
+
+    async def date_back(self, before: int) -> None:
+        """Move the timestamps of all versions so far before `before` (ms), in their order; the
+        latest one's is not before it yet."""
         ...
 
     async def abort(self, transaction_id: str) -> None:
@@ -55,7 +87,29 @@ class CommitSection(Protocol):
         ...
 
     async def quarantine(self, reason: str) -> None:
-        """Mark the table readable but closed to commits."""
+        """Mark the table readable but closed to commits, and note it."""
+        ...
+
+    async def release(self) -> None:
+        """Take commits again."""
+        ...
+
+    async def held(self) -> Sequence[tuple[int, bytes]]:
+        """The versions that are not published, in order, and their bytes."""
+        ...
+
+    async def reset(self) -> None:
+        """Drop what the index holds of the table but its row and its tombstones; the table then
+        has no version. What transaction ids landed as is kept aside for `restore_ids`."""
+        ...
+
+    async def restore_ids(self) -> None:
+        """Keep the answers of transactions that the versions written since `reset` do not
+        hold: an id lands once, whether the log still says so or not."""
+        ...
+
+    async def note(self, change: Change) -> None:
+        """Write the audit row of a change that this section makes. Commits need none."""
         ...
 
     async def save(self) -> None:
@@ -81,13 +135,21 @@ class Index(Protocol):
 
     async def table(self, ref: str) -> TableRecord | None: ...
 
-    async def tables(self, *, prefix: str, after: str | None, limit: int) -> list[TableRecord]:
-        """Tables whose name starts with `prefix`, in name order, strictly after a name."""
+    async def tables(
+        self,
+        *,
+        prefix: str,
+        after: str | None,
+        limit: int,
+        within: Sequence[str] | None = None,
+    ) -> list[TableRecord]:
+        """Tables whose name starts with `prefix`, in name order, strictly after a name; only
+        those in a scope of `within` (lower case, `core.access.Grant`) where that is given."""
         ...
 
-    async def forget(self, table_id: str) -> bool:
-        """Delete everything known of the table, under its row lock. False, with nothing
-        deleted, where it is not there or a version of it waits for publishing."""
+    async def forget(self, table_id: str, *, by: Caller) -> bool:
+        """Delete everything known of the table but the audit trail, under its row lock. False,
+        with nothing deleted, where it is not there or a version of it waits for publishing."""
         ...
 
     async def transaction(
@@ -118,6 +180,22 @@ class Index(Protocol):
 
     async def app_transaction(self, table_id: str, app_id: str) -> Txn | None: ...
 
+    async def stored_content(self, table_id: str, version: int) -> bytes | None:
+        """The bytes that the index keeps of a version, published or not."""
+        ...
+
+    async def file_counts(self, table_id: str, first: int, last: int) -> Mapping[int, FileCounts]:
+        """How many files each of these versions opened and closed; none for a missing one."""
+        ...
+
+    async def compare(self, table_id: str, version: int, actions: Sequence[Action]) -> Comparison:
+        """What the index's rows have of a version against its actions, or a batch of them."""
+        ...
+
+    async def compare_head(self, table_id: str) -> Sequence[str]:
+        """Where the table's own row is not what its rows sum up to."""
+        ...
+
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
         """Active catalog-managed tables whose log lags behind the index."""
         ...
@@ -139,10 +217,24 @@ class Index(Protocol):
 
 
 class PutResult(Enum):
-    """CREATED: the bytes are there by this call. EXISTS: something was there before."""
+    """CREATED: the bytes are there by this call. EXISTS: the store says that the name was taken
+    before; only reading tells by what."""
 
     CREATED = "created"
     EXISTS = "exists"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One file of a `_delta_log` folder; `size` in bytes, `modified_ms` by the store's clock."""
+
+    name: str
+    size: int
+    modified_ms: int
+
+
+class UnreadableFile(Exception):
+    """A file of the log is not what its name says; the message says why."""
 
 
 class Log(Protocol):
@@ -164,13 +256,28 @@ class Log(Protocol):
         """True where the folder has any commit or checkpoint file."""
         ...
 
+    def entries(self) -> AsyncIterator[Sequence[LogEntry]]:
+        """What lies directly in the folder, in batches, in the byte order of the names."""
+        ...
+
+    async def read_file(self, name: str) -> bytes | None:
+        """A small file of the folder, like `_last_checkpoint`; None where there is none."""
+        ...
+
+    def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
+        """The actions of one checkpoint file (classic, a part, V2 as JSON or Parquet, or a
+        sidecar as `_sidecars/<name>`), in batches, in bounded memory. Raises `UnreadableFile`
+        where it is missing or is not such a file."""
+        ...
+
 
 class Storage(Protocol):
-    """Object storage. Locations are URLs: `file:///...`."""
+    """Object storage. Locations are the canonical URLs of `core.locations`. Every call ends
+    within a deadline of its own, whatever the store does."""
 
     def log(self, location: str) -> Log: ...
 
     async def probe(self) -> None:
-        """Raise `StorageUnavailable` unless the warehouse can be written and honours
-        put-if-absent (a second write of the same key is refused)."""
+        """Raise `StorageUnavailable` unless every place that tables may live under can be written
+        and honours put-if-absent (a second write of the same key is refused)."""
         ...

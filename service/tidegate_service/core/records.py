@@ -30,7 +30,8 @@ class NewTable:
 class TableRecord:
     """A table's head. Timestamps in ms; `num_files` and `size_bytes` of the latest version.
 
-    `latest_version` is -1 only inside the section that creates the table.
+    `latest_version` is -1 only inside the section that creates the table. `first_version` is
+    where the index starts: 0, or where the log of a registered table can be read from.
     """
 
     id: str
@@ -46,6 +47,7 @@ class TableRecord:
     metadata: Metadata | None
     num_files: int
     size_bytes: int
+    first_version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +65,14 @@ class CommitMetrics:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRecord:
     """One version's row. `transaction_id` and `body_digest` are None for a foreign commit
-    that carries no usable `commitInfo.txnId`; `content_sha256` is of the bytes of `<v>.json`."""
+    that carries no usable `commitInfo.txnId`; `content_sha256` is of the bytes of `<v>.json`,
+    None for the first version of a registered table where only a checkpoint is left of it."""
 
     version: int
     timestamp: int
     transaction_id: str | None
     body_digest: str | None
-    content_sha256: str
+    content_sha256: str | None
     operation: str | None
     operation_parameters: Mapping[str, Any] = field(default_factory=dict)
     operation_metrics: Mapping[str, Any] = field(default_factory=dict)
@@ -82,16 +85,18 @@ class CommitRecord:
     tags: Mapping[str, str | None] = field(default_factory=dict)
     foreign: bool
     metrics: CommitMetrics
+    principal: str | None = None
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatifiedCommit:
-    """A version to write into the index: its row, its actions and, while it is not
-    published, its bytes."""
+    """A version to write into the index: its row, its actions and its bytes, which are None
+    exactly where the record's `content_sha256` is."""
 
     record: CommitRecord
     actions: tuple[Action, ...]
-    content: bytes
+    content: bytes | None
     published: bool
 
 

@@ -12,6 +12,7 @@ from tidegate_protocol.schema import StructType, parse_schema, physical_name
 from tidegate_protocol.statistics import FileStatistics, InvalidStatistics
 from tidegate_protocol.text import excerpt
 from tidegate_service.core.context import Context
+from tidegate_service.core.data_paths import DataPaths
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.history import no_such_version
 from tidegate_service.core.records import TableRecord
@@ -44,7 +45,8 @@ class Scan:
 
 async def scan(context: Context, ref: str, request: ScanRequest) -> Scan:
     """Raises `NotFound` for the table or version and `Refused` (`invalid-predicate`), all
-    before the first file is read."""
+    before the first file is read. Its files raise `Refused` (`invalid-path`) where another writer
+    named one that readers must not be led to."""
     table = await get_table(context, ref)
     version = await _version(context, table, request)
     state = await context.index.state_at(table.id, version)
@@ -60,7 +62,12 @@ async def scan(context: Context, ref: str, request: ScanRequest) -> Scan:
         timestamp=commit.timestamp,
         protocol=state.protocol,
         metadata=state.metadata,
-        files=_pruned(context.index.files(table.id, version), predicates, columns),
+        files=_pruned(
+            context.index.files(table.id, version),
+            predicates,
+            columns,
+            DataPaths(location=table.location, policy=context.locations),
+        ),
     )
 
 
@@ -71,12 +78,13 @@ async def _version(context: Context, table: TableRecord, request: ScanRequest) -
         found = await context.index.version_at(table.id, request.timestamp)
         if found is None:
             raise NotFound(
-                f"table {table.name} has no version at or before the timestamp {request.timestamp}",
+                f"table {table.name} has no version at or before the timestamp "
+                f"{request.timestamp}; the first one here is {table.first_version}",
                 code=Code.VERSION_NOT_FOUND,
             )
         return found
     version = table.latest_version if request.version is None else request.version
-    if not 0 <= version <= table.latest_version:
+    if not table.first_version <= version <= table.latest_version:
         raise no_such_version(table, version)
     return version
 
@@ -109,9 +117,12 @@ async def _pruned(
     batches: AsyncIterator[Sequence[Add]],
     predicates: tuple[Predicate, ...],
     columns: frozenset[str] | None,
+    paths: DataPaths,
 ) -> AsyncIterator[Sequence[Add]]:
     async for batch in batches:
         kept = [add for add in batch if _may_match(add, predicates)] if predicates else batch
+        for add in kept:
+            paths.check(add)
         if kept:
             yield kept if columns is None else [_narrowed(add, columns) for add in kept]
 

@@ -33,8 +33,10 @@ def no_such_table(ref: str) -> NotFound:
 
 
 async def list_tables(context: Context, *, prefix: str, cursor: str | None, limit: int) -> Page:
-    """Up to `limit` tables whose name starts with `prefix`, after the cursor's name."""
-    found = await context.index.tables(prefix=prefix, after=cursor, limit=limit + 1)
+    """Up to `limit` tables that the caller may read, whose name starts with `prefix`, after
+    the cursor's name."""
+    within = context.caller.principal.visible()
+    found = await context.index.tables(prefix=prefix, after=cursor, limit=limit + 1, within=within)
     tables = tuple(found[:limit])
     return Page(tables=tables, next_cursor=tables[-1].name if len(found) > limit else None)
 
@@ -55,6 +57,6 @@ async def forget_table(context: Context, ref: str) -> None:
                     f"be published: {table.state_reason}"
                 )
             await publish_table(context.index, context.storage, table)
-        if await context.index.forget(table.id):
+        if await context.index.forget(table.id, by=context.caller):
             return
     raise IndexUnavailable(f"table {ref} keeps being committed to and was not forgotten")

@@ -6,8 +6,11 @@ from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.problems import Code
+from tidegate_service.core.access import SERVICE, Caller
+from tidegate_service.core.audit import Change, Deed
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.records import NewTable, TableRecord, TableState
+from tidegate_service.index import audit
 from tidegate_service.index.rows import table_record
 from tidegate_service.index.schema import (
     aborted_transactions,
@@ -16,6 +19,7 @@ from tidegate_service.index.schema import (
     domain_metadata,
     files,
     metadata_versions,
+    past_commits,
     tables,
 )
 from tidegate_service.index.section import quarantined
@@ -27,6 +31,7 @@ _OF_A_TABLE = (
     domain_metadata,
     metadata_versions,
     aborted_transactions,
+    past_commits,
     commits,
 )
 
@@ -56,6 +61,7 @@ async def insert_table(connection: AsyncConnection, table: NewTable) -> TableRec
             latest_timestamp=-1,
             num_files=0,
             size_bytes=0,
+            first_version=0,
         )
         .returning(*tables.c)
     )
@@ -67,10 +73,13 @@ async def now_ms(connection: AsyncConnection) -> int:
     return int((await connection.execute(_CLOCK)).scalar_one())
 
 
-async def forget(connection: AsyncConnection, table_id: UUID) -> bool:
+async def forget(connection: AsyncConnection, table_id: UUID, *, by: Caller) -> bool:
     table = await lock_table(connection, table_id)
     if table is None or table.published_version < table.latest_version:
         return False
+    await audit.keep_commits(connection, table_id, table.name)
+    gone = Change(deed=Deed.FORGET, by=by, version=table.latest_version)
+    await audit.note(connection, gone, table_id=table_id, table_name=table.name)
     for dependent in _OF_A_TABLE:
         await connection.execute(delete(dependent).where(dependent.c.table_id == table_id))
     await connection.execute(delete(tables).where(tables.c.id == table_id))
@@ -113,6 +122,12 @@ async def forget_content(connection: AsyncConnection, table_id: UUID, through: i
 
 
 async def quarantine(connection: AsyncConnection, table_id: UUID, reason: str) -> None:
+    table = await lock_table(connection, table_id)
+    if table is None:
+        return
+    if table.state is not TableState.QUARANTINED:
+        closed = Change(deed=Deed.QUARANTINE, by=SERVICE)
+        await audit.note(connection, closed, table_id=table_id, table_name=table.name)
     await connection.execute(
         update(tables).where(tables.c.id == table_id).values(quarantined(reason))
     )

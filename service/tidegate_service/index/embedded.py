@@ -112,6 +112,15 @@ class EmbeddedPostgres:
     def log_path(self) -> Path:
         return self._home / "log"
 
+    def url_beside(self) -> str:
+        """The URL of the server that another process runs on this directory. Raises
+        `EmbeddedPostgresError` where nothing says how to reach it."""
+        try:
+            password = (self._home / "password").read_text()
+        except OSError as error:
+            raise EmbeddedPostgresError(f"no server runs in {self._home}: {error}") from error
+        return _url(password, self._socket_path())
+
     def start(self) -> str:
         """Start the server, on new data where there are none, and return its URL
         (`postgresql://...`) once it takes connections.
@@ -148,7 +157,7 @@ class EmbeddedPostgres:
         finally:
             # The server's processes hold it from here on.
             os.close(server_lock)
-        url = f"postgresql://{ROLE}:{password}@/{DATABASE}?host={quote(str(sockets), safe='')}"
+        url = _url(password, sockets)
         self._await_ready(url, deadline)
         return url
 
@@ -206,11 +215,15 @@ class EmbeddedPostgres:
         except (FileNotFoundError, ProcessLookupError, ValueError):
             pass  # It has ended, or not yet begun.
 
-    def _socket_folder(self, launcher: Launcher) -> Path:
+    def _socket_path(self) -> Path:
         folder = self._home / "socket"
-        if len(os.fsencode(folder / _SOCKET_NAME)) > _MAX_SOCKET_PATH:
-            name = hashlib.sha256(os.fsencode(self._home)).hexdigest()[:24]
-            folder = Path("/tmp") / f"tidegate-{name}"
+        if len(os.fsencode(folder / _SOCKET_NAME)) <= _MAX_SOCKET_PATH:
+            return folder
+        name = hashlib.sha256(os.fsencode(self._home)).hexdigest()[:24]
+        return Path("/tmp") / f"tidegate-{name}"
+
+    def _socket_folder(self, launcher: Launcher) -> Path:
+        folder = self._socket_path()
         try:
             folder.mkdir(mode=0o700)
             launcher.own(folder)
@@ -267,6 +280,10 @@ class EmbeddedPostgres:
                 what = "ended" if ended else "does not answer"
                 raise EmbeddedPostgresError(f"the server {what} while starting; its log: {tail}")
             time.sleep(_POLL_S)
+
+
+def _url(password: str, sockets: Path) -> str:
+    return f"postgresql://{ROLE}:{password}@/{DATABASE}?host={quote(str(sockets), safe='')}"
 
 
 def _take_service_lock(path: Path) -> int:

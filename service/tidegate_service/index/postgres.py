@@ -1,22 +1,30 @@
 """The commit index in Postgres: the port's calls, each with its connection."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from tidegate_protocol.actions import Add, Txn
+from tidegate_protocol.actions import Action, Add, Txn
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
 from tidegate_protocol.transaction import ReadState
+from tidegate_service.core.access import Caller
+from tidegate_service.core.comparison import Comparison, FileCounts
 from tidegate_service.core.errors import NotFound
+from tidegate_service.core.gauges import Census, PoolUse
 from tidegate_service.core.records import Aborted, CommitRecord, NewTable, TableRecord
-from tidegate_service.index import changes, locations, reads
+from tidegate_service.core.telemetry import SILENT, Phase, Telemetry
+from tidegate_service.index import changes, comparison, locations, reads
+from tidegate_service.index.census import census
 from tidegate_service.index.connections import Connections, give_back
 from tidegate_service.index.queues import TableQueues
 from tidegate_service.index.section import PostgresCommitSection
+
+logger = logging.getLogger("tidegate.index")
 
 T = TypeVar("T")
 
@@ -35,10 +43,12 @@ class PostgresIndex:
         queue_timeout_s: float = 10.0,
         answer_timeout_s: float = 20.0,
         files_per_batch: int = 2_000,
+        telemetry: Telemetry = SILENT,
     ) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
-        self._queues = TableQueues(timeout_s=queue_timeout_s)
+        self._queues = TableQueues(timeout_s=queue_timeout_s, telemetry=telemetry)
         self._files_per_batch = files_per_batch
+        self._telemetry = telemetry
 
     @asynccontextmanager
     async def commit_section(self, table_id: str) -> AsyncIterator[PostgresCommitSection]:
@@ -66,16 +76,23 @@ class PostgresIndex:
     async def table(self, ref: str) -> TableRecord | None:
         return await self._connections.read(lambda c: reads.table(c, ref))
 
-    async def tables(self, *, prefix: str, after: str | None, limit: int) -> list[TableRecord]:
+    async def tables(
+        self,
+        *,
+        prefix: str,
+        after: str | None,
+        limit: int,
+        within: Sequence[str] | None = None,
+    ) -> list[TableRecord]:
         return await self._connections.read(
-            lambda c: reads.tables_page(c, prefix=prefix, after=after, limit=limit)
+            lambda c: reads.tables_page(c, prefix=prefix, after=after, limit=limit, within=within)
         )
 
-    async def forget(self, table_id: str) -> bool:
+    async def forget(self, table_id: str, *, by: Caller) -> bool:
         identity = reads.table_id_of(table_id)
         if identity is None:
             return False
-        return await self._connections.write(lambda c: changes.forget(c, identity))
+        return await self._connections.write(lambda c: changes.forget(c, identity, by=by))
 
     async def transaction(
         self, table_id: str, transaction_id: str
@@ -128,6 +145,25 @@ class PostgresIndex:
     async def app_transaction(self, table_id: str, app_id: str) -> Txn | None:
         return await self._of(table_id, lambda c, t: reads.app_transaction(c, t, app_id))
 
+    async def stored_content(self, table_id: str, version: int) -> bytes | None:
+        return await self._of(table_id, lambda c, t: comparison.stored_content(c, t, version))
+
+    async def file_counts(self, table_id: str, first: int, last: int) -> Mapping[int, FileCounts]:
+        identity = _id_of_existing(table_id)
+        return await self._connections.read(
+            lambda c: comparison.file_counts(c, identity, first, last)
+        )
+
+    async def compare(self, table_id: str, version: int, actions: Sequence[Action]) -> Comparison:
+        identity = _id_of_existing(table_id)
+        return await self._connections.read(
+            lambda c: comparison.compare(c, identity, version, actions)
+        )
+
+    async def compare_head(self, table_id: str) -> Sequence[str]:
+        identity = _id_of_existing(table_id)
+        return await self._connections.read(lambda c: comparison.head_differences(c, identity))
+
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
         return await self._connections.read(lambda c: reads.unpublished(c, limit=limit))
 
@@ -142,20 +178,37 @@ class PostgresIndex:
     async def quarantine(self, table_id: str, reason: str) -> None:
         identity = _id_of_existing(table_id)
         await self._connections.write(lambda c: changes.quarantine(c, identity, reason))
+        self._telemetry.quarantined()
+        logger.error("the table was quarantined", extra={"table_id": table_id, "reason": reason})
 
     async def ping(self) -> None:
         await self._connections.read(reads.ping)
+
+    async def census(self) -> Census:
+        """How the tables stand, in all instances. Raises `IndexUnavailable`."""
+        return await self._connections.read(census)
+
+    def pool_use(self) -> PoolUse:
+        """This instance's connections."""
+        return self._connections.pool_use()
+
+    @property
+    def waiting(self) -> int:
+        """Commits of this instance that wait for another one of their table."""
+        return self._queues.waiting
 
     @asynccontextmanager
     async def _section(
         self, begin: Callable[[AsyncConnection], Awaitable[Locked]]
     ) -> AsyncIterator[PostgresCommitSection]:
-        connection, (table, now_ms) = await self._connections.begin(begin)
+        with self._telemetry.phase(Phase.LOCK):
+            connection, (table, now_ms) = await self._connections.begin(begin)
         section = PostgresCommitSection(
             connection,
             table,
             now_ms=now_ms,
             answer_timeout_s=self._connections.answer_timeout_s,
+            telemetry=self._telemetry,
         )
         try:
             yield section

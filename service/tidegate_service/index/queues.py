@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from tidegate_service.core.errors import IndexUnavailable
+from tidegate_service.core.telemetry import SILENT, Phase, Telemetry
 
 
 @dataclass(slots=True)
@@ -24,9 +25,15 @@ class _Queue:
 class TableQueues:
     """First come, first served, each table for itself. Of one event loop."""
 
-    def __init__(self, *, timeout_s: float) -> None:
+    def __init__(self, *, timeout_s: float, telemetry: Telemetry = SILENT) -> None:
         self._timeout_s = timeout_s
+        self._telemetry = telemetry
         self._queues: dict[UUID, _Queue] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn now, over all tables."""
+        return sum(queue.present - 1 for queue in self._queues.values())
 
     @asynccontextmanager
     async def turn(self, table_id: UUID) -> AsyncIterator[None]:
@@ -34,7 +41,8 @@ class TableQueues:
         queue = self._queues.setdefault(table_id, _Queue())
         queue.present += 1
         try:
-            await self._wait(queue)
+            with self._telemetry.phase(Phase.QUEUE):
+                await self._wait(queue)
             try:
                 yield
             finally:

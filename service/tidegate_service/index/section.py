@@ -1,6 +1,7 @@
 """A commit section: one Postgres transaction that holds one table's row lock."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
@@ -8,8 +9,10 @@ from uuid import UUID
 from sqlalchemy import func, insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_protocol.actions import PartitionValues
+from tidegate_protocol.actions import Action, Add, PartitionValues
 from tidegate_protocol.transaction import ReadState, Winner
+from tidegate_service.core.access import SERVICE
+from tidegate_service.core.audit import Change, Deed
 from tidegate_service.core.errors import CommitStateUnknown
 from tidegate_service.core.records import (
     Aborted,
@@ -18,11 +21,17 @@ from tidegate_service.core.records import (
     TableRecord,
     TableState,
 )
-from tidegate_service.index import reads, writes
+from tidegate_service.core.telemetry import SILENT, Telemetry
+from tidegate_service.index import audit, reads, rebuilding, writes
+from tidegate_service.index.base import BaseLoad, date_back, take_time
 from tidegate_service.index.failures import is_certain_rollback, translated
 from tidegate_service.index.keys import key
 from tidegate_service.index.rows import table_record
 from tidegate_service.index.schema import aborted_transactions, tables
+
+logger = logging.getLogger("tidegate.index")
+
+_FILES_PER_BATCH = 5_000
 
 
 class PostgresCommitSection:
@@ -40,6 +49,7 @@ class PostgresCommitSection:
         *,
         now_ms: int,
         answer_timeout_s: float,
+        telemetry: Telemetry = SILENT,
     ) -> None:
         self.table = table
         self.now_ms = now_ms
@@ -48,6 +58,9 @@ class PostgresCommitSection:
         self._id = UUID(table.id)
         self._answer_timeout_s = answer_timeout_s
         self._saved = False
+        self._telemetry = telemetry
+        self._foreign = 0
+        self._quarantined_for: str | None = None
 
     async def transaction(self, transaction_id: str) -> CommitRecord | Aborted | None:
         async with self._statements() as connection:
@@ -67,6 +80,22 @@ class PostgresCommitSection:
         async with self._statements() as connection:
             return await reads.partition_values(connection, self._id, path, version)
 
+    async def row_id_high_water_mark(self) -> int:
+        async with self._statements() as connection:
+            return await reads.row_id_high_water_mark(connection, self._id)
+
+    async def live_files(self, version: int) -> AsyncIterator[Sequence[Add]]:
+        after: reads.FileKey = ("", "")
+        batch: Sequence[Add] | None = None
+        while batch is None or len(batch) == _FILES_PER_BATCH:
+            async with self._statements() as connection:
+                page = await reads.files_page(
+                    connection, self._id, version, after=after, limit=_FILES_PER_BATCH
+                )
+            assert page is not None, "the section holds the table's row"
+            batch, after = page
+            yield batch
+
     async def append(self, commit: RatifiedCommit) -> None:
         head, version = self.table, commit.record.version
         if version != head.latest_version + 1:
@@ -80,6 +109,29 @@ class PostgresCommitSection:
             raise ValueError(f"version {version} of a plain table must lie in its log already")
         async with self._statements() as connection:
             self.table = await writes.append(connection, head, commit)
+        self._foreign += commit.record.foreign
+
+    async def take_time(self) -> None:
+        async with self._statements() as connection:
+            await take_time(connection)
+
+    async def load_base(
+        self, commit: RatifiedCommit, actions: AsyncIterator[Sequence[Action]]
+    ) -> None:
+        if self.table.latest_version != -1:
+            raise ValueError(f"the table is at version {self.table.latest_version} already")
+        load = BaseLoad(self._id, commit)
+        async with self._statements() as connection:
+            await load.begin(connection)
+        async for batch in actions:
+            async with self._statements() as connection:
+                await load.write(connection, batch)
+        async with self._statements() as connection:
+            self.table = await load.finish(connection)
+
+    async def date_back(self, before: int) -> None:
+        async with self._statements() as connection:
+            self.table = await date_back(connection, self._id, before)
 
     async def abort(self, transaction_id: str) -> None:
         known = await self.transaction(transaction_id)
@@ -93,7 +145,13 @@ class PostgresCommitSection:
                     )
                 )
 
+    async def note(self, change: Change) -> None:
+        async with self._statements() as connection:
+            await audit.note(connection, change, table_id=self._id, table_name=self.table.name)
+
     async def quarantine(self, reason: str) -> None:
+        if self.table.state is not TableState.QUARANTINED:
+            await self.note(Change(deed=Deed.QUARANTINE, by=SERVICE))
         async with self._statements() as connection:
             row = (
                 await connection.execute(
@@ -104,6 +162,23 @@ class PostgresCommitSection:
                 )
             ).one()
             self.table = table_record(row)
+        self._quarantined_for = reason
+
+    async def release(self) -> None:
+        async with self._statements() as connection:
+            self.table = await rebuilding.release(connection, self._id)
+
+    async def held(self) -> Sequence[tuple[int, bytes]]:
+        async with self._statements() as connection:
+            return await rebuilding.held(connection, self._id, after=self.table.published_version)
+
+    async def reset(self) -> None:
+        async with self._statements() as connection:
+            self.table = await rebuilding.reset(connection, self._id)
+
+    async def restore_ids(self) -> None:
+        async with self._statements() as connection:
+            await rebuilding.restore_ids(connection, self._id)
 
     async def save(self) -> None:
         self._check_usable()
@@ -122,6 +197,26 @@ class PostgresCommitSection:
         except BaseException:
             self.broken = True
             raise
+        self._tell()
+
+    def _tell(self) -> None:
+        """What nobody asked for and an operator wants to know, once it is certain."""
+        if self._foreign:
+            self._telemetry.foreign_commits(self._foreign)
+            logger.info(
+                "foreign commits were read into the index",
+                extra={
+                    "table": self.table.name,
+                    "versions": self._foreign,
+                    "head": self.table.latest_version,
+                },
+            )
+        if self._quarantined_for is not None:
+            self._telemetry.quarantined()
+            logger.error(
+                "the table was quarantined",
+                extra={"table": self.table.name, "reason": self._quarantined_for},
+            )
 
     @asynccontextmanager
     async def _statements(self) -> AsyncIterator[AsyncConnection]:
