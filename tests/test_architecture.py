@@ -46,6 +46,8 @@ class TestLayers:
             ("http-server", "tidegate_service/core/errors.py", "import fastapi"),
             ("database", "tidegate_service/core/errors.py", "import psycopg"),
             ("object-store", "tidegate_service/core/errors.py", "import obstore"),
+            ("telemetry", "tidegate_service/core/errors.py", "import opentelemetry.trace"),
+            ("telemetry", "tidegate_service/api/edge.py", "import prometheus_client"),
             ("http-client", "tidegate/errors.py", "import httpx"),
             ("spark", "tidegate/errors.py", "import pyspark.sql"),
         ],

@@ -1,28 +1,49 @@
 """Flows driven over a transport: the synchronous loop."""
 
+import copy
 import random
+import re
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import replace
+from typing import Self, TypeVar
 
 from tidegate.exchange import Request, Response, Transport
 from tidegate.flow import Effects, Flow, Repeat, RetryPolicy, call_flow, propose_flow
 
 T = TypeVar("T")
 
+_APPLICATION_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
-def drive(flow: Flow[T], transport: Transport, *, sleep: Callable[[float], None]) -> T:
+
+def drive(
+    flow: Flow[T],
+    transport: Transport,
+    *,
+    sleep: Callable[[float], None],
+    application_id: str | None = None,
+) -> T:
     """Run a flow to its end and return its result, or let its error through."""
     try:
         attempt = next(flow)
         while True:
             if attempt.after_s > 0:
                 sleep(attempt.after_s)
-            answer = transport.send(attempt.request, timeout_s=attempt.timeout_s)
+            request = replace(attempt.request, application_id=application_id)
+            answer = transport.send(request, timeout_s=attempt.timeout_s)
             attempt = flow.send(answer)
     except StopIteration as done:
         result: T = done.value
         return result
+
+
+def _checked(application_id: str) -> str:
+    if not _APPLICATION_ID.fullmatch(application_id):
+        raise ValueError(
+            "expected an application id of 1 to 128 ASCII letters, digits and '._-', found "
+            f"{application_id[:200]!r}"
+        )
+    return application_id
 
 
 class Connection:
@@ -37,12 +58,22 @@ class Connection:
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
         wall_clock: Callable[[], float] = time.time,
+        application_id: str | None = None,
     ) -> None:
+        """`application_id` goes along with every request. Raises `ValueError` for one that the
+        service would not take."""
         self._transport = transport
         self._policy = policy
+        self._application_id = None if application_id is None else _checked(application_id)
         self._effects = Effects(clock=clock, jitter=jitter)
         self._sleep = sleep
         self._wall_clock = wall_clock
+
+    def of_application(self, application_id: str) -> Self:
+        """This connection, its transport shared, for what an application does."""
+        mine = copy.copy(self)
+        mine._application_id = _checked(application_id)
+        return mine
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, for the timestamps that actions carry."""
@@ -60,7 +91,7 @@ class Connection:
         flow = call_flow(
             request, decode, effects=self._effects, policy=policy or self._policy, repeat=repeat
         )
-        return drive(flow, self._transport, sleep=self._sleep)
+        return self._drive(flow)
 
     def propose(
         self,
@@ -79,7 +110,10 @@ class Connection:
             policy=self._policy,
             in_doubt=in_doubt,
         )
-        return drive(flow, self._transport, sleep=self._sleep)
+        return self._drive(flow)
 
     def close(self) -> None:
         self._transport.close()
+
+    def _drive(self, flow: Flow[T]) -> T:
+        return drive(flow, self._transport, sleep=self._sleep, application_id=self._application_id)

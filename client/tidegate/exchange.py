@@ -18,7 +18,8 @@ def segment(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A call below the service's API root. `path` is percent-encoded and starts with "/"."""
+    """A call below the service's API root. `path` is percent-encoded and starts with "/";
+    `application_id` is the Spark application's that makes it."""
 
     method: str
     path: str
@@ -26,6 +27,7 @@ class Request:
     body: bytes | None = None
     content_type: str = JSON
     accept: str = JSON
+    application_id: str | None = None
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

@@ -74,6 +74,21 @@ class Lake:
         head = self._connection.call(request, table_head, repeat=Repeat.NOT_EXECUTED)
         return Table(self._connection, head)
 
+    def register_table(self, name: str, location: str) -> Table:
+        """Adopt the Delta table at `location`, a URL that the service may use, as
+        `catalog.schema.table`; its log is read as it is and nothing is written to it.
+
+        Registering it again under the same name returns it. Raises `TableAlreadyExists` where the
+        name or the location is another table's, `InvalidRequest` for a log that cannot be read
+        and `InvalidProposal` for one that needs what the service cannot carry.
+
+        Reading a large log may take longer than the `timeout` of the connection: it goes on, and
+        the same call finds the table once it is done.
+        """
+        body = msgspec.json.encode({"name": name, "location": location})
+        request = Request(method="POST", path="/tables/register", body=body)
+        return Table(self._connection, self._connection.call(request, table_head))
+
     def table(self, name: str) -> Table:
         """The table with this full name (in any case) or id. Raises `TableNotFound`."""
         request = Request(method="GET", path=_path(name))
@@ -120,12 +135,17 @@ class Lake:
 
 
 def connect(
-    url: str | None = None, *, token: str | None = None, timeout: float = DEFAULT_TIMEOUT_S
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    timeout: float = DEFAULT_TIMEOUT_S,
+    application_id: str | None = None,
 ) -> Lake:
     """The Tidegate service at `url`, else at `TIDEGATE_URL`; nothing is sent yet.
 
     `token` (else `TIDEGATE_TOKEN`) is sent as a bearer token and never shown. `timeout` in
-    seconds bounds each call with its retries: no new attempt begins after it.
+    seconds bounds each call with its retries: no new attempt begins after it. `application_id`
+    names the Spark application that calls; `Table.append` and its siblings know it by themselves.
 
     Raises `ValueError` for settings that cannot work.
     """
@@ -139,7 +159,8 @@ def connect(
     if not timeout > 0:
         raise ValueError(f"expected a timeout above 0 seconds, found {timeout}")
     transport = HttpTransport(address, token=secret)
-    return Lake(Connection(transport, policy=RetryPolicy(deadline_s=timeout)), url=address)
+    policy = RetryPolicy(deadline_s=timeout)
+    return Lake(Connection(transport, policy=policy, application_id=application_id), url=address)
 
 
 def _address(url: str) -> str:

@@ -95,7 +95,8 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
 class Commit(Struct, frozen=True, kw_only=True):
     """One version of a table's history; `timestamp` in ms, `content_sha256` (hex) of the bytes
-    of `<version>.json`.
+    of `<version>.json`, None for the first version of a registered table that only a checkpoint
+    is left of.
 
     `transaction_id` is None for a `foreign` commit that names none: one that was written to the
     log past the service.
@@ -110,7 +111,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     read_version: int | None
     rebased_over: int
     foreign: bool
-    content_sha256: str
+    content_sha256: str | None
     metrics: CommitMetrics
     operation_parameters: dict[str, Any] = {}
     operation_metrics: dict[str, Any] = {}

@@ -1,5 +1,6 @@
 """A table, as the service knows it."""
 
+import copy
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -50,6 +51,13 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({self.name!r}, id={self.id!r}, location={self.location!r})"
+
+    def for_application(self, application_id: str) -> "Table":
+        """This table, used by a Spark application: the service's log names it in every line, and
+        the history has it as the tag `spark.app.id` of what it commits."""
+        mine = copy.copy(self)
+        mine._connection = self._connection.of_application(application_id)
+        return mine
 
     def head(self) -> TableHead:
         """The table at its latest version, now."""

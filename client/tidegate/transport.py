@@ -6,6 +6,7 @@ from typing import Final
 import httpx
 
 from tidegate.exchange import Answer, Request, Response, TransportFailure
+from tidegate.tracing import trace_headers
 from tidegate.version import __version__
 
 API_ROOT: Final = "/api/v1"
@@ -13,6 +14,7 @@ USER_AGENT: Final = (
     f"tidegate-python/{__version__} python/{platform.python_version()} httpx/{httpx.__version__}"
 )
 CONNECT_S: Final = 5.0
+APPLICATION_HEADER: Final = "X-Spark-Application-Id"
 
 # Raised before the first byte of a request is written. LocalProtocolError and ProxyError are not
 # among them: both can also end a request that is under way.
@@ -47,6 +49,9 @@ class HttpTransport:
         headers = {"Accept": request.accept}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
+        if request.application_id is not None:
+            headers[APPLICATION_HEADER] = request.application_id
+        headers.update(trace_headers())
         try:
             response = self._client.request(
                 request.method,

@@ -173,6 +173,27 @@ class TestCreate:
             scripted_lake.create_table("a.b.c", schema=answers.SCHEMA)
 
 
+class TestRegister:
+    def test_name_and_location_are_sent(self, scripted_lake, loopback):
+        loopback.answer(201, answers.head())
+        table = scripted_lake.register_table("main.air.flights", "file:///lake/flights")
+        (seen,) = loopback.seen
+        assert (seen.method, seen.path) == ("POST", "/api/v1/tables/register")
+        assert json.loads(seen.body) == {
+            "name": "main.air.flights",
+            "location": "file:///lake/flights",
+        }
+        assert table.name == "main.air.flights"
+
+    def test_a_lost_answer_is_asked_for_again(self, scripted_lake, loopback):
+        """The second copy finds the table that the first one has registered."""
+        loopback.then(Drop())
+        loopback.answer(200, answers.head())
+        table = scripted_lake.register_table("main.air.flights", "file:///lake/flights")
+        assert table.name == "main.air.flights"
+        assert len(loopback.seen) == 2
+
+
 class TestFind:
     def test_a_table_is_found_by_name(self, scripted_lake, loopback):
         loopback.answer(200, answers.head())

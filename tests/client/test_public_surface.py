@@ -55,11 +55,12 @@ PUBLIC = [
 """Written down a second time, so that no name comes or goes unnoticed."""
 
 METHODS = {
-    tidegate.Lake: {"close", "create_table", "forget_table", "table", "tables"},
+    tidegate.Lake: {"close", "create_table", "forget_table", "register_table", "table", "tables"},
     tidegate.Table: {
         "abort_transaction",
         "append",
         "commit_bytes",
+        "for_application",
         "head",
         "history",
         "overwrite",

@@ -40,12 +40,15 @@ def invoke(*arguments: object, **variables: str) -> Result:
 
 
 @contextmanager
-def serving(*arguments: object, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A `tidegate serve` and what it printed before it took requests."""
+def serving(
+    *arguments: object, log: Path | None = None, **variables: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A `tidegate serve` and what it printed before it took requests. Its log goes to a file
+    where one is given: more than a pipe holds would have to be read all the time."""
     process = subprocess.Popen(
         [TIDEGATE, "serve", "--port", "0", *map(str, arguments)],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.PIPE if log is None else log.open("wb"),
         text=True,
         env=environment(**variables),
     )

@@ -164,16 +164,22 @@ class TestOpenapi:
 class TestCommands:
     def test_exactly_these(self):
         assert commands(invoke("--help").output) == [
+            "verify",
+            "rebuild",
             "serve",
             "migrate",
+            "health",
             "openapi",
             "table",
+            "token",
         ]
         assert commands(invoke("table", "--help").output) == [
             "list",
             "show",
             "create",
+            "register",
             "history",
+            "release",
         ]
 
     def test_the_version(self):

@@ -6,10 +6,11 @@ import pytest
 
 from tests.service.world import add, proposal
 from tidegate_protocol.transaction import Conflict
-from tidegate_service.core.errors import TableQuarantined
-from tidegate_service.core.propose import propose
+from tidegate_service.core.errors import Refused, TableQuarantined
+from tidegate_service.core.propose import conflict_check, propose
 from tidegate_service.core.records import TableState
 from tidegate_service.core.tables import forget_table, get_table
+from tidegate_service.core.transactions import abort
 
 pytestmark = pytest.mark.anyio
 
@@ -111,6 +112,21 @@ async def test_an_unreadable_foreign_commit_quarantines_the_table(world, content
     again = await propose(world.context, table.id, body)
     assert (again.replayed, again.record) == (True, landed.record)
     assert world.log_file(table, 2).read_bytes() == content
+
+
+async def test_a_quarantined_table_goes_on_answering_for_what_it_knows(world):
+    table = await world.create()
+    landed, aborted = proposal(add("a")), proposal(add("b"))
+    await propose(world.context, table.id, landed)
+    await abort(world.context, table.id, aborted.transaction_id)
+    world.log_file(table, 3).write_text("torn")
+    with pytest.raises(TableQuarantined):
+        await propose(world.context, table.id, proposal(add("c")))
+    checked = await conflict_check(world.context, table.id, landed)
+    assert (checked.replayed, checked.record.version) == (True, 1)
+    for ask in (propose, conflict_check):
+        with pytest.raises(Refused, match="aborted"):
+            await ask(world.context, table.id, aborted)
 
 
 async def test_a_foreign_commit_that_claims_a_used_id_is_kept_without_it(world):

@@ -21,6 +21,7 @@ from tidegate_protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.codec import decode, encode
 from tidegate_protocol.problems import Code
 from tidegate_protocol.transaction import IsolationLevel
+from tidegate_service.core.access import OPERATOR
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.records import Aborted, TableState
 
@@ -293,7 +294,7 @@ async def test_a_table_that_is_not_there(index, table_id):
     assert await index.version_at(table_id, 0) is None
     assert await index.transaction(table_id, "x") is None
     assert await index.app_transaction(table_id, "x") is None
-    assert await index.forget(table_id) is False
+    assert await index.forget(table_id, by=OPERATOR) is False
     with pytest.raises(NotFound):
         await anext(index.files(table_id, 0))
 

@@ -51,7 +51,7 @@ COPY_OF_COMMIT = """
         ),
         (
             '{"version": 3, "previous_version": null, "transaction_id": null}',
-            "commits_previous_version_check",
+            "commits_base_key",
         ),
         (
             '{"version": 4, "previous_version": 3, "transaction_id": null}',
@@ -96,6 +96,14 @@ async def test_the_fitting_commit_is_taken(database_url, plain):
         ("UPDATE tables SET state = 'closed'", "tables_state_check"),
         ("UPDATE tables SET metadata = NULL", "tables_head_check"),
         ("UPDATE tables SET num_files = -1", "tables_num_files_check"),
+        ("UPDATE tables SET first_version = 3", "tables_first_version_check"),
+        ("UPDATE tables SET first_version = -1", "tables_first_version_check"),
+        ("UPDATE commits SET previous_version = NULL WHERE version = 1", "commits_base_key"),
+        (
+            "UPDATE commits SET previous_version = -1 WHERE version = 0",
+            "commits_previous_version_fkey",
+        ),
+        ("UPDATE commits SET content = NULL WHERE version = 0", "commits_content_check"),
         ("UPDATE files SET removed_version = 0", "files_removed_version_check"),
         ("INSERT INTO files SELECT * FROM files", "files_key"),
         ("DELETE FROM commits WHERE version = 1", "commits_previous_version_fkey"),
@@ -120,8 +128,10 @@ async def test_unpublished_content_cannot_be_given_up(database_url, managed):
     change(database_url, "UPDATE commits SET content_held = false WHERE version = 0", managed)
     with pytest.raises(errors.CheckViolation):
         change(database_url, "UPDATE commits SET content_held = false WHERE version = 1", managed)
-    with pytest.raises(errors.NotNullViolation):
-        change(database_url, "UPDATE commits SET content = NULL", managed)
+    for forgotten in ("content = NULL", "content = NULL, content_sha256 = NULL"):
+        with pytest.raises(errors.CheckViolation) as refused:
+            change(database_url, f"UPDATE commits SET {forgotten}", managed)
+        assert refused.value.diag.constraint_name == "commits_content_check"
 
 
 async def test_the_head_moves_from_the_version_before_only(index, engine, database_url, plain):

@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 from tests.service.committing import add, append, create, land, paths, remove
 from tidegate_protocol.codec import decode
+from tidegate_service.core.access import OPERATOR
 from tidegate_service.core.errors import NotFound
 from tidegate_service.index.keys import MAX_KEY_BYTES
 from tidegate_service.index.postgres import PostgresIndex
@@ -172,7 +173,7 @@ async def test_a_table_forgotten_while_it_is_read_is_not_a_short_snapshot(engine
     table = await create(index, *(add(name) for name in "abcd"))
     batches = index.files(table.id, 0)
     assert len(await anext(batches)) == 2
-    assert await index.forget(table.id)
+    assert await index.forget(table.id, by=OPERATOR)
     with pytest.raises(NotFound):
         await anext(batches)
 
@@ -234,3 +235,32 @@ def nodes(plan):
     yield plan
     for child in plan.get("Plans", ()):
         yield from nodes(child)
+
+
+async def test_a_section_goes_through_the_files_of_a_version(index):
+    many = [add(f"f{number:05}") for number in range(5_001)]
+    table = await create(index, *many)
+    table = await land(index, table, remove("f00000"), add("z"))
+    async with index.commit_section(table.id) as section:
+        for version, expected in ((0, 5_001), (1, 5_001)):
+            found = [f.path async for batch in section.live_files(version) for f in batch]
+            assert len(found) == len(set(found)) == expected
+        assert "f00000" not in found
+        assert "z" in found
+
+
+async def test_the_highest_row_id_is_that_of_the_head(index):
+    def mark(highest, *, removed=False):
+        body = {
+            "domain": "delta.rowTracking",
+            "configuration": json.dumps({"rowIdHighWaterMark": highest}),
+            "removed": removed,
+        }
+        return decode(json.dumps({"domainMetadata": body}).encode())
+
+    table = await create(index)
+    for action, expected in ((None, -1), (mark(7), 7), (mark(9), 9), (mark(9, removed=True), -1)):
+        if action is not None:
+            table = await land(index, table, action)
+        async with index.commit_section(table.id) as section:
+            assert await section.row_id_high_water_mark() == expected

@@ -149,3 +149,15 @@ class TestDuringCommit:
             await land(index, table, transaction_id="id")
         assert type(refused.value) is raised
         assert await index.transaction(table.id, "id") is None
+
+
+@pytest.mark.parametrize("cut", [Cut.BEFORE_IT_ARRIVES, Cut.BEFORE_THE_ANSWER])
+async def test_a_section_that_only_read_has_its_answer_if_its_rollback_fails(index, severed, cut):
+    """Postgres ended the session of an instance that was stopped, or was killed itself."""
+    cut_index, engine, between = severed
+    table = await create(index)
+    async with cut_index.commit_section(table.id) as section:
+        assert await section.transaction("id") is None
+        between.watch(b"ROLLBACK\0", cut)
+    assert engine.pool.checkedout() == 0
+    assert await cut_index.table(table.id) == table

@@ -6,6 +6,7 @@ import pytest
 
 from tests.service.committing import add, append, create, land, new_table
 from tidegate_protocol.problems import Code
+from tidegate_service.core.access import OPERATOR
 from tidegate_service.core.errors import NotFound
 
 pytestmark = pytest.mark.anyio
@@ -74,7 +75,7 @@ async def test_what_does_not_exist_cannot_be_published(index, managed):
         await index.mark_published(managed.id, version)
     with pytest.raises(ValueError, match="does not exist"):
         await index.mark_published(managed.id, 3)
-    assert await index.forget(managed.id)
+    assert await index.forget(managed.id, by=OPERATOR)
     with pytest.raises(NotFound) as gone:
         await index.mark_published(managed.id, 0)
     assert gone.value.code is Code.TABLE_NOT_FOUND

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -12,10 +13,10 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from tests.postgres import cloned
-from tidegate_service.core.errors import IndexUnavailable
+from tidegate_service.core.errors import IndexUnavailable, ServiceError
 from tidegate_service.index import migrate
 from tidegate_service.index.embedded_cluster import programs
-from tidegate_service.index.schema import metadata
+from tidegate_service.index.schema_access import metadata
 from tidegate_service.index.urls import driver_url
 
 
@@ -91,7 +92,7 @@ def test_pending_until_upgraded(empty_database_url):
 
     migrate.upgrade(empty_database_url)
 
-    assert migrate.current(empty_database_url) == migrate.head() == "0001"
+    assert migrate.current(empty_database_url) == migrate.head()
     assert not migrate.pending(empty_database_url)
 
 
@@ -99,11 +100,68 @@ def test_upgrading_twice_keeps_what_is_there(database_url):
     with psycopg.connect(database_url) as connection:
         connection.execute(
             "INSERT INTO tables VALUES (gen_random_uuid(), 'a.b.c', 'file:///x', true, 'active',"
-            " NULL, -1, -1, -1, NULL, NULL, 0, 0)"
+            " NULL, -1, -1, -1, NULL, NULL, 0, 0, now(), 0)"
         )
     migrate.upgrade(database_url)
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT name FROM tables").fetchall() == [("a.b.c",)]
+
+
+COMMIT_OF_0001 = """
+    INSERT INTO commits VALUES (%(id)s, %(version)s, nullif(%(version)s - 1, -1), 5, NULL, NULL,
+    'ab', NULL, true, NULL, 0, true, 0, 0, 0, 0, 1, 1, '{}', true, false, 'content')
+"""
+TABLE_OF_0001 = (
+    "INSERT INTO tables VALUES (%(id)s, 'a.b.c', 'file:///x', false, 'active', NULL, 1, 1, 5, "
+    "'p', 'm', 0, 0)"
+)
+
+
+def write_as_0001(url: str) -> dict[str, object]:
+    """A table with two versions, by the statements of the first release."""
+    of_table: dict[str, object] = {"id": uuid.uuid4()}
+    with psycopg.connect(url) as connection:
+        connection.execute(TABLE_OF_0001, of_table)
+        for version in (0, 1):
+            connection.execute(COMMIT_OF_0001, {**of_table, "version": version})
+    return of_table
+
+
+def test_a_database_of_the_first_release_is_upgraded_with_its_data(empty_database_url):
+    migrate.upgrade(empty_database_url)
+    migrate.downgrade(empty_database_url, "0001")
+    written = write_as_0001(empty_database_url)
+    migrate.upgrade(empty_database_url)
+    with psycopg.connect(empty_database_url) as connection:
+        found = connection.execute(
+            "SELECT version, previous_version, first_version FROM commits "
+            "JOIN tables ON tables.id = table_id WHERE id = %(id)s ORDER BY version",
+            written,
+        ).fetchall()
+    assert found == [(0, None, 0), (1, 0, 0)]
+
+
+def test_the_first_release_goes_on_working_on_this_schema(database_url):
+    written = write_as_0001(database_url)
+    with psycopg.connect(database_url) as connection:
+        query = "SELECT first_version FROM tables WHERE id = %(id)s"
+        assert connection.execute(query, written).fetchall() == [(0,)]
+
+
+def test_a_table_that_starts_later_keeps_the_schema_from_going_back(empty_database_url):
+    migrate.upgrade(empty_database_url)
+    written = write_as_0001(empty_database_url)
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("DELETE FROM commits WHERE version = 1")
+        connection.execute("UPDATE commits SET version = 1")
+        connection.execute("UPDATE tables SET first_version = 1 WHERE id = %(id)s", written)
+    before = schema_of(empty_database_url)
+    with pytest.raises(ServiceError, match="commits_previous_version_check"):
+        migrate.downgrade(empty_database_url, "0001")
+    with psycopg.connect(empty_database_url) as connection:
+        assert connection.execute("SELECT version FROM commits").fetchall() == [(1,)]
+    migrate.upgrade(empty_database_url)
+    assert schema_of(empty_database_url) == before
 
 
 def test_a_newer_schema_has_nothing_pending(database_url):

@@ -17,6 +17,7 @@ from tidegate_service.app import application
 
 EXPECTED = {
     ("POST", "/api/v1/tables"): "create_table",
+    ("POST", "/api/v1/tables/register"): "register_table",
     ("GET", "/api/v1/tables"): "list_tables",
     ("GET", "/api/v1/tables/{table}"): "get_table",
     ("DELETE", "/api/v1/tables/{table}"): "forget_table",
@@ -28,10 +29,14 @@ EXPECTED = {
     ("POST", "/api/v1/tables/{table}/transactions/{transaction_id}/abort"): "abort_transaction",
     ("POST", "/api/v1/tables/{table}/scan"): "scan",
     ("GET", "/api/v1/tables/{table}/app-transactions/{app_id}"): "get_app_transaction",
+    ("GET", "/api/v1/tables/{table}/verify"): "verify_table",
+    ("POST", "/api/v1/tables/{table}/rebuild"): "rebuild_table",
+    ("POST", "/api/v1/tables/{table}/release"): "release_table",
     ("GET", "/healthz"): "healthz",
     ("GET", "/readyz"): "readyz",
+    ("GET", "/metrics"): "metrics",
 }
-WITH_BODY = {"create_table", "propose", "check_conflicts", "scan"}
+WITH_BODY = {"create_table", "register_table", "propose", "check_conflicts", "scan"}
 
 
 def operations() -> dict[str, dict[str, Any]]:

@@ -17,6 +17,7 @@ from tidegate_service.settings import (
 )
 
 SECRET = "correct-horse"
+STORAGE_OPTIONS = {"aws_region": "eu-north-1", "aws_secret_access_key": f"{SECRET}="}
 
 
 @pytest.fixture(autouse=True)
@@ -79,15 +80,21 @@ class TestRefusals:
             ({"host": "::"}, "loopback"),
             ({"host": "192.168.1.4"}, "loopback"),
             ({"host": "example.com"}, "no authentication"),
+            ({"host": "0.0.0.0", "auth": "none"}, "refuses to listen where others could reach it"),
+            ({"auth": "basic"}, "'none' or 'tokens'"),
+            ({"auth": "basic", "host": "0.0.0.0"}, "no authentication"),
+            ({"allowed_hosts": "a,b:80"}, "without a port, found 'b:80'"),
+            ({"allowed_hosts": "https://a"}, "--allowed-hosts"),
+            ({"max_requests_per_principal": 0}, "--max-requests-per-principal"),
             ({"port": 65536}, r"--port .*found 65536"),
             ({"port": -1}, "--port"),
             ({"deadline_seconds": 0}, "--deadline-seconds"),
             ({"max_body_bytes": 1}, "--max-body-bytes"),
             ({"log_level": "loud"}, "'debug', 'info'"),
-            ({"warehouse": "s3://bucket/x"}, "--warehouse .*scheme"),
+            ({"warehouse": "ftp://bucket/x"}, "--warehouse .*scheme"),
             ({"warehouse": "/srv/lake"}, "--warehouse"),
             ({"warehouse": "file:///a/../b"}, r"'\.\.'"),
-            ({"allowed_locations": "file:///a,gs://b"}, "--allowed-locations .*scheme"),
+            ({"allowed_locations": "file:///a,az://b/c"}, "--allowed-locations .*scheme"),
             ({"database_url": "mysql://h/d"}, "--database-url .*expected postgresql://"),
             ({"database_url": "postgresql://h:port/d"}, "--database-url"),
             ({"data_dir": Path("/tmp/a%20b")}, "cannot hold the warehouse"),
@@ -100,6 +107,14 @@ class TestRefusals:
     @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
     def test_loopback_is_taken(self, host):
         assert load({"host": host}).host == host
+
+    @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "lake.example"])
+    def test_with_tokens_the_rest_of_the_world_is_taken_too(self, host):
+        assert load({"host": host, "auth": "tokens"}).host == host
+
+    def test_hosts_are_names_in_lower_case(self):
+        found = load({"allowed_hosts": "Lake.Example, 10.0.0.7,[::1]"}).allowed_hosts
+        assert found == ("lake.example", "10.0.0.7", "[::1]")
 
     def test_every_wrong_setting_is_named(self, tmp_path, monkeypatch):
         monkeypatch.setenv("TIDEGATE_PORT", "abc")
@@ -143,6 +158,50 @@ class TestSecrets:
     def test_nor_in_the_refusal_of_a_bad_url(self):
         with pytest.raises(InvalidSettings) as caught:
             load({"database_url": f"mysql://u:{SECRET}@h/d"})
+        assert SECRET not in str(caught.value)
+
+
+class TestStorageOptions:
+    @pytest.mark.parametrize(
+        "value",
+        [
+            f"aws_region=eu-north-1, AWS_SECRET_ACCESS_KEY={SECRET}=",
+            f'{{"aws_region": "eu-north-1", "aws_secret_access_key": "{SECRET}="}}',
+        ],
+    )
+    def test_the_variable_has_pairs_or_json(self, monkeypatch, value):
+        monkeypatch.setenv("TIDEGATE_STORAGE_OPTIONS", value)
+        assert load().store_options() == STORAGE_OPTIONS
+
+    def test_the_file_has_a_table(self, tmp_path):
+        text = f"[storage_options]\naws_region = 'eu-north-1'\naws_secret_access_key = '{SECRET}='"
+        assert load(config=file_of(tmp_path, text)).store_options() == STORAGE_OPTIONS
+        text = "[storage_options]\nallow_http = true"
+        assert load(config=file_of(tmp_path, text)).store_options() == {"allow_http": "true"}
+
+    def test_the_flag_is_repeated(self):
+        pairs = [f"{key}={value}" for key, value in STORAGE_OPTIONS.items()]
+        assert load({"storage_options": pairs}).store_options() == STORAGE_OPTIONS
+
+    def test_values_are_never_shown(self):
+        settings = load({"storage_options": STORAGE_OPTIONS})
+        assert SECRET not in repr(settings) + str(settings) + settings.model_dump_json()
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            [SECRET],
+            [f"a b={SECRET}"],
+            [f"a={SECRET}", f"A={SECRET}"],
+            f"{{{SECRET}",
+            f'{{"a": ["{SECRET}"]}}',
+            {"a": 1, "b": SECRET},
+            17,
+        ],
+    )
+    def test_nor_in_the_refusal_of_bad_ones(self, value):
+        with pytest.raises(InvalidSettings, match="--storage-option") as caught:
+            load({"storage_options": value})
         assert SECRET not in str(caught.value)
 
 
