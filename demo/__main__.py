@@ -1,4 +1,4 @@
-"""`python -m demo [--keep] [--data-dir DIR]`: the demo from nothing to `demo ok`."""
+"""`python -m demo [--keep] [--data-dir DIR] [--warehouse s3]`: the demo, to `demo ok`."""
 
 import argparse
 import shutil
@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -15,12 +16,16 @@ from rich.table import Table as Grid
 
 import tidegate
 from demo import service as services
+from demo import warehouse as warehouses
 from demo.flights import SLICE, Totals, differences, load, stage, totals
+from demo.jars import JarsUnavailable, hadoop_aws
 from demo.load import SLICES, WriterFailed
 from demo.load import load as load_flights
 from demo.race import race
+from demo.s3_server import S3Server, S3ServerFailed
 from demo.service import Service, ServiceFailed
 from demo.spark import session
+from demo.warehouse import Warehouse
 from demo.writer import WRITERS
 
 TABLE = "main.air.flights"
@@ -35,28 +40,54 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the service and its data")
     parser.add_argument("--data-dir", type=Path, help="where to keep them (a temporary folder)")
+    parser.add_argument(
+        "--warehouse",
+        choices=warehouses.KINDS,
+        default="local",
+        help="where the table lies; s3 is a server of the demo's own (local)",
+    )
     arguments = parser.parse_args()
     data_dir = Path(arguments.data_dir or tempfile.mkdtemp(prefix="tidegate-demo-")).absolute()
     data_dir.mkdir(parents=True, exist_ok=True)
     service = None
+    s3 = ExitStack()
     # Told to end, it cleans up as it does for Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        warehouse = Warehouse()
+        if arguments.warehouse == "s3":
+            warehouse = s3_warehouse(s3, data_dir)
         say("starting the service, with a Postgres of its own")
-        service = services.start(data_dir)
+        service = services.start(data_dir, warehouse.service)
         say(f"it is ready at {service.url}")
-        return run(service, data_dir)
-    except (ServiceFailed, WriterFailed, tidegate.TidegateError) as error:
+        return run(service, data_dir, warehouse)
+    except (ServiceFailed, S3ServerFailed, WriterFailed, tidegate.TidegateError) as error:
         console.print(f"demo failed: {error}", markup=False)
+        return 1
+    except JarsUnavailable as error:
+        console.print(f"demo failed: Spark needs hadoop-aws for S3: {error}", markup=False)
         return 1
     except KeyboardInterrupt:
         console.print("demo interrupted")
         return 130
     finally:
+        if arguments.keep and service is not None:
+            s3.pop_all()
+        s3.close()
         end(service, data_dir, keep=arguments.keep, own_folder=arguments.data_dir is None)
 
 
-def run(service: Service, data_dir: Path) -> int:
+def s3_warehouse(s3: ExitStack, data_dir: Path) -> Warehouse:
+    """Start an S3 server, which ends with the stack. Raises `JarsUnavailable` before that."""
+    hadoop_aws()
+    folder = data_dir / "s3"
+    folder.mkdir(exist_ok=True)
+    server = s3.enter_context(S3Server(folder))
+    say(f"an S3 server is up at {server.endpoint}, process {server.pid}")
+    return warehouses.on_s3(server)
+
+
+def run(service: Service, data_dir: Path, warehouse: Warehouse) -> int:
     flights = load()
     expected = totals(flights)
     staged = stage(flights, data_dir, slices=SLICES)
@@ -71,7 +102,7 @@ def run(service: Service, data_dir: Path) -> int:
             say(f"{commits} appends have landed; two jobs overwrite month {MONTH} at once")
             race(table, rows.where(f"month = {MONTH}"), f"month = {MONTH}", say)
             console.print(versions(table))
-            problems = compare(table, spark, expected)
+            problems = compare(table, spark, expected, warehouse)
             versions_count = table.version + 1
     finally:
         spark.stop()
@@ -83,11 +114,13 @@ def run(service: Service, data_dir: Path) -> int:
     return 0
 
 
-def compare(table: tidegate.Table, spark: SparkSession, expected: Totals) -> list[str]:
+def compare(
+    table: tidegate.Table, spark: SparkSession, expected: Totals, warehouse: Warehouse
+) -> list[str]:
     """What differs from the source, read back through the service and from the log alone."""
     through = totals(table.read(spark).toPandas())
     say(f"read back through the service: {through.rows:,} rows")
-    log = DeltaTable(table.location.removeprefix("file://"))
+    log = DeltaTable(table.location, storage_options=dict(warehouse.deltalake))
     alone = totals(log.to_pyarrow_table().to_pandas())
     say(f"read by deltalake from the log alone: {alone.rows:,} rows at version {log.version()}")
     problems = differences(through, expected, by="through the service")

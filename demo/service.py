@@ -1,8 +1,10 @@
 """A Tidegate service as a process of its own."""
 
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,8 +34,9 @@ class Service:
             self.process.wait()
 
 
-def start(data_dir: Path) -> Service:
-    """Serve on a free port with an embedded Postgres and return once it is ready.
+def start(data_dir: Path, settings: Mapping[str, str]) -> Service:
+    """Serve on a free port with an embedded Postgres and return once it is ready. `settings` are
+    the service's, by the names of their environment variables.
 
     The process has a session of its own: Ctrl-C reaches the demo alone, which then stops it.
     """
@@ -47,6 +50,7 @@ def start(data_dir: Path) -> Service:
             stdin=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
+            env={**os.environ, **settings},
         )
     assert process.stdout is not None
     for line in process.stdout:

@@ -1,15 +1,22 @@
 """Spark sessions small enough to run several beside each other."""
 
+import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+SETTINGS_VARIABLE = "TIDEGATE_DEMO_SPARK"
+"""What further settings every session of the demo has: a JSON object in the environment, because
+secrets are among them."""
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def session(name: str, *, cores: int) -> SparkSession:
     """A local session with this many cores, a gigabyte of memory and no web page."""
-    return (
+    builder = (
         SparkSession.builder.master(f"local[{cores}]")
         .appName(name)
         .config("spark.driver.memory", "1g")
@@ -22,5 +29,8 @@ def session(name: str, *, cores: int) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", str(cores))
-        .getOrCreate()
     )
+    further: Mapping[str, str] = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
+    for setting, value in further.items():
+        builder = builder.config(setting, value)
+    return builder.getOrCreate()

@@ -3,15 +3,19 @@
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from demo.jars import JarsUnavailable, hadoop_aws
+from demo.s3_server import S3Server
+from tests.maven import jars
 from tests.postgres import cloned
 from tests.service.serving import running
+from tests.spark.s3 import configure, settings_of
 from tidegate import Lake, Table, connect
 from tidegate.spark import register
 from tidegate_service.index.embedded import EmbeddedPostgres
@@ -22,8 +26,13 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session that gives a failed task one more attempt; its time zone is UTC."""
+def spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    """A local session that gives a failed task one more attempt; its time zone is UTC.
+
+    It has the jars for S3 where a test of this run asks for them and they can be had.
+    """
     folder = tmp_path_factory.mktemp("spark")
     # Spark's workers are to have the same packages as the tests.
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -34,6 +43,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # For jobs as short as these, the better compiler costs more than it gives.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.extraClassPath", _class_path(request.session.items))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
@@ -45,6 +55,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+def _class_path(tests: Sequence[pytest.Item]) -> str:
+    if not any("s3_session" in getattr(test, "fixturenames", ()) for test in tests):
+        return ""
+    try:
+        return os.pathsep.join(map(str, hadoop_aws()))
+    except JarsUnavailable:
+        # The tests that need them say so.
+        return ""
 
 
 @pytest.fixture
@@ -118,3 +138,39 @@ class Source:
 def source(session: SparkSession, lake: Lake) -> Source:
     register(session)
     return Source(session, lake.url)
+
+
+@pytest.fixture
+def s3_session(session: SparkSession, s3_server: S3Server) -> SparkSession:
+    """The session with the server's address and credentials; skips where it lacks the jars."""
+    jars("hadoop-aws")
+    configure(session, settings_of(s3_server))
+    return session
+
+
+@pytest.fixture
+def s3_source(s3_session: SparkSession, s3_lake: Lake) -> Source:
+    """`format("tidegate")` of the session on S3."""
+    register(s3_session)
+    return Source(s3_session, s3_lake.url)
+
+
+@pytest.fixture(scope="session")
+def s3_lake(
+    postgres_server: EmbeddedPostgres,
+    migrated_template: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    s3_server: S3Server,
+) -> Iterator[Lake]:
+    """A client of one service whose warehouse is in the server's bucket."""
+    with cloned(postgres_server.url, migrated_template) as url:
+        settings = Settings(
+            database_url=url,
+            data_dir=tmp_path_factory.mktemp("lake"),
+            port=0,
+            warehouse=s3_server.new_prefix(),
+            allowed_locations=(f"s3://{s3_server.bucket}",),
+            storage_options=s3_server.storage_options,
+        )
+        with running(settings) as service, connect(service.url) as lake:
+            yield lake

@@ -4,7 +4,9 @@ from pathlib import Path
 
 from pyspark.sql.types import StructType
 
+from tidegate.spark.arrow_storage import ArrowStore
 from tidegate.spark.layout import TableLayout
+from tidegate.spark.staging import TransactionFolder
 from tidegate_protocol.actions import Metadata
 
 
@@ -27,3 +29,8 @@ def layout_of(
             configuration=properties or {},
         ),
     )
+
+
+def folder_of(layout: TableLayout, transaction_id: str) -> TransactionFolder:
+    """The folder of a transaction in a table on the local disk."""
+    return TransactionFolder(layout, transaction_id, ArrowStore(layout.location))

@@ -6,10 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.layouts import layout_of
+from tests.spark.layouts import folder_of, layout_of
 from tidegate.spark.conform import conform
 from tidegate.spark.footers import FooterColumns, statistics_of
-from tidegate.spark.staging import TransactionFolder
 from tidegate_protocol.data_types import DOUBLE
 from tidegate_protocol.statistics_writing import ColumnStatistics
 
@@ -21,7 +20,7 @@ def statistics(spark, table_folder):
     def write(query, columns, **options):
         layout = layout_of(columns, folder=table_folder, **options)
         df = conform(spark.sql(query).coalesce(1), layout)
-        (add,) = TransactionFolder(layout, "t").write(df).adds
+        (add,) = folder_of(layout, "t").write(df).adds
         return json.loads(add.stats)
 
     return write

@@ -1,7 +1,7 @@
 """Tables that this client does not write to, or does not read."""
 
 import pytest
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType, VariantType
 
 from tests.spark.layouts import layout_of
 from tidegate.spark import UnsupportedTable
@@ -51,16 +51,20 @@ class TestWriting:
         ("properties", "named"),
         [
             ({"delta.enableChangeDataFeed": "true"}, "changeDataFeed"),
-            ({"delta.enableRowTracking": "true"}, "rowTracking"),
+            ({"delta.columnMapping.mode": "name"}, "columnMapping"),
+            ({"delta.enableIcebergCompatV2": "true"}, "icebergCompatV2"),
+            ({"delta.enableVariantShredding": "true"}, "variantShredding"),
+            ({"delta.enableMaterializePartitionColumnsFeature": "true"}, "materializePartition"),
         ],
     )
     def test_features_in_use_are_named(self, properties, named):
         with pytest.raises(UnsupportedTable, match=named):
             check_writable(layout_of("a int", properties=properties), PLAIN)
 
-    def test_a_feature_that_nobody_knows_is_named(self):
-        with pytest.raises(UnsupportedTable, match="brandNew"):
-            check_writable(layout_of("a int"), features("brandNew"))
+    @pytest.mark.parametrize("name", ["brandNew", "clustering", "redirectWriterOnly-preview"])
+    def test_a_feature_that_asks_for_more_is_named(self, name):
+        with pytest.raises(UnsupportedTable, match=name):
+            check_writable(layout_of("a int"), features(name))
 
     @pytest.mark.parametrize(
         ("properties", "protocol"),
@@ -69,6 +73,9 @@ class TestWriting:
             ({"delta.appendOnly": "true"}, PLAIN),
             ({"delta.enableDeletionVectors": "true"}, features("appendOnly")),
             ({"delta.checkpointInterval": "5", "owner": "me"}, features("domainMetadata")),
+            ({"delta.enableRowTracking": "true"}, features("rowTracking", "domainMetadata")),
+            ({"delta.checkpointPolicy": "v2"}, features("checkpointProtection")),
+            ({"delta.enableTypeWidening": "true"}, PLAIN),
         ],
     )
     def test_others_are_written_to(self, properties, protocol):
@@ -96,10 +103,24 @@ class TestReading:
         with pytest.raises(UnsupportedTable, match=r"file part-0 .* deletion vector"):
             check_readable(layout_of("a int"), PLAIN, [file])
 
-    def test_column_mapping_is_refused(self):
-        layout = layout_of("a int", properties={"delta.columnMapping.mode": "name"})
+    @pytest.mark.parametrize("metadata", [{}, {"delta.columnMapping.physicalName": "c1"}])
+    def test_column_mapping_is_refused(self, metadata):
+        schema = StructType([StructField("a", StringType(), metadata=metadata)])
+        properties = {} if metadata else {"delta.columnMapping.mode": "name"}
         with pytest.raises(UnsupportedTable, match="columnMapping"):
-            check_readable(layout, PLAIN, [])
+            check_readable(layout_of(schema, properties=properties), PLAIN, [])
+
+    def test_types_that_were_others_are_refused(self):
+        changes = [{"fromType": "integer", "toType": "long"}]
+        schema = StructType([StructField("a", LongType(), metadata={"delta.typeChanges": changes})])
+        with pytest.raises(UnsupportedTable, match=r"column a .* had another type"):
+            check_readable(layout_of(schema), PLAIN, [])
+        assert check_writable(layout_of(schema), PLAIN) is None
+
+    def test_variants_are_refused(self):
+        schema = StructType([StructField("a", LongType()), StructField("v", VariantType())])
+        with pytest.raises(UnsupportedTable, match="variantType"):
+            check_readable(layout_of(schema), PLAIN, [])
 
     def test_check_constraints_do_not_keep_readers_out(self):
         layout = layout_of("a int", properties={"delta.constraints.positive": "a > 0"})

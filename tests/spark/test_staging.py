@@ -1,6 +1,7 @@
 """The data files of a transaction: where they lie, what they say, and what failures leave."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,20 +10,33 @@ import pytest
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 
-from tests.spark.layouts import layout_of
+from tests.spark.layouts import folder_of, layout_of
 from tidegate.spark.conform import conform
+from tidegate.spark.direct_write import direct_sink
 from tidegate.spark.errors import InvalidRows
+from tidegate.spark.hadoop import HadoopStore
 from tidegate.spark.staging import TransactionFolder
 from tidegate_protocol.paths import check, decode
 
 
-@pytest.fixture
-def write(spark, table_folder):
+@pytest.fixture(params=["committer", "direct"])
+def write(request, spark, table_folder):
+    """Both ways in which Spark writes, the object stores' with their store, here on a disk."""
+
     def run(df, columns, *partition_by):
         layout = layout_of(columns, folder=table_folder, partition_by=partition_by)
-        return TransactionFolder(layout, "id-1").write(conform(df, layout))
+        if request.param == "committer":
+            return folder_of(layout, "id-1").write(conform(df, layout))
+        return directly(layout, df)
 
     return run
+
+
+def directly(layout, df):
+    folder = TransactionFolder(layout, "id-1", HadoopStore(df.sparkSession, layout.location))
+    sink = direct_sink(df.sparkSession)
+    assert sink is not None
+    return folder.write_through(sink, conform(df, layout))
 
 
 def below(folder: Path) -> set[str]:
@@ -67,6 +81,13 @@ class TestPlaces:
         (add,) = write(spark.sql("SELECT TIMESTAMP'2024-01-01 00:00:00' a"), "a timestamp").adds
         schema = pq.ParquetFile(table_folder / add.path).schema
         assert schema.column(0).physical_type == "INT64"
+
+    def test_any_thread_can_write(self, spark, write):
+        """Spark ties a session to the thread that made it, which here is another one."""
+        df = spark.range(4).selectExpr("CAST(id % 2 AS int) p", "id")
+        with ThreadPoolExecutor(1) as pool:
+            files = pool.submit(write, df, "p int, id bigint", "p").result()
+        assert files.rows == 4
 
     @pytest.mark.parametrize("partition_by", [(), ("p",)])
     def test_no_rows_are_no_files(self, spark, write, table_folder, partition_by):
@@ -116,7 +137,7 @@ class TestPartitionValues:
         session.conf.set("spark.sql.session.timeZone", zone)
         layout = layout_of("a int, p timestamp", folder=table_folder, partition_by=("p",))
         df = session.sql("SELECT 1 a, TIMESTAMP'2024-03-10 02:30:00.25 UTC' p")
-        (add,) = TransactionFolder(layout, "t").write(conform(df, layout)).adds
+        (add,) = folder_of(layout, "t").write(conform(df, layout)).adds
         assert add.partition_values == {"p": "2024-03-10T02:30:00.250000Z"}
 
     def test_names_of_columns_are_escaped_like_values(self, spark, write, table_folder):
@@ -162,17 +183,18 @@ class TestFailures:
 
     def test_what_a_straggler_left_is_not_taken_for_a_result(self, spark, table_folder):
         layout = layout_of("id bigint", folder=table_folder)
-        folder = TransactionFolder(layout, "t")
+        folder = folder_of(layout, "t")
         folder.write(conform(spark.range(3).coalesce(1), layout))
         (result,) = below(table_folder)
-        late = Path(folder.path, "_temporary/0/_temporary/attempt_1/part-00000.parquet")
+        attempt = Path(table_folder, folder.name, "_temporary/0/_temporary/attempt_1")
+        late = attempt / "part-00000.parquet"
         late.parent.mkdir(parents=True)
         late.write_bytes((table_folder / result).read_bytes())
-        assert [decode(add.path) for add in folder.files().adds] == [result]
+        assert [file.path for file in folder.committed()] == [result]
 
     def test_a_folder_that_is_not_there_can_be_deleted(self, table_folder):
-        folder = TransactionFolder(layout_of("id bigint", folder=table_folder), "t")
+        folder = folder_of(layout_of("id bigint", folder=table_folder), "t")
         folder.delete()
-        Path(folder.path, "x").mkdir(parents=True)
+        Path(table_folder, folder.name, "x").mkdir(parents=True)
         folder.delete()
         assert list(table_folder.iterdir()) == []

@@ -10,6 +10,7 @@ df.write.format("tidegate").mode("append").save("main.air.flights")
 from tidegate.spark.errors import (
     InvalidRows,
     SchemaMismatch,
+    StorageError,
     UnsupportedSession,
     UnsupportedTable,
 )
@@ -18,6 +19,7 @@ from tidegate.spark.source import register
 __all__ = [
     "InvalidRows",
     "SchemaMismatch",
+    "StorageError",
     "UnsupportedSession",
     "UnsupportedTable",
     "register",

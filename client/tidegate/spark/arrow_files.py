@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
@@ -12,7 +11,8 @@ import pyarrow.parquet as pq
 
 from tidegate.spark.arrow_columns import arrow_schema
 from tidegate.spark.arrow_floats import FloatStatistics, columns_with_statistics
-from tidegate.spark.errors import InvalidRows
+from tidegate.spark.arrow_storage import ArrowStore
+from tidegate.spark.errors import InvalidRows, StorageError
 from tidegate.spark.footers import FooterColumns, statistics_of
 from tidegate.spark.layout import TableLayout
 from tidegate_protocol.actions import Add, PartitionValues
@@ -34,24 +34,27 @@ class TaskFiles:
     """The files of one attempt of a task. Their names are random, so that no two attempts ever
     write the same file; what an attempt wrote counts only if its result reaches the driver."""
 
-    def __init__(self, layout: TableLayout, folder: str, *, task: int) -> None:
+    def __init__(self, layout: TableLayout, folder: str, store: ArrowStore, *, task: int) -> None:
+        """`store` is that of the layout's location."""
         self._layout = layout
+        self._store = store
         self._folder = folder
         self._task = task
         self._columns = FooterColumns.of(layout)
         self._open: OrderedDict[Key, _File] = OrderedDict()
-        self._paths: list[Path] = []
+        self._paths: list[str] = []
         self._adds: list[Add] = []
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> tuple[Add, ...]:
         """Write conformed batches and return the files. An attempt that fails takes what it
-        wrote with it. Raises `InvalidRows`."""
+        wrote with it. Raises `InvalidRows` and `StorageError`."""
         try:
-            for table in _gathered(batches):
-                for texts, rows in self._split(table):
-                    self._file(texts).write(rows)
-            while self._open:
-                self._close_oldest()
+            with self._store.translated():
+                for table in _gathered(batches):
+                    for texts, rows in self._split(table):
+                        self._file(texts).write(rows)
+                while self._open:
+                    self._close_oldest()
         except BaseException:
             self._discard()
             raise
@@ -94,10 +97,9 @@ class TaskFiles:
         values = dict(zip(columns, texts, strict=True))
         name = f"part-{self._task:05d}-{uuid4()}.snappy.parquet"
         relative = "/".join(filter(None, (self._folder, partition_path(values, columns), name)))
-        path = Path(self._layout.path(relative))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._paths.append(path)
-        return _File(path, relative, values, self._layout)
+        self._store.create_folder(self._layout.path(relative))
+        self._paths.append(relative)
+        return _File(relative, values, self._layout, self._store)
 
     def _close_oldest(self) -> None:
         _, file = self._open.popitem(last=False)
@@ -106,24 +108,27 @@ class TaskFiles:
     def _discard(self) -> None:
         for file in self._open.values():
             file.abandon()
-        for path in self._paths:
-            path.unlink(missing_ok=True)
+        # A storage that refuses has refused to write, too; VACUUM finds what it kept.
+        with suppress(StorageError):
+            for path in self._paths:
+                self._store.delete(path)
 
 
 class _File:
     """A data file being written."""
 
     def __init__(
-        self, path: Path, relative: str, values: PartitionValues, layout: TableLayout
+        self, relative: str, values: PartitionValues, layout: TableLayout, store: ArrowStore
     ) -> None:
-        self._path = path
         self._relative = relative
+        self._store = store
         self._values = values
         self._footers: list[pq.FileMetaData] = []
         self._floats = FloatStatistics(layout.data_schema)
         self._writer = pq.ParquetWriter(
-            path,
+            layout.path(relative),
             arrow_schema(layout.data_schema),
+            filesystem=store.file_system,
             write_statistics=columns_with_statistics(layout.data_schema) or False,
             metadata_collector=self._footers,
         )
@@ -135,12 +140,12 @@ class _File:
     def close(self, columns: FooterColumns) -> Add:
         self._writer.close()
         (footer,) = self._footers
-        stat = self._path.stat()
+        file = self._store.written(self._relative)
         return Add(
             path=encode(self._relative),
             partition_values=self._values,
-            size=stat.st_size,
-            modification_time=stat.st_mtime_ns // 1_000_000,
+            size=file.size,
+            modification_time=file.modification_time,
             data_change=True,
             stats=statistics_of(footer, columns, known=self._floats.found()),
         )

@@ -4,10 +4,11 @@ TidegateError
 ├── UnsupportedTable     use a Delta client that supports what the message names
 ├── SchemaMismatch       select, rename or cast the DataFrame's columns
 ├── InvalidRows          correct the rows: the columns fit, some values do not
-└── UnsupportedSession   change the Spark session, or use the other road
+├── UnsupportedSession   change the Spark session, or use the other road
+└── StorageError         give the Spark session what the table's storage asks for
 
 All of them are definite: they are found before anything is proposed, and nothing of the work
-that raised them stays.
+that raised them is in the table.
 """
 
 import re
@@ -23,8 +24,8 @@ _RAISED = re.compile(
 
 
 class _FoundBefore(TidegateError):
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail, definite=True)
+    def __init__(self, detail: str, *, hint: str | None = None) -> None:
+        super().__init__(detail, hint=hint, definite=True)
 
 
 class UnsupportedTable(_FoundBefore):
@@ -47,6 +48,12 @@ class InvalidRows(_FoundBefore):
 
 class UnsupportedSession(_FoundBefore):
     """The Spark session or its options cannot do what was asked for."""
+
+
+class StorageError(_FoundBefore):
+    """The table's storage refused Spark, or could not be reached by it."""
+
+    next_step = "check the storage's settings of the Spark session (docs/spark.md)"
 
 
 def marked(text: str) -> str:

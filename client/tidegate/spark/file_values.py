@@ -26,6 +26,7 @@ from tidegate_protocol.paths import decode
 # Of the other types, the folder's text goes through the session's time zone or loses its scale.
 _TYPES_OF_FOLDERS = (BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING)
 _BUCKET = 4
+_LOCAL = "file:"
 _OPTIONS = {
     # A path with a bracket in it is that path, and no pattern.
     "__globPaths__": "false",
@@ -52,7 +53,7 @@ def discovered(
             return None
         # Given its type, so that Spark does not guess one from every transaction's id.
         schema = SparkStruct([*schema.fields, StructField(TRANSACTION_KEY, StringType())])
-    reader = spark.read.schema(schema).options(**_OPTIONS).option("basePath", layout.location)
+    reader = spark.read.schema(schema).options(**_OPTIONS).option("basePath", layout.root)
     return reader.parquet(*_locations(layout, files))
 
 
@@ -63,18 +64,13 @@ def mapped(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) 
     positions: dict[str, int] = {}
     for file in files:
         key = tuple(file.partition_values[column] for column in layout.partition_columns)
-        path = layout.path(decode(file.path))
-        positions[path] = partitions.setdefault(key, len(partitions))
+        url = layout.url(decode(file.path))
+        positions[url] = partitions.setdefault(key, len(partitions))
     # Asked of Spark, because only Spark knows which characters of a path it escapes.
-    escaped = {"/" + url.removeprefix("file:").lstrip("/") for url in df.inputFiles()}
+    escaped = {_spellings(url) for url in df.inputFiles()}
     if len(escaped) != len(files):
         raise AssertionError(f"expected {len(files)} files, Spark reads {len(escaped)}")
-    # Hadoop leaves out an empty host in one place and spells it in another.
-    spelled = {
-        f"{scheme}{path}": positions[unquote(path)]
-        for path in escaped
-        for scheme in ("file:", "file://")
-    }
+    spelled = {url: positions[unquote(urls[0])] for urls in escaped for url in urls}
     position = _position(F.col("_metadata.file_path"), spelled)
     values = typed_partitions(
         layout, [dict(zip(layout.partition_columns, key, strict=True)) for key in partitions]
@@ -91,7 +87,16 @@ def _parquet(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]
 
 
 def _locations(layout: TableLayout, files: Sequence[DataFile]) -> list[str]:
-    return [f"{layout.location}/{decode(file.path)}" for file in files]
+    return [layout.url(decode(file.path)) for file in files]
+
+
+def _spellings(url: str) -> tuple[str, ...]:
+    """The ways in which Hadoop writes one URL; the first one is ours. It leaves out an empty host
+    in one place and spells it in another."""
+    if not url.startswith(_LOCAL):
+        return (url,)
+    path = url.removeprefix(_LOCAL).lstrip("/")
+    return f"{_LOCAL}///{path}", f"{_LOCAL}/{path}"
 
 
 def _folders_agree(layout: TableLayout, file: DataFile) -> bool:

@@ -6,14 +6,12 @@ from typing import Self
 
 from pyspark.sql.types import StructType as SparkStruct
 
-from tidegate.spark.errors import UnsupportedTable
+from tidegate.spark.storage import arrow_path, hadoop_url, is_absolute
 from tidegate_protocol.actions import Metadata
 from tidegate_protocol.data_types import StructType
 from tidegate_protocol.partition_values import partition_path
 from tidegate_protocol.properties import TableProperties
 from tidegate_protocol.schema import parse_schema
-
-_LOCAL = "file://"
 
 TRANSACTION_KEY = "tidegate_txn"
 """Each transaction writes below a folder of its own, `tidegate_txn=<id>`, in the table's location.
@@ -42,12 +40,8 @@ class TableLayout:
 
     @classmethod
     def of(cls, *, name: str, location: str, metadata: Metadata) -> Self:
-        """Raises `UnsupportedTable` for a location that is not on the local file system."""
-        if not location.startswith(_LOCAL + "/"):
-            raise UnsupportedTable(
-                f"table {name} lies at {location}; this client reads and writes data files "
-                "on file:/// only"
-            )
+        """Raises `UnsupportedTable` for a location that no file system is known for."""
+        hadoop_url(location)
         schema = parse_schema(metadata.schema_string)
         found = (schema.field(column) for column in metadata.partition_columns)
         return cls(
@@ -61,8 +55,8 @@ class TableLayout:
 
     @property
     def root(self) -> str:
-        """The table's folder on the local file system. Locations carry no percent escapes."""
-        return self.location.removeprefix(_LOCAL)
+        """The table's location as Spark knows it. Locations carry no percent escapes."""
+        return hadoop_url(self.location)
 
     @property
     def data_schema(self) -> StructType:
@@ -70,9 +64,21 @@ class TableLayout:
         partitions = set(self.partition_columns)
         return StructType(fields=tuple(f for f in self.schema.fields if f.name not in partitions))
 
-    def path(self, relative: str) -> str:
-        """A file's path on the local file system, from its decoded path in an action."""
-        return f"{self.root}/{relative}"
+    def url(self, path: str) -> str:
+        """A file's URL as Spark knows it, from its decoded path in an action."""
+        return hadoop_url(self._absolute(path))
+
+    def path(self, path: str) -> str:
+        """A file's path in Arrow's file system, from its decoded path in an action."""
+        return arrow_path(self._absolute(path))
+
+    def _absolute(self, path: str) -> str:
+        if not is_absolute(path):
+            return f"{self.location}/{path}"
+        if not path.startswith("/"):
+            return path
+        store = "/".join(self.location.split("/", 3)[:3])
+        return f"{store}{path}"
 
 
 def transaction_folder(transaction_id: str) -> str:

@@ -6,11 +6,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from tidegate.models import Scan
+from tidegate.spark.application import table_of
 from tidegate.spark.assignment import quoted
 from tidegate.spark.file_values import discovered, mapped, unpartitioned
 from tidegate.spark.layout import TableLayout
 from tidegate.spark.predicates import matching, prunable
 from tidegate.spark.refusals import check_readable
+from tidegate.spark.staging import store_of
 from tidegate.table import Table
 
 
@@ -30,15 +32,18 @@ def read(
     of the table's schema as of that version, whatever is in the files; those that an old file
     lacks are null.
 
-    Raises `VersionNotFound`, `UnsupportedTable`, and `InvalidRequest` for a predicate that
-    Spark or the service cannot read.
+    Raises `VersionNotFound`, `UnsupportedTable`, `InvalidRequest` for a predicate that Spark or the
+    service cannot read, and `UnsupportedSession` and `StorageError` where the session does not
+    reach the files.
     """
+    table = table_of(table, spark)
     scan = table.scan(where, version=version, timestamp=instant(timestamp))
     layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
     if prunable(where, layout, spark) != where:
         # Only now is the schema known that tells.
         scan = table.scan(version=scan.version)
     check_readable(layout, scan.protocol, scan.files)
+    store_of(layout, spark)
     rows = _rows(spark, layout, scan)
     selected = rows.select(*(quoted(name) for name in layout.spark_schema.names))
     return selected if where is None else matching(selected, where)

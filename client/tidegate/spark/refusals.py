@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from tidegate.spark.errors import UnsupportedTable
 from tidegate.spark.layout import TableLayout
 from tidegate_protocol.actions import Add, Protocol
-from tidegate_protocol.data_types import walk
-from tidegate_protocol.features import check_supported, required_features
+from tidegate_protocol.data_types import TYPE_CHANGES, walk
+from tidegate_protocol.features import check_supported, implied_features, required_features
 from tidegate_protocol.known_features import FIELD_FEATURES
 
-# NOT NULL, the one invariant that is enforced here, is found in the columns themselves.
+# NOT NULL, the one invariant that is enforced here, is found in the columns themselves. Row ids are
+# given out by the service, from the number of rows that every file of this client tells.
 _DONE_BY_WRITERS = frozenset(
     {
         "appendOnly",
@@ -22,12 +23,22 @@ _DONE_BY_WRITERS = frozenset(
         "domainMetadata",
         "inCommitTimestamp",
         "invariants",
+        "rowTracking",
         "timestampNtz",
+        "typeWidening",
+        "v2Checkpoint",
         "vacuumProtocolCheck",
     }
 )
+# What asks something of every writer as soon as the protocol has it.
+_ASKED_BY_PROTOCOL = frozenset({"clustering"})
 _LENGTH_LIMIT = "__CHAR_VARCHAR_TYPE_STRING"
-_DONE_IN_FIELDS = {**FIELD_FEATURES, _LENGTH_LIMIT: "char and varchar lengths"}
+_DONE_IN_FIELDS = {
+    key: feature for key, feature in FIELD_FEATURES.items() if feature not in _DONE_BY_WRITERS
+} | {"delta.invariants": "invariants", _LENGTH_LIMIT: "char and varchar lengths"}
+# Values that Spark's reader would take for others, or for nothing: columns under other names, types
+# that were others when older files were written, text that compares in other ways.
+_READ_OTHERWISE = frozenset({"collations-preview", "columnMapping", "variantType"})
 
 
 def check_writable(layout: TableLayout, protocol: Protocol) -> None:
@@ -45,7 +56,8 @@ def check_writable(layout: TableLayout, protocol: Protocol) -> None:
             f"{sorted(layout.properties.constraints)}, which this client does not enforce"
         )
     used = required_features(layout.properties, layout.schema, catalog_managed=False)
-    if unknown := used - _DONE_BY_WRITERS:
+    asked = implied_features(protocol) & _ASKED_BY_PROTOCOL
+    if unknown := (used - _DONE_BY_WRITERS) | asked:
         raise UnsupportedTable(
             f"table {layout.name} uses the features {sorted(unknown)}, which this client does not "
             "write"
@@ -55,10 +67,17 @@ def check_writable(layout: TableLayout, protocol: Protocol) -> None:
 def check_readable(layout: TableLayout, protocol: Protocol, files: Iterable[Add]) -> None:
     """Raise `UnsupportedTable`, naming what, unless the files' rows are the table's rows."""
     _check_protocol(layout, protocol)
-    if layout.properties.column_mapping:
+    used = required_features(layout.properties, layout.schema, catalog_managed=False)
+    if others := sorted(used & _READ_OTHERWISE):
         raise UnsupportedTable(
-            f"table {layout.name} uses columnMapping, which this client does not read"
+            f"table {layout.name} uses {', '.join(others)}, which this client does not read"
         )
+    for path, field, _ in walk(layout.schema):
+        if TYPE_CHANGES in field.metadata:
+            raise UnsupportedTable(
+                f"column {'.'.join(path)} of table {layout.name} had another type in older files "
+                f"({TYPE_CHANGES}), which this client does not read"
+            )
     for file in files:
         if file.deletion_vector is not None:
             raise UnsupportedTable(

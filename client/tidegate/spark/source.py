@@ -16,8 +16,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from tidegate.spark.application import application_id
 from tidegate.spark.arrow_columns import BatchColumns
+from tidegate.spark.arrow_storage import NO_SETTINGS, ArrowStore, S3Settings
 from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.hadoop import s3_settings
 from tidegate.spark.layout import TableLayout
 from tidegate.spark.read import as_nullable
 from tidegate.spark.refusals import check_writable
@@ -34,6 +37,8 @@ class TidegateSource(DataSource):
     often it is computed.
     """
 
+    storage: S3Settings = NO_SETTINGS
+    application_id: str | None = None
     _version: int | None = None
 
     @classmethod
@@ -41,7 +46,7 @@ class TidegateSource(DataSource):
         return "tidegate"
 
     def schema(self) -> StructType:
-        options = SourceOptions.parse(self.options)
+        options = self._parsed()
         with options.service.connect() as lake:
             table = lake.table(options.table)
             # The predicate that nothing can match: what is asked for is the version alone.
@@ -51,12 +56,12 @@ class TidegateSource(DataSource):
         return as_nullable(layout.spark_schema)
 
     def reader(self, schema: StructType) -> TidegateReader:
-        options = SourceOptions.parse(self.options)
+        options = self._parsed()
         version = options.version if self._version is None else self._version
-        return TidegateReader(options, schema, version=version)
+        return TidegateReader(options, schema, storage=self.storage, version=version)
 
     def writer(self, schema: StructType, overwrite: bool) -> TidegateWriter:
-        options = SourceOptions.parse(self.options)
+        options = self._parsed()
         if options.where is not None or options.version is not None or options.timestamp:
             raise UnsupportedSession(
                 "the options where, version and timestamp are for reading; to replace a part of a "
@@ -66,6 +71,8 @@ class TidegateSource(DataSource):
             head = lake.table(options.table).head()
         layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
         check_writable(layout, head.protocol)
+        # Before any row is computed.
+        ArrowStore(layout.location, self.storage).check()
         if overwrite:
             check_removable(layout)
         return TidegateWriter(
@@ -73,15 +80,26 @@ class TidegateSource(DataSource):
             head=head,
             layout=layout,
             columns=BatchColumns(schema, layout),
+            storage=self.storage,
             transaction_id=str(uuid4()),
             overwrite=overwrite,
         )
 
+    def _parsed(self) -> SourceOptions:
+        return SourceOptions.parse(self.options, application_id=self.application_id)
+
 
 def register(spark: SparkSession) -> None:
-    """Make `format("tidegate")` known to a session; again, it does nothing."""
+    """Make `format("tidegate")` known to a session, with the `fs.s3a.*` settings that the session
+    has now; again, it takes those that it has by then.
+
+    The settings, credentials among them, go to the Python workers, which have no Hadoop.
+    """
+    # A class of its own is what PySpark sends to the workers whole, and not by its name.
+    known = {"storage": s3_settings(spark), "application_id": application_id(spark)}
+    source = type("RegisteredTidegateSource", (TidegateSource,), known)
     try:
-        spark.dataSource.register(TidegateSource)
+        spark.dataSource.register(source)
     except PySparkException as error:
         # Sessions of one Spark may share what is registered.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":

@@ -20,9 +20,10 @@ class Service:
 
     url: str | None
     token: str | None = field(repr=False)
+    application_id: str | None = None
 
     def connect(self) -> Lake:
-        return connect(self.url, token=self.token)
+        return connect(self.url, token=self.token, application_id=self.application_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class SourceOptions:
     timestamp: datetime | int | None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> Self:
+    def parse(cls, options: Mapping[str, str], *, application_id: str | None = None) -> Self:
         """Option names are matched in any case. Raises `UnsupportedSession` for a name that is
         none, because an option that is passed over could be one that guards rows."""
         given = {name.lower(): value for name, value in options.items()}
@@ -57,6 +58,7 @@ class SourceOptions:
             service=Service(
                 url=given.get("url") or os.environ.get(URL_VARIABLE),
                 token=given.get("token") or os.environ.get(TOKEN_VARIABLE),
+                application_id=application_id,
             ),
             table=table,
             where=given.get("where"),

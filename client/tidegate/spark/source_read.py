@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import InvalidRequest
 from tidegate.models import DataFile, Scan
+from tidegate.spark.arrow_storage import ArrowStore, S3Settings
 from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.layout import TableLayout
 from tidegate.spark.pushdown import conjunction
@@ -29,9 +30,9 @@ _BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Files(InputPartition):
-    """The files of one task: decoded paths on the local file system, with the log's texts of
-    their partition values. They carry the layout, because the reader was copied before it was
-    known."""
+    """The files of one task: paths in Arrow's file system for the table's location, with the
+    log's texts of their partition values. They carry the layout, because the reader was copied
+    before it was known."""
 
     layout: TableLayout
     files: tuple[tuple[str, Mapping[str, str | None]], ...]
@@ -40,8 +41,16 @@ class Files(InputPartition):
 class TidegateReader(DataSourceReader):
     """One read of one version of a table. Spark sends copies of it to the tasks."""
 
-    def __init__(self, options: SourceOptions, schema: SparkStruct, *, version: int | None) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        schema: SparkStruct,
+        *,
+        storage: S3Settings,
+        version: int | None,
+    ) -> None:
         self._options = options
+        self._storage = storage
         self._schema = schema
         self._version = version
         self._pushed: str | None = None
@@ -69,6 +78,8 @@ class TidegateReader(DataSourceReader):
             )
         layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
         check_readable(layout, scan.protocol, scan.files)
+        # Says now what no worker could do.
+        ArrowStore(layout.location, self._storage)
         if as_nullable(layout.spark_schema) != as_nullable(self._schema):
             raise SchemaMismatch(
                 f"table {layout.name} has the columns {layout.spark_schema.simpleString()} at "
@@ -83,8 +94,10 @@ class TidegateReader(DataSourceReader):
         if not isinstance(partition, Files):
             return
         target = to_arrow_schema(self._schema, timezone="UTC")
-        for path, values in partition.files:
-            yield from _batches(path, values, partition.layout, target)
+        store = ArrowStore(partition.layout.location, self._storage)
+        with store.translated():
+            for path, values in partition.files:
+                yield from _batches(path, values, partition.layout, store, target)
 
 
 class _PushFilters:
@@ -139,9 +152,15 @@ def _grouped(
 
 
 def _batches(
-    path: str, values: Mapping[str, str | None], layout: TableLayout, target: pa.Schema
+    path: str,
+    values: Mapping[str, str | None],
+    layout: TableLayout,
+    store: ArrowStore,
+    target: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+    with pq.ParquetFile(
+        path, coerce_int96_timestamp_unit="us", filesystem=store.file_system
+    ) as file:
         inside = {name.lower(): name for name in file.schema_arrow.names}
         wanted = [
             inside[field.name.lower()]

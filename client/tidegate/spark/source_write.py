@@ -6,7 +6,6 @@ writes in the tasks' workers, and commits or aborts in a further one. So it hold
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -16,12 +15,12 @@ from tidegate.errors import TransactionCommitted
 from tidegate.models import TableHead
 from tidegate.spark.arrow_columns import BatchColumns
 from tidegate.spark.arrow_files import TaskFiles
-from tidegate.spark.layout import TableLayout
+from tidegate.spark.arrow_storage import ArrowStore, S3Settings
+from tidegate.spark.layout import TableLayout, transaction_folder
 from tidegate.spark.source_options import Service
 from tidegate.spark.staging import DataFiles, TransactionFolder
 from tidegate.spark.write import commit_write
 from tidegate_protocol.actions import Add
-from tidegate_protocol.paths import decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,7 @@ class TidegateWriter(DataSourceArrowWriter):
         head: TableHead,
         layout: TableLayout,
         columns: BatchColumns,
+        storage: S3Settings,
         transaction_id: str,
         overwrite: bool,
     ) -> None:
@@ -50,14 +50,22 @@ class TidegateWriter(DataSourceArrowWriter):
         self._head = head
         self._columns = columns
         self._transaction_id = transaction_id
-        self._folder = TransactionFolder(layout, transaction_id)
+        self._layout = layout
+        self._storage = storage
         self._overwrite = overwrite
+
+    def _store(self) -> ArrowStore:
+        return ArrowStore(self._layout.location, self._storage)
+
+    def _folder(self) -> TransactionFolder:
+        return TransactionFolder(self._layout, self._transaction_id, self._store())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         task = TaskContext.get()
         if task is None:
             raise AssertionError("write is called in tasks only")
-        files = TaskFiles(self._folder.layout, self._folder.name, task=task.partitionId())
+        folder = transaction_folder(self._transaction_id)
+        files = TaskFiles(self._layout, folder, self._store(), task=task.partitionId())
         rows = 0
 
         def conformed() -> Iterator[pa.RecordBatch]:
@@ -77,7 +85,7 @@ class TidegateWriter(DataSourceArrowWriter):
             adds=tuple(add for message in written for add in message.adds),
             rows=sum(message.rows for message in written),
         )
-        self._delete_all_but(files)
+        self._folder().delete_all_but(files.adds)
         with self._service.connect() as lake:
             table = lake.table(self._head.id)
             with table.transaction(
@@ -96,11 +104,4 @@ class TidegateWriter(DataSourceArrowWriter):
                 lake.table(self._head.id).abort_transaction(self._transaction_id)
             except TransactionCommitted:
                 return
-        self._folder.delete()
-
-    def _delete_all_but(self, files: DataFiles) -> None:
-        layout = self._folder.layout
-        kept = {Path(layout.path(decode(add.path))) for add in files.adds}
-        for path in Path(self._folder.path).rglob("*.parquet"):
-            if path not in kept:
-                path.unlink(missing_ok=True)
+        self._folder().delete()

@@ -1,28 +1,31 @@
 """The data files of one transaction: written once, in its private folder in the table's location.
 
-The files stay where the tasks' commit put them: no data is copied afterwards. Spark's commit
-protocol decides which task attempt counts, so that failed, repeated and speculative attempts
-leave nothing in the folder; the log decides whether the folder counts at all.
+Spark's commit protocol decides which task attempt counts, so that failed, repeated and speculative
+attempts leave nothing in the folder; the log decides whether the folder counts at all. On a local
+disk, Hadoop's committer moves the files there, which costs nothing. On an object store a move is
+a copy, so there the files are written where they stay (`direct_write.py`).
 """
 
-import shutil
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.spark.errors import refused_rows
+from tidegate.spark.arrow_storage import ArrowStore
+from tidegate.spark.direct_write import direct_sink, take_manifest, write_directly
+from tidegate.spark.errors import StorageError, refused_rows
 from tidegate.spark.footers import FooterColumns, num_records, statistics_of
+from tidegate.spark.hadoop import HadoopStore, JavaObject, jvm_of, storage_errors
 from tidegate.spark.layout import TableLayout, transaction_folder
 from tidegate.spark.partitions import values_of_folder
+from tidegate.spark.storage import LOCAL, DataStore, StoredFile, scheme_of
 from tidegate.transaction import Transaction, TransactionState
 from tidegate_protocol.actions import Add, PartitionValues
-from tidegate_protocol.paths import encode
+from tidegate_protocol.paths import decode, encode
 
 _FOOTER_THREADS = 16
 _ATTEMPTS = "_temporary"
@@ -30,7 +33,10 @@ _WRITER_OPTIONS = {
     # INT96, Spark's default, has no statistics.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.writeLegacyFormat": "false",
-    # Version 1 shows a task's files together or not at all, and costs the same here.
+}
+_COMMITTER_OPTIONS = {
+    # Version 1 shows a task's files together or not at all; version 2 would leave those of an
+    # attempt that failed in its commit.
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
@@ -52,77 +58,130 @@ class DataFiles:
 class TransactionFolder:
     """The private folder of a transaction; it comes into being with its first file."""
 
-    def __init__(self, layout: TableLayout, transaction_id: str) -> None:
+    def __init__(self, layout: TableLayout, transaction_id: str, store: DataStore) -> None:
+        """`store` is that of the layout's location."""
         self.layout = layout
         self.name = transaction_folder(transaction_id)
-        self.path = layout.path(self.name)
+        self._store = store
 
     def write(self, df: DataFrame) -> DataFiles:
         """Write a conformed DataFrame with Spark's own Parquet writer, in one job.
 
-        Raises `InvalidRows`, or what the Spark job failed of.
+        Raises `InvalidRows`, `StorageError`, or what else the Spark job failed of.
         """
-        writer = df.write.options(**_WRITER_OPTIONS)
+        if scheme_of(self.layout.location) == LOCAL:
+            return self.write_through(None, df)
+        sink = direct_sink(df.sparkSession)
+        if sink is None:
+            warnings.warn(
+                "this Spark cannot write files in their place: each is copied twice on the "
+                "storage after it is written",
+                stacklevel=2,
+            )
+        with storage_errors(jvm_of(df.sparkSession), self.layout.location):
+            return self.write_through(sink, df)
+
+    def write_through(self, sink: JavaObject | None, df: DataFrame) -> DataFiles:
+        """Write by `direct_write`'s sink, or by Hadoop's committer without one."""
         try:
-            writer.partitionBy(*self.layout.partition_columns).parquet(f"file://{self.path}")
+            if sink is None:
+                self._write_by_committer(df)
+                files = self.committed()
+            else:
+                files = self._write_directly(sink, df)
         except PySparkException as error:
             if (refusal := refused_rows(error)) is not None:
                 raise refusal from error
             raise
-        return self.files()
+        return self._data_files(files)
 
-    def files(self) -> DataFiles:
-        """What is in the folder, with the statistics that its footers have. Files without rows,
-        which Delta leaves out of its commits, are deleted."""
+    def _write_by_committer(self, df: DataFrame) -> None:
+        writer = df.write.options(**_WRITER_OPTIONS, **_COMMITTER_OPTIONS)
+        writer = writer.partitionBy(*self.layout.partition_columns)
+        writer.parquet(self.layout.url(self.name))
+
+    def _write_directly(self, sink: JavaObject, df: DataFrame) -> list[StoredFile]:
+        write_directly(
+            sink,
+            df,
+            self.layout.url(self.name),
+            partition_by=self.layout.partition_columns,
+            options=_WRITER_OPTIONS,
+        )
+        return take_manifest(self._store, self.name, self.layout.root)
+
+    def committed(self) -> list[StoredFile]:
+        """The files that Hadoop's committer moved into the folder. An attempt that was given up
+        may still run, and come back to where attempts write."""
+        attempts = f"{self.name}/{_ATTEMPTS}/"
+        return sorted(
+            (
+                file
+                for file in self._store.files(self.name)
+                if file.path.endswith(".parquet") and not file.path.startswith(attempts)
+            ),
+            key=lambda file: file.path,
+        )
+
+    def _data_files(self, files: Sequence[StoredFile]) -> DataFiles:
+        """The files with the statistics that their footers have. Those without rows, which Delta
+        leaves out of its commits, are deleted."""
         columns = FooterColumns.of(self.layout)
-        paths = self._committed()
         with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:
-            footers = list(pool.map(pq.read_metadata, paths))
-        partitions: dict[Path, PartitionValues] = {}
+            footers = list(pool.map(self._store.footer, files))
+        partitions: dict[str, PartitionValues] = {}
         adds = []
         rows = 0
-        for path, footer in zip(paths, footers, strict=True):
+        for file, footer in zip(files, footers, strict=True):
             count = num_records(footer)
             if count == 0:
-                path.unlink()
+                self._store.delete(file.path)
                 continue
             rows += count
-            relative = path.relative_to(self.path)
-            folder = relative.parent
+            folder = file.path.rpartition("/")[0].removeprefix(self.name).lstrip("/")
             if folder not in partitions:
-                partitions[folder] = values_of_folder(
-                    "" if folder == Path() else folder.as_posix(), self.layout
-                )
-            stat = path.stat()
+                partitions[folder] = values_of_folder(folder, self.layout)
             adds.append(
                 Add(
-                    path=encode(f"{self.name}/{relative.as_posix()}"),
+                    path=encode(file.path),
                     partition_values=partitions[folder],
-                    size=stat.st_size,
-                    modification_time=stat.st_mtime_ns // 1_000_000,
+                    size=file.size,
+                    modification_time=file.modification_time,
                     data_change=True,
                     stats=statistics_of(footer, columns),
                 )
             )
         return DataFiles(adds=tuple(adds), rows=rows)
 
-    def _committed(self) -> list[Path]:
-        # An attempt that was given up may still run, and come back to where attempts write.
-        attempts = Path(self.path, _ATTEMPTS)
-        found = sorted(Path(self.path).rglob("*.parquet"))
-        return [path for path in found if not path.is_relative_to(attempts)]
+    def delete_all_but(self, adds: Sequence[Add]) -> None:
+        """Delete the files that no add names: what attempts left behind that do not count."""
+        kept = {decode(add.path) for add in adds}
+        for file in self._store.files(self.name):
+            if file.path not in kept:
+                self._store.delete(file.path)
 
     def delete(self) -> None:
         """Delete the folder with everything in it. Only for a transaction that never lands."""
-        if Path(self.path).exists():
-            shutil.rmtree(self.path)
+        self._store.delete_folder(self.name)
+
+
+def store_of(layout: TableLayout, spark: SparkSession) -> DataStore:
+    """The store that a table's data files lie in, as the session reaches it. Raises
+    `UnsupportedSession` and `StorageError` where it does not."""
+    if scheme_of(layout.location) == LOCAL:
+        return ArrowStore(layout.location)
+    store = HadoopStore(spark, layout.location)
+    store.check()
+    return store
 
 
 @contextmanager
-def private_folder(txn: Transaction, layout: TableLayout) -> Iterator[TransactionFolder]:
+def private_folder(
+    txn: Transaction, layout: TableLayout, spark: SparkSession
+) -> Iterator[TransactionFolder]:
     """The transaction's folder, deleted at the end where the transaction is certain never to
     land. While its outcome is unknown, its files may be in the table, and stay."""
-    folder = TransactionFolder(layout, txn.id)
+    folder = TransactionFolder(layout, txn.id, store_of(layout, spark))
     try:
         with txn:
             yield folder
@@ -137,7 +196,7 @@ def _discard(folder: TransactionFolder, txn: Transaction, error: BaseException |
         return
     try:
         folder.delete()
-    except OSError as what:
+    except (OSError, StorageError) as what:
         if error is None:
             raise
         error.add_note(f"The files of transaction {txn.id} could not be deleted: {what}")

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 
 from tidegate.errors import InvalidProposal, InvalidRequest
 from tidegate.models import DataFile, Receipt
+from tidegate.spark.application import table_of
 from tidegate.spark.conform import conform
 from tidegate.spark.errors import InvalidRows
 from tidegate.spark.layout import TableLayout
@@ -32,13 +33,13 @@ def append(
     application id and a version of its own, makes the append happen once: where the table has
     recorded that version already, or a later one, nothing is written.
 
-    Raises `UnsupportedTable`, `SchemaMismatch` and `InvalidRows` before anything is proposed,
-    what the Spark job failed of, and what `Transaction.commit` raises. After a definite error no
-    file stays behind.
+    Raises `UnsupportedTable`, `UnsupportedSession`, `SchemaMismatch`, `InvalidRows` and
+    `StorageError` before anything is proposed, what else the Spark job failed of, and what
+    `Transaction.commit` raises. After a definite error no file stays behind.
     """
-    transaction = table.transaction()
+    transaction = table_of(table, df.sparkSession).transaction()
     layout = writable_layout(transaction)
-    with private_folder(transaction, layout) as folder:
+    with private_folder(transaction, layout, df.sparkSession) as folder:
         if txn is not None and transaction.txn_version(txn[0]) >= txn[1]:
             return None
         files = folder.write(conform(df, layout))
@@ -67,10 +68,10 @@ def overwrite(
 
     Raises what `append` does, and `InvalidRequest` for a predicate that names other columns.
     """
-    transaction = transaction or table.transaction()
+    transaction = transaction or table_of(table, df.sparkSession).transaction()
     layout = writable_layout(transaction)
     check_removable(layout)
-    with private_folder(transaction, layout) as folder:
+    with private_folder(transaction, layout, df.sparkSession) as folder:
         replaced = _replaced(transaction, layout, df, replace_where)
         files = folder.write(conform(df, layout))
         if replace_where is not None:

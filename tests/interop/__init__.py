@@ -1,0 +1,1 @@
+"""Writers of other makers on tables that the service keeps."""

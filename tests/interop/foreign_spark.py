@@ -1,0 +1,94 @@
+"""Stock Delta Spark as a process of its own, which knows nothing of the service.
+
+Delta's newest release is built for a Spark before the one that the client is tested with, and
+does not run on that. So it gets the PySpark of its own, in the user's cache folder.
+"""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.maven import jars
+from tidegate import Table
+
+DELTA = "io.delta:delta-spark_2.13:4.4.0"
+PYSPARK = "pyspark==4.2.0"
+INSTALL_S = 300.0
+# What else the jar names as its needs, Spark has.
+_OURS = ("delta-", "unitycatalog-")
+_WRITER = Path(__file__).with_name("spark_writer.py")
+
+
+class ForeignSpark:
+    """A Spark session with Delta that runs one statement at a time."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def sql(self, statement: str, table: Table) -> list[tuple[Any, ...]]:
+        """Run it, with `{table}` in it replaced, and return its rows. Raises `AssertionError`
+        with what Spark says where it fails."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps(statement.format(table=f"delta.`{table.location}`")) + "\n")
+        stdin.flush()
+        line = stdout.readline()
+        assert line, "the foreign Spark ended"
+        answer = json.loads(line)
+        assert "error" not in answer, answer["error"]
+        return [tuple(row) for row in answer["rows"]]
+
+
+@contextmanager
+def foreign_spark(folder: Path) -> Iterator[ForeignSpark]:
+    """Run one; `folder` is for what it prints. Skips the test where it cannot be had."""
+    found = [str(jar) for jar in jars(DELTA) if jar.name.startswith(_OURS)]
+    environment = {**os.environ, "PYTHONPATH": str(_installed())}
+    with (folder / "foreign-spark.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(_WRITER), ",".join(found), str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment,
+            cwd=folder,
+        )
+        try:
+            yield ForeignSpark(process)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _installed() -> Path:
+    cached = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tidegate")
+    cached.mkdir(parents=True, exist_ok=True)
+    folder = cached / PYSPARK.replace("==", "-")
+    with (cached / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            with tempfile.TemporaryDirectory(dir=cached) as place:
+                _install(Path(place) / "packages")
+                (Path(place) / "packages").rename(folder)
+    return folder
+
+
+def _install(folder: Path) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), PYSPARK]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"needs {PYSPARK}, which was not installed within {INSTALL_S:.0f} seconds")
+    if done.returncode != 0:
+        pytest.skip(f"needs {PYSPARK}: {done.stderr.strip()[-300:]}")

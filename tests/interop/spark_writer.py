@@ -1,0 +1,42 @@
+"""Run the SQL statements that come in, one JSON text a line, in a Spark session with Delta:
+`spark_writer.py JARS FOLDER`. It knows nothing of the repository that it lies in."""
+
+import json
+import os
+import sys
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+jars, folder = sys.argv[1:]
+# Delta prints what a VACUUM has done; only answers go to where they are read.
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+os.environ["PYSPARK_PYTHON"] = sys.executable
+settings = {
+    "spark.jars": jars,
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.local.dir": folder,
+    "spark.sql.warehouse.dir": f"{folder}/warehouse",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "1",
+    # Fifty, which is right for large tables, is most of the work for small ones.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+builder = SparkSession.builder.master("local[1]").appName("foreign")
+for name, value in settings.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+for line in sys.stdin:
+    try:
+        answer = {"rows": [list(row) for row in spark.sql(json.loads(line)).collect()]}
+    except PySparkException as error:
+        answer = {"error": str(error)}
+    print(json.dumps(answer, default=str), file=answers, flush=True)
