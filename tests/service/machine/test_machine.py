@@ -1,0 +1,42 @@
+"""The real service under any sequence of operations, against the pure ledger (K9)."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.service.machine.machine import ServiceMachine
+from tests.service.machine.rig import Rig, rig
+
+SLOW_AND_LARGE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+"""Every step does what a service does: nothing here is slow by mistake."""
+
+
+@pytest.fixture
+def service_rig(database_url: str) -> Iterator[Rig]:
+    with rig(database_url) as made:
+        yield made
+
+
+def test_the_service_is_the_ledger(service_rig: Rig, request: pytest.FixtureRequest):
+    size = request.config.getoption("--machine")
+    runs, steps = map(int, size.split("x"))
+    given = request.config.getoption("--hypothesis-seed")
+    number = random.randrange(2**32) if given is None else int(given)
+    print(f"machine: {size} with --hypothesis-seed={number}")
+
+    @seed(number)
+    def machine() -> ServiceMachine:
+        return ServiceMachine(service_rig)
+
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=runs,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=SLOW_AND_LARGE,
+        ),
+    )
