@@ -32,11 +32,14 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(event, ensure_ascii=True, default=str)
 
 
+QUIETED = ("uvicorn.error", "alembic", "sqlalchemy.engine")
+"""Loggers that say at INFO what the edge says once a request, or what nobody needs to know."""
+
+
 def configure(level: str) -> None:
     """Send everything that is logged in this process to standard error, in this form."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    # Each says at INFO what the edge says once a request or nobody needs to know.
-    for name in ("uvicorn.error", "alembic", "sqlalchemy.engine"):
+    for name in QUIETED:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))

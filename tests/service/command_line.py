@@ -1,5 +1,6 @@
 """The command `tidegate`, run in a process of its own or in this one."""
 
+import logging
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
+from tidegate_service import logs
 from tidegate_service.cli.commands import cli
 
 TIDEGATE = Path(sys.executable).with_name("tidegate")
@@ -36,7 +38,22 @@ def tidegate(*arguments: object, **variables: str) -> subprocess.CompletedProces
 
 def invoke(*arguments: object, **variables: str) -> Result:
     """The same in this process: starting one takes longer than most commands."""
-    return CliRunner().invoke(cli, [*map(str, arguments)], env=variables)
+    with _logging_as_it_was():
+        return CliRunner().invoke(cli, [*map(str, arguments)], env=variables)
+
+
+@contextmanager
+def _logging_as_it_was() -> Iterator[None]:
+    """A command sends the log of its process to a standard error that ends with the runner."""
+    root = logging.getLogger()
+    loggers = [root, *(logging.getLogger(name) for name in logs.QUIETED)]
+    handlers, levels = root.handlers[:], [logger.level for logger in loggers]
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager

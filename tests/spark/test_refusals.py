@@ -82,10 +82,6 @@ class TestWriting:
         layout = layout_of("a int NOT NULL, b struct<x:int>", properties=properties)
         assert check_writable(layout, protocol) is None
 
-    def test_data_elsewhere_than_on_local_files_is_refused(self):
-        with pytest.raises(UnsupportedTable, match="s3://bucket"):
-            type(layout_of("a int")).of(name="main.test.t", location="s3://bucket/t", metadata=None)
-
 
 class TestReading:
     def test_a_file_with_a_deletion_vector_is_named(self):
