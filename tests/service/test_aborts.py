@@ -13,10 +13,11 @@ from tests.service.world import add, proposal
 from tidegate_protocol.actions import CommitInfo
 from tidegate_protocol.codec import encode_lines
 from tidegate_protocol.problems import Code
+from tidegate_protocol.transaction import Invalid
 from tidegate_service.core.errors import CommitStateUnknown, Refused, TableQuarantined
 from tidegate_service.core.fence import FENCE_OPERATION
 from tidegate_service.core.ports import PutResult
-from tidegate_service.core.propose import propose
+from tidegate_service.core.propose import conflict_check, propose
 from tidegate_service.core.tables import forget_table, get_table
 from tidegate_service.core.transactions import TransactionState, abort, status
 
@@ -172,3 +173,63 @@ async def test_a_fence_carries_the_in_commit_timestamp_where_the_table_has_it(wo
     line = json.loads(world.log_file(table, 1).read_text().splitlines()[0])
     record = await world.context.index.commit(table.id, 1)
     assert line["commitInfo"]["inCommitTimestamp"] == record.timestamp
+
+
+async def test_a_body_that_another_one_of_its_id_closed_does_not_land_after_it_was_told_so(
+    world, faults
+):
+    """One id with two bodies: one is on its way when the other one is found invalid."""
+    table = await world.create()
+    body = proposal(add("a"))
+    await left_on_its_way(world, faults, table, body)
+    other = proposal(add("b", size=0), transaction_id=body.transaction_id)
+    assert isinstance(await propose(world.context, table.id, other), Invalid)
+    assert await refused_code(world, table, body) is Code.TRANSACTION_ABORTED
+    assert set(await faults.deliver()) == {PutResult.EXISTS}
+    assert await refused_code(world, table, body) is Code.TRANSACTION_ABORTED
+
+
+async def test_aborting_what_an_invalid_body_closed_keeps_the_other_one_out_too(world, faults):
+    table = await world.create()
+    body = proposal(add("a"))
+    await left_on_its_way(world, faults, table, body)
+    other = proposal(add("b", size=0), transaction_id=body.transaction_id)
+    assert isinstance(await propose(world.context, table.id, other), Invalid)
+    await abort(world.context, table.id, body.transaction_id)
+    assert set(await faults.deliver()) == {PutResult.EXISTS}
+
+
+async def test_what_an_invalid_body_closed_is_fenced_once_and_only_when_asked_after(world):
+    table = await world.create()
+    invalid = proposal(add("a", size=0))
+    assert isinstance(await propose(world.context, table.id, invalid), Invalid)
+    assert (await get_table(world.context, table.id)).latest_version == 0
+    for _ in range(2):
+        assert await refused_code(world, table, invalid) is Code.TRANSACTION_ABORTED
+        await abort(world.context, table.id, invalid.transaction_id)
+    assert (await get_table(world.context, table.id)).latest_version == 1
+    another = proposal(add("a", size=0))
+    assert isinstance(await propose(world.context, table.id, another), Invalid)
+    await propose(world.context, table.id, proposal(add("b")))
+    assert await refused_code(world, table, another) is Code.TRANSACTION_ABORTED
+    assert (await get_table(world.context, table.id)).latest_version == 2
+
+
+async def test_a_late_put_that_came_before_the_fence_has_landed(world, faults):
+    table = await world.create()
+    body = proposal(add("a"))
+    await left_on_its_way(world, faults, table, body)
+    other = proposal(add("b", size=0), transaction_id=body.transaction_id)
+    assert isinstance(await propose(world.context, table.id, other), Invalid)
+    await faults.deliver()
+    assert (await propose(world.context, table.id, body)).replayed
+    assert (await get_table(world.context, table.id)).latest_version == 1
+
+
+async def test_no_writer_can_make_a_fence_of_its_own(world):
+    """It would close another's id once an index is made from the log."""
+    table = await world.create()
+    forged = proposal(operation=FENCE_OPERATION, operation_parameters={"transactionId": "another"})
+    for judge in (propose, conflict_check):
+        assert isinstance(await judge(world.context, table.id, forged), Invalid)
+    assert (await get_table(world.context, table.id)).latest_version == 0

@@ -9,6 +9,7 @@ from tests.service.world import add, proposal
 from tidegate_protocol.transaction import Conflict
 from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
 from tidegate_service.core.propose import conflict_check, propose
+from tidegate_service.core.rebuild import rebuild_table
 from tidegate_service.core.records import TableState
 from tidegate_service.core.release import release_table
 from tidegate_service.core.scan import ScanRequest, scan
@@ -117,3 +118,46 @@ async def test_it_is_released_once_the_lost_file_is_back(world, database_url):
     world.log_file(table, 1).write_bytes(content)
     await release_table(world.context, table.id)
     assert (await propose(world.context, table.id, proposal(add("b")))).record.version == 2
+
+
+async def test_a_conflict_check_does_not_end_a_quarantine(world, database_url):
+    table, _ = await left_behind(world, database_url)
+    await world.context.index.quarantine(table.id, "somebody looks into it")
+    with pytest.raises(TableQuarantined, match="somebody looks into it"):
+        await conflict_check(world.context, table.id, proposal(add("x=1/more")))
+    assert (await get_table(world.context, table.id)).state is TableState.QUARANTINED
+
+
+async def test_a_head_that_only_a_checkpoint_is_left_of_is_the_end_of_the_log(world, database_url):
+    """As after registering such a table: nothing is hidden, and nothing is read again."""
+    table = await world.create()
+    await propose(world.context, table.id, proposal(add("x=1/ours")))
+    DeltaTable(table.location).create_checkpoint()
+    for version in (0, 1):
+        world.log_file(table, version).unlink()
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    landed = await propose(world.context, table.id, proposal(add("x=1/more")))
+    assert landed.record.version == 2
+    assert DeltaTable(table.location).version() == 2
+    assert (await get_table(world.context, table.id)).first_version == 0
+
+
+async def test_a_log_that_was_made_again_is_not_taken_for_the_table(world, database_url):
+    """Dropped and made again by another writer, with as many versions or more."""
+    table = await world.create()
+    await propose(world.context, table.id, proposal(add("x=1/ours")))
+    for file in world.log_folder(table).iterdir():
+        file.unlink()
+    for _ in range(3):
+        write_deltalake(table.location, ROWS, mode="append", partition_by="x")
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    with pytest.raises(TableQuarantined, match="version 1 in the log is not the one"):
+        await propose(world.context, table.id, proposal(add("x=1/more")))
+    assert (await get_table(world.context, table.id)).state is TableState.QUARANTINED
+    assert not world.log_file(table, 3).exists()
+    with pytest.raises(Refused, match="stays quarantined: version 1 in the log"):
+        await release_table(world.context, table.id)
+    rebuilt = await rebuild_table(world.context, table.id)
+    assert (rebuilt.latest_version, rebuilt.num_files) == (2, 3)

@@ -3,6 +3,7 @@
 import json
 from uuid import UUID
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
@@ -264,3 +265,24 @@ async def test_the_highest_row_id_is_that_of_the_head(index):
             table = await land(index, table, action)
         async with index.commit_section(table.id) as section:
             assert await section.row_id_high_water_mark() == expected
+
+
+STATEMENTS = """
+    CREATE TABLE statements (rows bigint);
+    CREATE FUNCTION count_rows() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO statements SELECT count(*) FROM changed; RETURN NULL; END $$;
+    CREATE TRIGGER count_rows AFTER INSERT ON files REFERENCING NEW TABLE AS changed
+        FOR EACH STATEMENT EXECUTE FUNCTION count_rows()
+"""
+
+
+async def test_no_statement_writes_more_files_than_it_has_time_for(index, database_url):
+    """A table that was converted to Delta has all its files, a million or so, in one commit."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute(STATEMENTS)
+    table = await create(index, *(add(f"{number:05}") for number in range(12_000)))
+    assert table.num_files == 12_000
+    with psycopg.connect(database_url) as connection:
+        counts = connection.execute("SELECT rows FROM statements").fetchall()
+    assert sum(rows for (rows,) in counts) == 12_000
+    assert max(rows for (rows,) in counts) <= 5_000

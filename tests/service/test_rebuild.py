@@ -1,6 +1,7 @@
 """Making the index anew from the log: afterwards everything is answered as before."""
 
 import json
+import os
 
 import psycopg
 import pytest
@@ -10,12 +11,13 @@ from tests.service.test_verify import busy_table
 from tests.service.world import add, proposal
 from tidegate_protocol.actions import Txn
 from tidegate_protocol.transaction import Conflict
-from tidegate_service.core.errors import Refused, TableQuarantined
+from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
 from tidegate_service.core.propose import Committed, propose
 from tidegate_service.core.publish import publish_table
 from tidegate_service.core.rebuild import rebuild_table
 from tidegate_service.core.records import TableState
 from tidegate_service.core.release import release_table
+from tidegate_service.core.scan import ScanRequest, scan
 from tidegate_service.core.tables import get_table
 from tidegate_service.core.transactions import abort
 from tidegate_service.core.verify import verify_table
@@ -219,3 +221,89 @@ async def test_a_rebuild_does_not_pass_over_another_file_in_the_place_of_a_versi
     with pytest.raises(Refused, match="other bytes than were ratified"):
         await rebuild_table(world.context, table.id)
     assert (await get_table(world.context, table.id)).state is TableState.QUARANTINED
+
+
+async def test_a_published_version_that_is_gone_is_refused_whatever_waits_behind_it(world):
+    table = await busy_table(world, catalog_managed=True)
+    await publish_table(world.context.index, world.context.storage, table)
+    await propose(world.context, table.id, proposal(add("d")))
+    before = await picture(world, table)
+    world.log_file(table, 4).unlink()
+    with pytest.raises(Refused, match="ends at version 3, and the index knows versions up to 4"):
+        await rebuild_table(world.context, table.id)
+    assert await picture(world, table) == before
+
+
+async def test_a_claim_to_an_id_stays_one_where_the_log_forgot_who_had_it(world):
+    table = await world.create()
+    body = proposal(add("a"))
+    await propose(world.context, table.id, body)
+    claim = {"commitInfo": {"timestamp": 1, "operation": "X", "txnId": body.transaction_id}}
+    foreign_commit(world, table, 2, FOREIGN_ADD, claim)
+    await propose(world.context, table.id, proposal(add("b")))
+    checkpointed(world, table, 1)
+    world.log_file(table, 0).unlink()
+    world.log_file(table, 1).unlink()
+    for _ in range(2):
+        await rebuild_table(world.context, table.id)
+        again = await propose(world.context, table.id, body)
+        assert (again.record.version, again.replayed) == (1, True)
+
+
+async def test_our_commits_keep_their_times_beside_files_that_are_younger(world):
+    """As where the store's clock is ahead, or the log was copied."""
+    table = await world.create()
+    foreign_commit(world, table, 1, FOREIGN_ADD)
+    body = proposal(add("a"))
+    landed = await propose(world.context, table.id, body)
+    ahead = landed.record.timestamp / 1000 + 3600
+    os.utime(world.log_file(table, 1), (ahead, ahead))
+    await rebuild_table(world.context, table.id)
+    again = await propose(world.context, table.id, body)
+    assert again.record.timestamp == landed.record.timestamp
+
+
+async def test_a_scan_of_a_version_that_a_rebuild_left_behind_does_not_end_early(world):
+    table = await world.create()
+    for name in ("a", "b"):
+        await propose(world.context, table.id, proposal(add(name)))
+    begun = await scan(world.context, table.id, ScanRequest(version=1))
+    checkpointed(world, table, 2)
+    for version in (0, 1):
+        world.log_file(table, version).unlink()
+    await rebuild_table(world.context, table.id)
+    with pytest.raises(NotFound, match="version 1"):
+        [batch async for batch in begun.files]
+
+
+MANY_COMMITS = """
+    INSERT INTO commits SELECT table_id, version + number, version + number - 1, timestamp + number,
+        transaction_id || number, body_digest, content_sha256, isolation_level, is_blind_append,
+        read_version, rebased_over, is_foreign, num_added_files, num_removed_files, bytes_added,
+        bytes_removed, attempts, duration_ms, details, published, content_held, content, principal,
+        request_id
+    FROM commits, generate_series(1, 25000) AS number WHERE version = 1;
+    UPDATE tables SET latest_version = 25001, published_version = 25001;
+    CREATE TABLE statements (rows bigint);
+    CREATE FUNCTION count_rows() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO statements SELECT count(*) FROM gone; RETURN NULL; END $$;
+    CREATE TRIGGER count_rows AFTER DELETE ON commits REFERENCING OLD TABLE AS gone
+        FOR EACH STATEMENT EXECUTE FUNCTION count_rows()
+"""
+
+
+async def test_no_statement_drops_more_versions_than_it_has_time_for(world, database_url):
+    table = await world.create()
+    await propose(world.context, table.id, proposal(add("a")))
+    with psycopg.connect(database_url) as connection:
+        connection.execute(MANY_COMMITS)
+    async with world.context.index.commit_section(table.id) as section:
+        await section.reset()
+        await section.restore_ids()
+        await section.save()
+    with psycopg.connect(database_url) as connection:
+        counts = connection.execute("SELECT rows FROM statements").fetchall()
+        left = connection.execute("SELECT count(*) FROM commits").fetchone()
+    assert sum(rows for (rows,) in counts) == 25_002
+    assert max(rows for (rows,) in counts) <= 20_000
+    assert left == (0,)

@@ -1,14 +1,20 @@
 """Comparing a table with its log: what is the same says so, and each kind of damage is found."""
 
+from collections import deque
+from dataclasses import replace
+
 import psycopg
 import pytest
+from deltalake import DeltaTable
 
+from tests.service.faults import FaultyLog, FaultyStorage
 from tests.service.test_foreign_commits import FOREIGN_ADD, foreign_commit
 from tests.service.world import add, proposal, remove
 from tidegate_protocol.actions import Txn
-from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.errors import NotFound, Refused, Unavailable
 from tidegate_service.core.propose import Committed, propose
 from tidegate_service.core.publish import publish_table
+from tidegate_service.core.rebuild import rebuild_table
 from tidegate_service.core.tables import get_table
 from tidegate_service.core.verify import DifferenceKind, verify_table
 
@@ -130,3 +136,66 @@ async def test_a_row_that_was_changed_is_found(world, database_url, damage, vers
         connection.execute(damage)
     seen = await verify_table(world.context, table.id)
     assert [one.version for one in seen.differences] == versions
+
+
+class CommittedMeanwhile(FaultyStorage):
+    """A store that is listed right after somebody else committed and published."""
+
+    def __init__(self, world, table):
+        super().__init__(world.context.storage)
+        self._between = (world, table)
+
+    def log(self, location):
+        return _LogInBetween(super().log(location), *self._between)
+
+
+class _LogInBetween(FaultyLog):
+    def __init__(self, log, world, table):
+        super().__init__(log, deque(), [])
+        self._world, self._table = world, table
+
+    async def entries(self):
+        await propose(self._world.context, self._table.id, proposal(add("meanwhile")))
+        head = await get_table(self._world.context, self._table.id)
+        await publish_table(self._world.context.index, self._world.context.storage, head)
+        async for batch in super().entries():
+            yield batch
+
+
+@pytest.mark.parametrize("catalog_managed", [False, True])
+async def test_a_commit_that_lands_meanwhile_is_no_difference(world, catalog_managed):
+    table = await busy_table(world, catalog_managed=catalog_managed)
+    await publish_table(world.context.index, world.context.storage, table)
+    storage = CommittedMeanwhile(world, table)
+    seen = await verify_table(replace(world.context, storage=storage), table.id)
+    assert (seen.differences, seen.not_ingested) == ((), 0)
+    assert seen.through_version == 4
+
+
+class RebuiltMeanwhile(FaultyStorage):
+    """A store whose log is cleaned up, and the index made from it anew, once it was listed."""
+
+    def __init__(self, world, table):
+        super().__init__(world.context.storage)
+        self._between = (world, table)
+
+    def log(self, location):
+        return _LogThatShrinks(super().log(location), *self._between)
+
+
+class _LogThatShrinks(_LogInBetween):
+    async def entries(self):
+        async for batch in FaultyLog.entries(self):
+            yield batch
+        DeltaTable(self._table.location).create_checkpoint()
+        for version in range(3):
+            self._world.log_file(self._table, version).unlink()
+        await rebuild_table(self._world.context, self._table.id)
+
+
+async def test_a_table_that_is_rebuilt_meanwhile_is_to_be_asked_for_again(world):
+    table = await busy_table(world)
+    storage = RebuiltMeanwhile(world, table)
+    with pytest.raises(Unavailable, match="made anew"):
+        await verify_table(replace(world.context, storage=storage), table.id)
+    assert (await verify_table(world.context, table.id)).differences == ()

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from tidegate_protocol.actions import Action, Add, Metadata, Remove, file_key
-from tidegate_protocol.commits import MAX_TIMESTAMP, UnreadableCommit, commit_info
+from tidegate_protocol.commits import (
+    MAX_TIMESTAMP,
+    UnreadableCommit,
+    commit_info,
+    timestamp_of,
+)
 from tidegate_protocol.foreign import RefusedCommit, refusal
 from tidegate_protocol.log_files import (
     CheckpointFile,
@@ -179,22 +184,24 @@ class _Adoption:
 
     async def _commit(self, version: int, content: bytes) -> RatifiedCommit:
         """The commit, dated as Delta dates it: by itself where in-commit timestamps are on, else
-        by its file."""
+        by its file; and what was answered for with the time that it carries, by that."""
         commit = await foreign_commit(
             self.section,
             version,
             content,
             timestamp=self.modified.get(commit_name(version), self.section.now_ms),
         )
-        timestamp = self._in_commit_timestamp(commit.actions)
+        timestamp = in_commit = self._in_commit_timestamp(commit.actions)
         if timestamp is None:
-            return commit
+            if commit.record.foreign:
+                return commit
+            timestamp = timestamp_of(commit.actions, fallback=commit.record.timestamp)
         latest = self.section.table.latest_timestamp
         if not self.in_commit and timestamp <= latest:
             # Files of a log that was copied are younger than the commits in them.
             await self.section.date_back(timestamp)
             latest = self.section.table.latest_timestamp
-        self.in_commit = True
+        self.in_commit = self.in_commit or in_commit is not None
         return replace(commit, record=replace(commit.record, timestamp=max(timestamp, latest + 1)))
 
     def _in_commit_timestamp(self, actions: Sequence[Action]) -> int | None:

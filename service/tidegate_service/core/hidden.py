@@ -6,11 +6,15 @@ table has moved on, and a commit put there would be in nobody's table. Log clean
 commits first, so the index's own head is absent, too: that is what is looked for.
 """
 
+import hashlib
+from typing import NoReturn
+
 from tidegate_protocol.log_segment import BrokenLog, choose_segment
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.ports import CommitSection, Log
 from tidegate_service.core.rebuild import rebuild_in
+from tidegate_service.core.records import TableState
 
 QUIET_MS = 10_000
 """How long after its last commit a table is taken to be as it was left. A clean-up deletes what is
@@ -20,21 +24,34 @@ gone, unless the retention was set to next to nothing since."""
 
 async def reveal(context: Context, section: CommitSection, log: Log) -> bool:
     """Make the index anew where the log has left it behind; True where that was needed. The caller
-    saves the section.
+    saves the section. A table that is quarantined is left as it is.
 
-    Raises `TableQuarantined` where the log ends before the index does, after saving that, and
-    where it cannot be read.
+    Raises `TableQuarantined` where the log ends before the index does or is another's, after
+    saving that, and where it cannot be read.
     """
     head = section.table
+    if head.state is TableState.QUARANTINED:
+        return False
     quiet_ms = section.now_ms - head.latest_timestamp
     # Other writers date their commits as they like: one from the future says nothing.
-    if 0 <= quiet_ms < QUIET_MS or await log.read(head.latest_version) is not None:
+    if 0 <= quiet_ms < QUIET_MS:
         return False
-    reason = await _lost(section, log)
-    if reason is not None:
-        await section.quarantine(reason)
-        await section.save()
-        raise TableQuarantined(f"table {head.name}: {reason}")
+    content = await log.read(head.latest_version)
+    if content is not None:
+        if await section.head_sha256() in (None, hashlib.sha256(content).hexdigest()):
+            return False
+        # As where the table was dropped and made again by others.
+        await _quarantined(
+            section, f"version {head.latest_version} in the log is not the one that was committed"
+        )
+    # Listing a log takes longer than anything else here that the section waits for.
+    await section.take_time()
+    end = await _end(section, log)
+    if isinstance(end, str):
+        await _quarantined(section, end)
+    if end == head.latest_version:
+        # Only its checkpoint is left of the head, as of a table that was registered so.
+        return False
     try:
         await rebuild_in(context, section)
     except Refused as error:
@@ -45,8 +62,14 @@ async def reveal(context: Context, section: CommitSection, log: Log) -> bool:
     return True
 
 
-async def _lost(section: CommitSection, log: Log) -> str | None:
-    """Why the log cannot go on from what the index knows; None where it can."""
+async def _quarantined(section: CommitSection, reason: str) -> NoReturn:
+    await section.quarantine(reason)
+    await section.save()
+    raise TableQuarantined(f"table {section.table.name}: {reason}")
+
+
+async def _end(section: CommitSection, log: Log) -> int | str:
+    """The log's newest version, or why it cannot go on from what the index knows."""
     files: list[tuple[str, int]] = []
     async for entries in log.entries():
         files += [(entry.name, entry.size) for entry in entries]
@@ -60,4 +83,4 @@ async def _lost(section: CommitSection, log: Log) -> str | None:
             f"the log ends at version {end}, and version {head} was committed: the rest of it is "
             "lost"
         )
-    return None
+    return end

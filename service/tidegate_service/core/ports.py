@@ -50,6 +50,10 @@ class CommitSection(Protocol):
         """Partition values of the file with this decoded path, live at the version."""
         ...
 
+    async def head_sha256(self) -> str | None:
+        """Of the latest version's bytes; None where only its checkpoint was there to be read."""
+        ...
+
     async def row_id_high_water_mark(self) -> int:
         """The highest row id given out up to the table's latest version; -1 where none was."""
         ...
@@ -82,8 +86,8 @@ class CommitSection(Protocol):
         latest one's is not before it yet."""
         ...
 
-    async def abort(self, transaction_id: str) -> None:
-        """Tombstone a transaction id."""
+    async def abort(self, transaction_id: str, *, fenced: bool = True) -> None:
+        """Tombstone a transaction id; `fenced` where no attempt of it can land any more."""
         ...
 
     async def quarantine(self, reason: str) -> None:

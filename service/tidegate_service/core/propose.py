@@ -17,10 +17,9 @@ from tidegate_protocol.transaction import (
     Proposal,
     ReadyCommit,
 )
-from tidegate_service.core.audit import Change, Deed
 from tidegate_service.core.clock import check_clock
 from tidegate_service.core.context import Context
-from tidegate_service.core.decide import Decision, Empty, decide
+from tidegate_service.core.decide import Empty, decide
 from tidegate_service.core.errors import (
     CommitStateUnknown,
     Refused,
@@ -28,6 +27,12 @@ from tidegate_service.core.errors import (
     Unavailable,
 )
 from tidegate_service.core.faults import Side, Step, around, steps_of
+from tidegate_service.core.fence import (
+    aborted,
+    check_operation,
+    close_invalid,
+    doubt_tombstone,
+)
 from tidegate_service.core.hidden import reveal
 from tidegate_service.core.ingest import ingest
 from tidegate_service.core.observed import Ended, observed
@@ -89,6 +94,9 @@ async def propose(
     """
     async with around(context.faults, Step.M0_FIND_TABLE):
         table = await get_table(context, ref)
+    reserved = check_operation(proposal)
+    if reserved is not None:
+        return reserved
     outcome = await context.sections.run(
         (table.id, proposal.transaction_id),
         observed(
@@ -108,6 +116,9 @@ async def conflict_check(
     """What `propose` would answer now. Nothing of the proposal is written; foreign commits
     that are found on the way are read into the index as ever. Raises as `propose` does."""
     table = await get_table(context, ref)
+    reserved = check_operation(proposal)
+    if reserved is not None:
+        return reserved
     return await context.sections.run(
         (table.id, proposal.transaction_id), _check(context, table, proposal)
     )
@@ -170,7 +181,7 @@ async def _section(
     async with context.index.commit_section(table.id) as section:
         await faults.reached(steps.lock, Side.AFTER)
         async with around(faults, steps.look_up):
-            ingested = await _doubt_tombstone(context, section, proposal)
+            ingested = await doubt_tombstone(context, section, proposal)
             landed = await landed_before(section, proposal)
         if landed is not None:
             if ingested:
@@ -190,7 +201,7 @@ async def _section(
             with context.telemetry.phase(Phase.DECIDE):
                 decision = await decide(section, proposal, faults=faults)
             if not isinstance(decision, ReadyCommit):
-                if await _close(context, section, proposal, decision) or ingested:
+                if await close_invalid(context, section, proposal, decision) or ingested:
                     await section.save()
                 if isinstance(decision, Empty):
                     return _nothing(section, proposal, decision)
@@ -266,11 +277,7 @@ async def landed_before(section: CommitSection, proposal: Proposal) -> Committed
     known = await section.transaction(proposal.transaction_id)
     table = section.table
     if isinstance(known, Aborted):
-        raise Refused(
-            f"transaction {proposal.transaction_id} was aborted and will never land",
-            code=Code.TRANSACTION_ABORTED,
-            hint="propose the work under a new transaction id",
-        )
+        raise aborted(proposal.transaction_id)
     if known is not None:
         if known.body_digest != proposal.digest():
             raise Refused(
@@ -289,28 +296,6 @@ async def landed_before(section: CommitSection, proposal: Proposal) -> Committed
     if table.state is TableState.QUARANTINED:
         raise TableQuarantined(f"table {table.name} takes no commits: {table.state_reason}")
     return None
-
-
-async def _doubt_tombstone(context: Context, section: CommitSection, proposal: Proposal) -> int:
-    """An id that was aborted may lie in a plain table's log all the same, beyond what the index
-    knows, and the log wins. Returns the number of versions read in."""
-    if section.table.catalog_managed:
-        return 0
-    known = await section.transaction(proposal.transaction_id)
-    return await _catch_up(context, section) if isinstance(known, Aborted) else 0
-
-
-async def _close(
-    context: Context, section: CommitSection, proposal: Proposal, decision: Decision
-) -> bool:
-    """Judged at the head, a body that is invalid now might pass at a later one. The answer says
-    that it never will, so the id is closed; True where that was needed."""
-    if not isinstance(decision, Invalid) or proposal.read_version is not None:
-        return False
-    await section.abort(proposal.transaction_id)
-    closed = proposal.transaction_id
-    await section.note(Change(deed=Deed.ABORT, by=context.caller, transaction_id=closed))
-    return True
 
 
 def _nothing(section: CommitSection, proposal: Proposal, empty: Empty) -> NothingToCommit:

@@ -49,16 +49,17 @@ async def rebuild_in(context: Context, section: CommitSection) -> None:
         # Nothing that others put behind a catalog-managed table's published versions is one.
         through = before.published_version if before.catalog_managed else None
         await adopt(section, log, paths, through=through)
-    for version, content in held:
-        await _append_held(section, log, version, content)
-    if section.table.latest_version < before.latest_version:
+    if section.table.latest_version < before.published_version:
         raise Refused(
             f"the log of table {before.name} ends at version {section.table.latest_version}, and "
-            f"the index knows versions up to {before.latest_version}: the rest of the log is lost",
+            f"the index knows versions up to {before.published_version} that were in it: the rest "
+            "of the log is lost",
             code=Code.BROKEN_LOG,
             hint="put the missing files back (GET /tables/{table}/verify names them), or forget "
             "the table and register it again if they are lost for good",
         )
+    for version, content in held:
+        await _append_held(section, log, version, content)
     await section.restore_ids()
     version = section.table.latest_version
     await section.note(Change(deed=Deed.REBUILD, by=context.caller, version=version))

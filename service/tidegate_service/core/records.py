@@ -102,6 +102,9 @@ class RatifiedCommit:
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """The transaction id was tombstoned and will never land."""
+    """The transaction id was tombstoned and will never land. `unfenced_after` is the head of a
+    plain table that nothing was committed to for it: until something is, an attempt that is on
+    its way may yet take the version after (`core.fence`)."""
 
     transaction_id: str
+    unfenced_after: int | None = None

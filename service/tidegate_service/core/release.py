@@ -1,5 +1,7 @@
 """Ending a quarantine once its cause is gone."""
 
+import hashlib
+
 from tidegate_protocol.commits import UnreadableCommit
 from tidegate_protocol.problems import Code
 from tidegate_service.core.audit import Change, Deed
@@ -56,11 +58,18 @@ async def _check_published(section: CommitSection, log: Log) -> None:
 
 async def _take_in(section: CommitSection, log: Log) -> None:
     head = section.table.latest_version
-    if await log.read(head) is None:
+    stored = await log.read(head)
+    if stored is None:
         raise _still_broken(
             section.table,
             f"version {head} is not in the log; put its file back, or rebuild the table where a "
             "checkpoint has taken its place",
+        )
+    if await section.head_sha256() not in (None, hashlib.sha256(stored).hexdigest()):
+        raise _still_broken(
+            section.table,
+            f"version {head} in the log is not the one that was committed; put its file back, or "
+            "rebuild the table where the log was made again",
         )
     while (content := await log.read(section.table.latest_version + 1)) is not None:
         version = section.table.latest_version + 1

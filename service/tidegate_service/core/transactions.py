@@ -9,7 +9,7 @@ from tidegate_protocol.text import excerpt
 from tidegate_service.core.audit import Change, Deed
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
-from tidegate_service.core.fence import fence
+from tidegate_service.core.fence import fence, is_open
 from tidegate_service.core.records import Aborted, TableRecord
 from tidegate_service.core.tables import get_table
 
@@ -70,7 +70,8 @@ async def abort(context: Context, ref: str, transaction_id: str) -> None:
 async def _abort(context: Context, table: TableRecord, transaction_id: str) -> None:
     async with context.index.commit_section(table.id) as section:
         known = await section.transaction(transaction_id)
-        if known is None and not section.table.catalog_managed:
+        closed = section.table.catalog_managed or not (known is None or is_open(section, known))
+        if not closed:
             # An attempt of this very id may lie in the log with its index rows lost, or may
             # yet get there.
             known = await fence(context, section, transaction_id)

@@ -19,7 +19,7 @@ from tidegate_protocol.problems import Code
 from tidegate_service.core.checkpoints import snapshot_actions
 from tidegate_service.core.comparison import FileCounts
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import Refused
+from tidegate_service.core.errors import IndexUnavailable, Refused
 from tidegate_service.core.ports import Log, UnreadableFile
 from tidegate_service.core.records import CommitRecord, TableRecord
 from tidegate_service.core.tables import get_table
@@ -106,12 +106,13 @@ class _Page:
         if version == self._table.latest_version:
             for detail in await self._index.compare_head(self._table.id):
                 self._found(None, DifferenceKind.INDEX, detail)
-        beyond = sum(found > self._table.latest_version for found in commits)
+        head = await self._head()
+        beyond = sum(found > head for found in commits)
         if beyond and self._table.catalog_managed:
             self._found(
                 None,
                 DifferenceKind.STORAGE,
-                f"{beyond} versions lie in the log beyond the head, {self._table.latest_version}",
+                f"{beyond} versions lie in the log beyond the head, {head}",
             )
         return Verification(
             table=self._table,
@@ -122,6 +123,16 @@ class _Page:
             not_ingested=0 if self._table.catalog_managed else beyond,
             differences=tuple(self._differences),
         )
+
+    async def _head(self) -> int:
+        """The table's newest version now: what was committed since it was looked up lies in the
+        log, too."""
+        now = await get_table(self._context, self._table.id)
+        if now.first_version != self._table.first_version:
+            raise IndexUnavailable(
+                f"the index of table {now.name} was made anew while it was compared; ask again"
+            )
+        return now.latest_version
 
     async def _listed(self) -> tuple[set[int], LogSegment | None]:
         files: list[tuple[str, int]] = []

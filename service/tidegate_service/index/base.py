@@ -99,6 +99,7 @@ async def date_back(connection: AsyncConnection, table_id: UUID, before: int) ->
             SET timestamp = least(commits.timestamp, :before - 1 - (head.latest - commits.version))
             FROM (SELECT latest_version AS latest FROM tables WHERE id = :table_id) AS head
             WHERE commits.table_id = :table_id
+                AND commits.timestamp > :before - 1 - (head.latest - commits.version)
         """).bindparams(bindparam("table_id", type_=Uuid), bindparam("before", type_=BigInteger)),
         {"table_id": table_id, "before": before},
     )

@@ -124,7 +124,8 @@ class PostgresIndex:
         return await self._of(table_id, lambda c, t: reads.version_at(c, t, timestamp_ms))
 
     async def files(self, table_id: str, version: int) -> AsyncIterator[Sequence[Add]]:
-        """Raises `NotFound` where the table is forgotten before the last batch.
+        """Raises `NotFound` where the table is forgotten before the last batch, or made anew from
+        a log that has forgotten the version.
 
         Each batch is a query of its own, from where the last one ended: what is live at a
         version that exists never changes, so they make one snapshot, and a reader that takes

@@ -8,7 +8,6 @@ from sqlalchemy import (
     Select,
     String,
     collate,
-    exists,
     func,
     literal,
     or_,
@@ -19,8 +18,10 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.actions import Add, PartitionValues, Txn
+from tidegate_protocol.problems import Code
 from tidegate_protocol.row_tracking import DOMAIN, NO_ROW_IDS, high_water_mark
 from tidegate_protocol.transaction import ReadState, Winner
+from tidegate_service.core.errors import NotFound
 from tidegate_service.core.records import Aborted, CommitRecord, TableRecord, TableState
 from tidegate_service.index.keys import key
 from tidegate_service.index.rows import (
@@ -121,14 +122,12 @@ async def transaction(
         row = (await connection.execute(landed)).one_or_none()
         if row is not None:
             return commit_record(row)
-    tombstone = select(
-        exists().where(
-            aborted_transactions.c.table_id == table_id,
-            aborted_transactions.c.transaction_id == key(transaction_id),
-        )
+    tombstone = select(aborted_transactions.c.unfenced_after).where(
+        aborted_transactions.c.table_id == table_id,
+        aborted_transactions.c.transaction_id == key(transaction_id),
     )
-    aborted = (await connection.execute(tombstone)).scalar_one()
-    return Aborted(transaction_id) if aborted else None
+    row = (await connection.execute(tombstone)).one_or_none()
+    return None if row is None else Aborted(transaction_id, row.unfenced_after)
 
 
 async def history(
@@ -158,6 +157,14 @@ async def content(connection: AsyncConnection, table_id: UUID, version: int) -> 
     )
     stored = (await connection.execute(query)).scalar_one_or_none()
     return None if stored is None else expanded(stored)
+
+
+async def content_sha256(connection: AsyncConnection, table_id: UUID, version: int) -> str | None:
+    query = select(commits.c.content_sha256).where(
+        commits.c.table_id == table_id, commits.c.version == version
+    )
+    found: str | None = (await connection.execute(query)).scalar_one()
+    return found
 
 
 async def state_at(connection: AsyncConnection, table_id: UUID, version: int) -> ReadState | None:
@@ -226,11 +233,19 @@ async def files_page(
     connection: AsyncConnection, table_id: UUID, version: int, *, after: FileKey, limit: int
 ) -> FilesPage | None:
     """The next files live at a version in the order of their keys; None where the
-    table is gone: an empty page would say that the snapshot ends here."""
+    table is gone: an empty page would say that the snapshot ends here. Raises `NotFound` where the
+    index does not reach back to the version any more."""
     query = files_page_query(table_id, version, after=after, limit=limit)
     rows = (await connection.execute(query)).all()
     if not rows:
         return None
+    if version < rows[0].first_version:
+        # Made anew since, from a log that reaches back no further.
+        raise NotFound(
+            f"version {version} of the table is not held any more; the first one is "
+            f"{rows[0].first_version}",
+            code=Code.VERSION_NOT_FOUND,
+        )
     found = [row for row in rows if row.action is not None]
     last = (found[-1].path, found[-1].dv_id) if found else after
     return [add_of(row.action) for row in found], last
@@ -238,7 +253,7 @@ async def files_page(
 
 def files_page_query(
     table_id: UUID, version: int, *, after: FileKey, limit: int
-) -> Select[tuple[str, str, bytes]]:
+) -> Select[tuple[int, str, str, bytes]]:
     path, dv_id = files.c.path, files.c.dv_id
     page = (
         select(path, dv_id, files.c.action)
@@ -252,7 +267,7 @@ def files_page_query(
         .lateral()
     )
     return (
-        select(page.c.path, page.c.dv_id, page.c.action)
+        select(tables.c.first_version, page.c.path, page.c.dv_id, page.c.action)
         .select_from(tables)
         .outerjoin(page, true())
         .where(tables.c.id == table_id)

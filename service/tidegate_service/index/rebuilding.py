@@ -18,7 +18,8 @@ from tidegate_service.index.schema import (
     tables,
 )
 
-_REPLACED = (files, app_transactions, domain_metadata, metadata_versions, commits)
+COMMITS_AT_ONCE = 20_000
+_STATE = (files, app_transactions, domain_metadata, metadata_versions, past_commits)
 
 _ASIDE = Table(
     "commits_before_rebuild",
@@ -50,7 +51,8 @@ async def held(
     return [(row.version, expanded(row.content)) for row in await connection.execute(query)]
 
 
-async def reset(connection: AsyncConnection, table_id: UUID) -> TableRecord:
+async def put_aside(connection: AsyncConnection, table_id: UUID) -> None:
+    """Keep what ids landed as for `restore_ids`."""
     names = [column.name for column in past_commits.c]
     await connection.execute(_PUT_ASIDE)
     for source in (past_commits, commits):
@@ -58,8 +60,24 @@ async def reset(connection: AsyncConnection, table_id: UUID) -> TableRecord:
             source.c.table_id == table_id, source.c.transaction_id.is_not(None)
         )
         await connection.execute(insert(_ASIDE).from_select(names, rows))
-    for dependent in (*_REPLACED, past_commits):
+
+
+async def drop_state(connection: AsyncConnection, table_id: UUID) -> None:
+    """Drop what commits made, so that they can go."""
+    for dependent in _STATE:
         await connection.execute(delete(dependent).where(dependent.c.table_id == table_id))
+
+
+async def drop_commits(connection: AsyncConnection, table_id: UUID, *, after: int) -> None:
+    """Drop the versions after one. Each is looked for in all that refer to versions, which takes
+    long enough for a statement to have no time for hundreds of thousands."""
+    await connection.execute(
+        delete(commits).where(commits.c.table_id == table_id, commits.c.version > after)
+    )
+
+
+async def reset(connection: AsyncConnection, table_id: UUID) -> TableRecord:
+    """The row of a table without versions, of which nothing is left."""
     return await _updated(
         connection,
         table_id,
@@ -80,6 +98,16 @@ async def reset(connection: AsyncConnection, table_id: UUID) -> TableRecord:
 
 async def restore_ids(connection: AsyncConnection, table_id: UUID) -> None:
     names = [column.name for column in past_commits.c]
+    # A commit that only claims an id has it not, though the log forgot whose it is.
+    await connection.execute(
+        update(commits)
+        .where(
+            commits.c.table_id == table_id,
+            commits.c.transaction_id == _ASIDE.c.transaction_id,
+            commits.c.version != _ASIDE.c.version,
+        )
+        .values(transaction_id=None)
+    )
     lost = select(*(_ASIDE.c[name] for name in names)).where(
         ~exists().where(
             commits.c.table_id == table_id,

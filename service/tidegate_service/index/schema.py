@@ -279,11 +279,13 @@ aborted_transactions = Table(
     Column("table_id", Uuid, nullable=False),
     Column("transaction_id", _bytes_order(), nullable=False),
     Column("aborted_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("unfenced_after", BigInteger),
     PrimaryKeyConstraint("table_id", "transaction_id", name="aborted_transactions_pkey"),
     ForeignKeyConstraint(["table_id"], ["tables.id"], name="aborted_transactions_table_id_fkey"),
 )
 """Tombstones of transaction ids. An id is here or in `commits`, never in both: whoever writes
-either holds the table's row lock and has looked into the other."""
+either holds the table's row lock and has looked into the other. `unfenced_after` is the head of a
+plain table whose log holds nothing for the tombstone: an attempt may yet take the next version."""
 
 # Contents come compressed by us (zstd, a tenth of the time of Postgres's own), and Postgres
 # would only try again.

@@ -32,6 +32,8 @@ from tidegate_service.index.schema import aborted_transactions, tables
 logger = logging.getLogger("tidegate.index")
 
 _FILES_PER_BATCH = 5_000
+_ROWS_A_S = 5_000
+"""What the slowest database is expected to write in a second."""
 
 
 class PostgresCommitSection:
@@ -80,6 +82,10 @@ class PostgresCommitSection:
         async with self._statements() as connection:
             return await reads.partition_values(connection, self._id, path, version)
 
+    async def head_sha256(self) -> str | None:
+        async with self._statements() as connection:
+            return await reads.content_sha256(connection, self._id, self.table.latest_version)
+
     async def row_id_high_water_mark(self) -> int:
         async with self._statements() as connection:
             return await reads.row_id_high_water_mark(connection, self._id)
@@ -107,7 +113,7 @@ class PostgresCommitSection:
             )
         if not commit.published and not head.catalog_managed:
             raise ValueError(f"version {version} of a plain table must lie in its log already")
-        async with self._statements() as connection:
+        async with self._statements(rows=len(commit.actions)) as connection:
             self.table = await writes.append(connection, head, commit)
         self._foreign += commit.record.foreign
 
@@ -133,7 +139,7 @@ class PostgresCommitSection:
         async with self._statements() as connection:
             self.table = await date_back(connection, self._id, before)
 
-    async def abort(self, transaction_id: str) -> None:
+    async def abort(self, transaction_id: str, *, fenced: bool = True) -> None:
         known = await self.transaction(transaction_id)
         if isinstance(known, CommitRecord):
             raise ValueError(f"the transaction has landed as version {known.version}")
@@ -141,7 +147,9 @@ class PostgresCommitSection:
             async with self._statements() as connection:
                 await connection.execute(
                     insert(aborted_transactions).values(
-                        table_id=self._id, transaction_id=key(transaction_id)
+                        table_id=self._id,
+                        transaction_id=key(transaction_id),
+                        unfenced_after=None if fenced else self.table.latest_version,
                     )
                 )
 
@@ -173,6 +181,16 @@ class PostgresCommitSection:
             return await rebuilding.held(connection, self._id, after=self.table.published_version)
 
     async def reset(self) -> None:
+        async with self._statements() as connection:
+            await rebuilding.put_aside(connection, self._id)
+        async with self._statements() as connection:
+            await rebuilding.drop_state(connection, self._id)
+        after = self.table.latest_version
+        while after >= self.table.first_version:
+            # The newest first: each is referred to by the one that follows it.
+            after -= rebuilding.COMMITS_AT_ONCE
+            async with self._statements() as connection:
+                await rebuilding.drop_commits(connection, self._id, after=after)
         async with self._statements() as connection:
             self.table = await rebuilding.reset(connection, self._id)
 
@@ -219,11 +237,12 @@ class PostgresCommitSection:
             )
 
     @asynccontextmanager
-    async def _statements(self) -> AsyncIterator[AsyncConnection]:
+    async def _statements(self, *, rows: int = 0) -> AsyncIterator[AsyncConnection]:
+        """`rows` is how many are written, which takes its time however well the database is."""
         self._check_usable()
         try:
             with translated():
-                async with asyncio.timeout(self._answer_timeout_s):
+                async with asyncio.timeout(self._answer_timeout_s + rows / _ROWS_A_S):
                     yield self._connection
         except BaseException:
             # Postgres takes nothing more in this transaction, and who knows what else is amiss.

@@ -204,13 +204,15 @@ async def open_files(
         return
     driver = (await connection.get_raw_connection()).driver_connection
     assert isinstance(driver, psycopg.AsyncConnection)
-    async with driver.cursor() as cursor, cursor.copy(_OPEN_FILES) as copy:
-        copy.set_types(_OPEN_FILES_TYPES)
-        for (path, dv_id), add in added:
-            values = msgspec.json.encode(add.partition_values).decode()
-            await copy.write_row(
-                (table_id, path, dv_id, version, add.size, values, add.stats, encode(add))
-            )
+    # One COPY of a million rows would take longer than a statement may.
+    for chunk in chunks(added):
+        async with driver.cursor() as cursor, cursor.copy(_OPEN_FILES) as copy:
+            copy.set_types(_OPEN_FILES_TYPES)
+            for (path, dv_id), add in chunk:
+                values = msgspec.json.encode(add.partition_values).decode()
+                await copy.write_row(
+                    (table_id, path, dv_id, version, add.size, values, add.stats, encode(add))
+                )
 
 
 async def set_app_transactions(

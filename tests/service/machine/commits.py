@@ -103,6 +103,7 @@ class Commits:
         rows, files = self._look(table)
         waited = bool(table.waiting)
         self.model.took_in(table, rows)
+        self._fenced_late(table, proposal.transaction_id, rows, files)
         settled = self.model.settled(table)
         outcome = self.model.proposed(table, proposal, rows, answered=answer is not None)
         in_index = isinstance(outcome, Ratified) and (
@@ -146,6 +147,11 @@ class Commits:
         if way.put is Put.REFUSED and _is_problem(answer, Code.STORAGE_UNAVAILABLE):
             assert not in_index
             return
+        if isinstance(outcome, TransactionAborted) and _is_problem(answer, Code.TABLE_QUARANTINED):
+            # It cannot be fenced, so nobody can say yet that it never lands.
+            assert self.model.is_quarantined(table)
+            assert proposal.transaction_id in self._closed
+            return
         assert not isinstance(outcome, WouldCommit), f"did not land: {answer.text}"
         if isinstance(outcome, Ratified) and way.cut is not None and answer.status_code == 200:
             outcome = Replayed(commit=outcome.commit)
@@ -185,6 +191,7 @@ class Commits:
         answer = self.rig.run(instance.send("POST", path))
         rows, files = self._look(table)
         self.model.took_in(table, rows)
+        self._fenced_late(table, id_, rows, files)
         known = self.model.of(table).transaction(id_)
         fence = None
         if known is None and not table.managed:
@@ -194,6 +201,16 @@ class Commits:
         if answer is not None:
             self._abort_answered(table, id_, way, answer, known=known, fenced=fence)
         self.check(table, rows, files)
+
+    def _fenced_late(self, table: Table, id_: str, rows: Rows, files: Mapping[int, bytes]) -> None:
+        """An id that an invalid body closed is fenced when it is asked after."""
+        if table.managed or self.model.of(table).transaction(id_) is not Tombstone.ABORTED:
+            return
+        content = self.model.left_behind(table, files)
+        if content is not None:
+            assert id_ in self._closed, f"{id_} was fenced twice"
+            assert parse_commit(content)[0].operation_parameters == {"transactionId": id_}
+            self.model.took_in(table, rows)
 
     def _fence(self, table: Table, id_: str, rows: Rows, files: Mapping[int, bytes]) -> bool:
         """Whether the index has the fence; one that only the log has waits."""
@@ -217,6 +234,11 @@ class Commits:
         if isinstance(known, LandedCommit):
             answers.check_problem(answer, Code.TRANSACTION_COMMITTED)
             assert answer.json()["version"] == known.version
+        elif known is not None and answer.is_error:
+            assert id_ in self._closed
+            refused = way.put is Put.REFUSED
+            code = Code.STORAGE_UNAVAILABLE if refused else Code.TABLE_QUARANTINED
+            answers.check_problem(answer, code)
         elif known is None and fenced is False and self.model.is_quarantined(table):
             answers.check_problem(answer, Code.TABLE_QUARANTINED)
         elif known is None and fenced is False and way.put is Put.REFUSED:
