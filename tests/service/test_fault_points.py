@@ -32,12 +32,21 @@ def two(
         yield made
 
 
-def passed(instance: Instance, expected: list[Point]) -> list[Point]:
-    """What the instance tells that it passes, until it has passed all that is expected."""
-    points: list[Point] = []
-    while not set(expected) <= set(points):
-        points.append(instance.reached())
-    return points
+def passed(instance: Instance, steps: list[Step]) -> tuple[list[Point], list[Point]]:
+    """What the instance tells that it passes, of committing and of publishing, until it has
+    passed all of both. Publishing counts from its last beginning: the version before may still
+    be at its end."""
+    committing: list[Point] = []
+    publishing: list[Point] = []
+    while len(committing) + len(publishing) < 2 * len(steps):
+        point = instance.reached()
+        if point[0] not in PUBLISHING:
+            committing.append(point)
+        elif point == (PUBLISHING[0], Side.BEFORE):
+            publishing = [point]
+        elif publishing:
+            publishing.append(point)
+    return committing, publishing
 
 
 def both_sides(steps: list[Step]) -> list[Point]:
@@ -54,13 +63,9 @@ def test_a_normal_commit_passes_every_point_of_its_kind(two, catalog_managed, st
     answer = table.propose(two.victim, new_body())
     assert answer is not None
     assert answer.status_code == 201
-    points = passed(two.victim, both_sides(steps))
-    # Publishing wakes up before the answer is given, and may still be at the version before.
-    committing = [point for point in points if point[0] not in PUBLISHING]
+    committing, publishing = passed(two.victim, steps)
     assert committing == both_sides([step for step in steps if step not in PUBLISHING])
-    publishing = [point for point in points if point[0] in PUBLISHING]
-    if catalog_managed:
-        assert publishing[-2 * len(PUBLISHING) :] == both_sides(PUBLISHING)
+    assert publishing == (both_sides(PUBLISHING) if catalog_managed else [])
     two.victim.kill()
     two.restart()
 

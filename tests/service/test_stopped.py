@@ -56,7 +56,9 @@ def stopped_at(
     answer = sending.submit(table.propose, two.victim, body)
     assert two.victim.reached() == (step, Side.BEFORE)
     with psycopg.connect(url, autocommit=True) as connection:
-        assert connection.execute(END_SECTIONS).fetchall() == [(True,)]
+        ended = connection.execute(END_SECTIONS).fetchall()
+    # The publisher's is one, too, where it is at work just then; it begins again.
+    assert set(ended) == {(True,)}
     return body, answer
 
 
