@@ -115,6 +115,17 @@ async def test_another_file_where_a_version_is_to_be_published_is_refused(world)
         await rebuild_table(world.context, table.id)
 
 
+async def test_a_published_version_with_other_bytes_than_were_ratified_is_refused(world):
+    table = await busy_table(world, catalog_managed=True)
+    await publish_table(world.context.index, world.context.storage, table)
+    before = await picture(world, table)
+    file = world.log_file(table, 3)
+    file.write_bytes(file.read_bytes() + b"\n")
+    with pytest.raises(Refused, match=r"version 3 .* other bytes than were ratified"):
+        await rebuild_table(world.context, table.id)
+    assert await picture(world, table) == before
+
+
 async def test_a_version_whose_publisher_died_is_published_by_it(world):
     table = await busy_table(world, catalog_managed=True)
     await publish_table(world.context.index, world.context.storage, table)

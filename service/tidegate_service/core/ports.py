@@ -107,6 +107,11 @@ class CommitSection(Protocol):
         has no version. What transaction ids landed as is kept aside for `restore_ids`."""
         ...
 
+    async def rewritten(self) -> int | None:
+        """The first version that was there before `reset`, under a transaction id, and has other
+        bytes now; None where there is none."""
+        ...
+
     async def restore_ids(self) -> None:
         """Keep the answers of transactions that the versions written since `reset` do not
         hold: an id lands once, whether the log still says so or not."""

@@ -58,6 +58,14 @@ async def rebuild_in(context: Context, section: CommitSection) -> None:
             hint="put the missing files back (GET /tables/{table}/verify names them), or forget "
             "the table and register it again if they are lost for good",
         )
+    if before.catalog_managed and (other := await section.rewritten()) is not None:
+        # Of a plain table the log is the truth, whatever was put into it since.
+        raise Refused(
+            f"version {other} of table {before.name} lies in the log with other bytes than were "
+            "ratified",
+            code=Code.BROKEN_LOG,
+            hint=f"put the ratified file back: GET /tables/{before.name}/verify gives its SHA-256",
+        )
     for version, content in held:
         await _append_held(section, log, version, content)
     await section.restore_ids()

@@ -3,7 +3,18 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import Column, MetaData, Table, delete, exists, insert, select, text, update
+from sqlalchemy import (
+    Column,
+    MetaData,
+    Table,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.records import TableRecord, TableState
@@ -94,6 +105,17 @@ async def reset(connection: AsyncConnection, table_id: UUID) -> TableRecord:
             "size_bytes": 0,
         },
     )
+
+
+async def rewritten(connection: AsyncConnection, table_id: UUID) -> int | None:
+    """The first version of an id put aside whose bytes are other ones now."""
+    query = select(func.min(commits.c.version)).where(
+        commits.c.table_id == table_id,
+        commits.c.version == _ASIDE.c.version,
+        commits.c.content_sha256 != _ASIDE.c.content_sha256,
+    )
+    version: int | None = (await connection.execute(query)).scalar_one()
+    return version
 
 
 async def restore_ids(connection: AsyncConnection, table_id: UUID) -> None:

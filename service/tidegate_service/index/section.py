@@ -194,6 +194,10 @@ class PostgresCommitSection:
         async with self._statements() as connection:
             self.table = await rebuilding.reset(connection, self._id)
 
+    async def rewritten(self) -> int | None:
+        async with self._statements() as connection:
+            return await rebuilding.rewritten(connection, self._id)
+
     async def restore_ids(self) -> None:
         async with self._statements() as connection:
             await rebuilding.restore_ids(connection, self._id)
