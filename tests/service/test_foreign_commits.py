@@ -137,3 +137,28 @@ async def test_a_foreign_commit_that_claims_a_used_id_is_kept_without_it(world):
     await propose(world.context, table.id, proposal(add("b")))
     again = await propose(world.context, table.id, body)
     assert (again.record.version, again.replayed) == (1, True)
+
+
+async def test_our_own_commit_read_in_again_keeps_the_time_that_it_was_answered_with(world):
+    """Right behind foreign versions without times of their own, which are dated as they are met."""
+    behind = await world.create()
+    table = await world.create()
+    for version in (1, 2):
+        foreign_commit(world, table, version, FOREIGN_ADD)
+    body = proposal(add("a"))
+    landed = await propose(world.context, table.id, body)
+    # An older table's log with the same versions, of which its index has not heard.
+    for version in (1, 2, 3):
+        content = world.log_file(table, version).read_bytes()
+        world.log_file(behind, version).write_bytes(content)
+    found = await propose(world.context, behind.id, body)
+    assert found.replayed
+    assert found.record.timestamp == landed.record.timestamp
+    times = [
+        one.timestamp
+        for one in await world.context.index.history(
+            behind.id, from_version=0, to_version=None, limit=9
+        )
+    ]
+    assert times == sorted(set(times), reverse=True)
+    assert times[-1] == behind.latest_timestamp

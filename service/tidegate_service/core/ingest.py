@@ -5,6 +5,7 @@ the table's lock before the next decision; one that cannot be read quarantines t
 """
 
 import hashlib
+from dataclasses import replace
 
 from tidegate_protocol.actions import CommitInfo
 from tidegate_protocol.commits import (
@@ -12,6 +13,7 @@ from tidegate_protocol.commits import (
     body_digest,
     commit_info,
     summarize,
+    timestamp_of,
 )
 from tidegate_protocol.foreign import parse_foreign_commit
 from tidegate_protocol.transaction import IsolationLevel
@@ -34,10 +36,13 @@ async def ingest(section: CommitSection, log: Log) -> int:
     count = 0
     if section.table.state is TableState.QUARANTINED:
         return count
+    answered = section.table.latest_timestamp
     while (content := await log.read(section.table.latest_version + 1)) is not None:
         version = section.table.latest_version + 1
         try:
-            await append_foreign(section, await foreign_commit(section, version, content))
+            commit = await foreign_commit(section, version, content)
+            commit = await _dated_as_answered(section, commit, after=answered + count)
+            await append_foreign(section, commit)
         except UnreadableCommit as error:
             reason = f"version {version}, written by another writer, cannot be read: {error}"
             await section.quarantine(reason)
@@ -45,6 +50,19 @@ async def ingest(section: CommitSection, log: Log) -> int:
             raise TableQuarantined(f"table {section.table.name}: {reason}") from None
         count += 1
     return count
+
+
+async def _dated_as_answered(
+    section: CommitSection, commit: RatifiedCommit, *, after: int
+) -> RatifiedCommit:
+    """What this service wrote keeps the time that it carries, as whoever asks for it again was or
+    will be told: the versions just read in before it, of which nobody was told anything yet, make
+    room. Nothing at or before `after` is dated anew, whatever a forged mark says."""
+    carried = timestamp_of(commit.actions, fallback=commit.record.timestamp)
+    if commit.record.foreign or not after < carried < commit.record.timestamp:
+        return commit
+    await section.date_back(carried)
+    return replace(commit, record=replace(commit.record, timestamp=carried))
 
 
 async def append_foreign(section: CommitSection, commit: RatifiedCommit) -> None:
