@@ -126,5 +126,3 @@ READY = (
 )
 ALIVE = (Code.INTERNAL_ERROR, Code.TOO_LARGE)
 METRICS = (*_INDEX, Code.FORBIDDEN)
-ROUTING = (Code.ROUTE_NOT_FOUND, Code.METHOD_NOT_ALLOWED)
-"""Answers of the router itself, which belong to no call."""
