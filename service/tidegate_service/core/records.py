@@ -31,7 +31,8 @@ class TableRecord:
     """A table's head. Timestamps in ms; `num_files` and `size_bytes` of the latest version.
 
     `latest_version` is -1 only inside the section that creates the table. `first_version` is
-    where the index starts: 0, or where the log of a registered table can be read from.
+    where the index starts: 0, or where the log of a registered table can be read from. `epoch`
+    changes whenever what the index holds of the table was made anew.
     """
 
     id: str
@@ -48,6 +49,7 @@ class TableRecord:
     num_files: int
     size_bytes: int
     first_version: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,7 @@ async def reset(connection: AsyncConnection, table_id: UUID) -> TableRecord:
             "metadata": None,
             "num_files": 0,
             "size_bytes": 0,
+            "epoch": tables.c.epoch + 1,
         },
     )
 

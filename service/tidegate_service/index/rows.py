@@ -62,6 +62,7 @@ def table_record(row: Row[*tuple[Any, ...]]) -> TableRecord:
         num_files=row.num_files,
         size_bytes=int(row.size_bytes),
         first_version=row.first_version,
+        epoch=row.epoch,
     )
 
 

@@ -67,6 +67,7 @@ tables = Table(
     Column("size_bytes", _byte_count(), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("first_version", BigInteger, nullable=False, server_default=text("0")),
+    Column("epoch", BigInteger, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("id", name="tables_pkey"),
     UniqueConstraint("location", name=TABLES_LOCATION_KEY),
     CheckConstraint("state IN ('active', 'quarantined')", name="tables_state_check"),
@@ -95,7 +96,9 @@ tables = Table(
     postgresql_with={"fillfactor": 50},
 )
 """One row a table: its head. The row's lock is the table's commit lock. `first_version` is the
-one that the index starts at: 0, or where the log of a registered table can be read from."""
+one that the index starts at: 0, or where the log of a registered table can be read from. `epoch`
+moves on whenever the index of the table is made anew: what is known of its versions from before
+holds no more."""
 
 Index(TABLES_NAME_KEY, func.lower(tables.c.name), unique=True)
 
