@@ -5,6 +5,7 @@ log line (`{"add":{...}}`), so that fields nobody here knows reach the log byte 
 An action made in code has no raw bytes until `codec.encode` makes them.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
@@ -186,6 +187,16 @@ KINDS: dict[str, type[Struct]] = {
     "commitInfo": CommitInfo,
 }
 """The log's name of each known kind of action."""
+
+
+def classes(actions: Iterable[Action]) -> set[type]:
+    """The classes that the actions are of: few, where the actions are many."""
+    return set(map(type, actions))
+
+
+def holds(actions: Iterable[Action], *kinds: type) -> bool:
+    """Whether one of the actions is of one of these kinds."""
+    return any(issubclass(found, kinds) for found in classes(actions))
 
 
 def file_key(action: Add | Remove) -> tuple[str, str | None]:

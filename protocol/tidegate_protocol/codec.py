@@ -100,7 +100,8 @@ def from_body(kind: type[Known], body: Mapping[str, Any]) -> Known:
 
     Raises `InvalidActionError`.
     """
-    action = decode(_ENCODER.encode({_KIND_OF[kind]: body}))
+    raw = _ENCODER.encode({_KIND_OF[kind]: body})
+    action = _typed(kind, body, raw) or decode(raw)
     assert isinstance(action, kind)
     return action
 
@@ -108,7 +109,8 @@ def from_body(kind: type[Known], body: Mapping[str, Any]) -> Known:
 def with_fields(action: Known, changes: Mapping[str, Any]) -> Known:
     """A copy of the action whose log line has the fields of `changes` (by their log names)
     set, or taken away where the value is None; every other field keeps its bytes."""
-    kind = _KIND_OF[type(action)]
+    # A spooled action is of a type of its own.
+    kind = next(kind for kind, struct in KINDS.items() if isinstance(action, struct))
     envelope = _ENVELOPE.decode(encode(cast(Action, action)))
     fields: dict[str, Any] = dict(_ENVELOPE.decode(envelope[kind]))
     for name, value in changes.items():
@@ -117,8 +119,22 @@ def with_fields(action: Known, changes: Mapping[str, Any]) -> Known:
         else:
             fields[name] = value
     changed = decode(_ENCODER.encode({kind: fields}))
-    assert isinstance(changed, type(action))
-    return changed
+    assert isinstance(changed, KINDS[kind])
+    return cast(Known, changed)
+
+
+def _typed(kind: type[Known], body: Mapping[str, Any], raw: bytes) -> Known | None:
+    """What `decode` makes of the raw bytes, which `body` was encoded to, without parsing them;
+    None where it might refuse them. A mapping has its keys once, and a text made by the encoder
+    is JSON: what is left to refuse is depth, NUL and a field of another type."""
+    if b"\\u0000" in raw or raw.count(b"{") + raw.count(b"[") > strict_json.MAX_DEPTH:
+        return None
+    try:
+        action = msgspec.convert(body, kind)
+    except msgspec.ValidationError:
+        return None
+    msgspec.structs.force_setattr(action, _RAW, raw)
+    return action
 
 
 def _commit_info(body: dict[str, Any]) -> CommitInfo:

@@ -8,6 +8,7 @@ import msgspec
 from tidegate_protocol.actions import (
     Action,
     Add,
+    AddCDCFile,
     CommitInfo,
     DomainMetadata,
     Metadata,
@@ -51,7 +52,10 @@ def timestamp_of(actions: Sequence[Action], *, fallback: int) -> int:
     Other writers put anything there: a time before 1970 or after the year 9999 is passed over,
     since every later commit's would have to lie beyond it.
     """
-    info = commit_info(actions)
+    return _time_of(commit_info(actions), fallback)
+
+
+def _time_of(info: CommitInfo | None, fallback: int) -> int:
     if info is None:
         return fallback
     for timestamp in (info.in_commit_timestamp, info.timestamp):
@@ -75,18 +79,45 @@ def body_digest(info: CommitInfo) -> str | None:
 
 def summarize(version: int, actions: Sequence[Action], *, timestamp_fallback: int) -> Winner:
     """A commit as the conflict rules look at it. `actions` are those of one commit file."""
-    info = commit_info(actions)
+    adds: list[Add] = []
+    removes: list[Remove] = []
+    txns: list[Txn] = []
+    domains: list[DomainMetadata] = []
+    unknown: list[UnknownAction] = []
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    info: CommitInfo | None = None
+    for action in actions:
+        match action:
+            case Add():
+                adds.append(action)
+            case Remove():
+                removes.append(action)
+            case CommitInfo():
+                info = info or action
+            case Txn():
+                txns.append(action)
+            case DomainMetadata():
+                domains.append(action)
+            case Metadata():
+                metadata = metadata or action
+            case Protocol():
+                protocol = protocol or action
+            case UnknownAction():
+                unknown.append(action)
+            case AddCDCFile():
+                pass
     return Winner(
         version=version,
-        timestamp=timestamp_of(actions, fallback=timestamp_fallback),
+        timestamp=_time_of(info, timestamp_fallback),
         operation=None if info is None else info.operation,
         is_blind_append=info is not None and info.is_blind_append is True,
-        adds=tuple(action for action in actions if isinstance(action, Add)),
-        removes=tuple(action for action in actions if isinstance(action, Remove)),
-        metadata=next((action for action in actions if isinstance(action, Metadata)), None),
-        protocol=next((action for action in actions if isinstance(action, Protocol)), None),
-        txns=tuple(action for action in actions if isinstance(action, Txn)),
-        domains=tuple(action for action in actions if isinstance(action, DomainMetadata)),
+        adds=tuple(adds),
+        removes=tuple(removes),
+        metadata=metadata,
+        protocol=protocol,
+        txns=tuple(txns),
+        domains=tuple(domains),
         commit_info=info,
-        unknown=tuple(action for action in actions if isinstance(action, UnknownAction)),
+        unknown=tuple(unknown),
     )

@@ -27,7 +27,8 @@ def row_tracking_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTrans
     backfill is about take over what the other side did to them.
     """
     mark = row_tracking.moved_mark(winner.domains, txn.row_id_high_water_mark)
-    txn = replace(txn, row_id_high_water_mark=mark)
+    if mark != txn.row_id_high_water_mark:
+        txn = replace(txn, row_id_high_water_mark=mark)
     if _takes_row_ids_away(txn):
         return _unbackfilled(txn, winner)
     if not features.supports(txn.protocol, ROW_TRACKING):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tidegate_protocol import isolation, operations, row_tracking
-from tidegate_protocol.actions import DomainMetadata, Remove, UnknownAction
+from tidegate_protocol.actions import DomainMetadata, UnknownAction
 from tidegate_protocol.codec import with_fields
 from tidegate_protocol.conflict_answer import cannot_judge, conflict, partition_hint
 from tidegate_protocol.conflict_metadata import metadata_rule
@@ -39,18 +39,17 @@ def judge(txn: PreparedTransaction, winners: Iterable[Winner]) -> PreparedTransa
     `winners` are the commits that follow `txn.judged_through`, in order and without a gap.
     Raises `ValueError` where they are not: missing history must never look like no conflict.
     """
+    through = txn.judged_through
     for winner in winners:
-        if winner.version != txn.judged_through + 1:
-            raise ValueError(
-                f"expected winner {txn.judged_through + 1}, found version {winner.version}"
-            )
+        if winner.version != through + 1:
+            raise ValueError(f"expected winner {through + 1}, found version {winner.version}")
         for rule in RULES:
             outcome = rule(txn, winner)
             if isinstance(outcome, Conflict):
                 return outcome
             txn = outcome
-        txn = replace(txn, judged_through=winner.version)
-    return txn
+        through = winner.version
+    return txn if through == txn.judged_through else replace(txn, judged_through=through)
 
 
 def unknown_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
@@ -67,6 +66,8 @@ def unknown_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransactio
 def domain_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
     """Two commits that write one metadata domain conflict; which values does not matter. A table
     that is replaced loses the clustering that the winner gave it."""
+    if not winner.domains:
+        return txn
     theirs = {domain.domain for domain in winner.domains if domain.domain != row_tracking.DOMAIN}
     for action in txn.actions:
         if isinstance(action, DomainMetadata) and action.domain in theirs:
@@ -95,7 +96,11 @@ def added_files_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransa
 
     Files added without data change count: the transaction may have read what they replace.
     """
-    if txn.is_blind_append or txn.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION:
+    if (
+        not winner.adds
+        or txn.is_blind_append
+        or txn.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION
+    ):
         return txn
     if only_row_ids(winner.operation, (*winner.adds, *winner.removes)):
         return txn
@@ -127,9 +132,10 @@ def removed_read_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTrans
     if not winner.removes:
         return txn
     reads = txn.proposal.reads
-    read_files = {identity(path) for path in reads.files} - txn.settled_reads
-    for removed in winner.removes:
-        if identity(removed.path) in read_files:
+    read_files = reads.file_identities()
+    for removed in winner.removes if read_files else ():
+        path = identity(removed.path)
+        if path in read_files and path not in txn.settled_reads:
             what = f"removed {removed.path!r}, which this transaction read"
             return conflict(
                 Code.CONCURRENT_DELETE_READ,
@@ -149,8 +155,8 @@ def removed_twice_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTran
     """A file is removed by both; matched by path alone, as above."""
     if not winner.removes:
         return txn
-    mine = {identity(action.path): action for action in txn.actions if isinstance(action, Remove)}
-    for removed in winner.removes:
+    mine = txn.removed_files()
+    for removed in winner.removes if mine else ():
         own = mine.get(identity(removed.path))
         if own is not None:
             return conflict(

@@ -29,6 +29,7 @@ from tidegate_protocol.known_features import (
     TYPE_FEATURES,
     WRITER_FEATURES_VERSION,
 )
+from tidegate_protocol.memo import remember
 from tidegate_protocol.problems import Code
 from tidegate_protocol.properties import TableProperties
 from tidegate_protocol.transaction import Invalid
@@ -54,6 +55,10 @@ __all__ = [
 
 def implied_features(protocol: Protocol) -> frozenset[str]:
     """Every feature the protocol supports: those it lists, and those its legacy versions imply."""
+    return _remembered_features(protocol)
+
+
+def _implied_features(protocol: Protocol) -> frozenset[str]:
     listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
     by_version = {
         name
@@ -62,6 +67,9 @@ def implied_features(protocol: Protocol) -> frozenset[str]:
         and writer <= protocol.min_writer_version < WRITER_FEATURES_VERSION
     }
     return listed | by_version
+
+
+_remembered_features = remember(_implied_features, weigh=lambda protocol: len(protocol.raw))
 
 
 def supports(protocol: Protocol, feature: str) -> bool:
@@ -73,6 +81,10 @@ def check_supported(protocol: Protocol) -> Invalid | None:
     """What keeps a table from having this protocol here: `invalid-protocol` for one that
     contradicts itself, `unsupported-feature`, naming it, for one that asks for more than is
     supported. Legacy features pass; their use does not (`required_features`)."""
+    return _remembered_support(protocol)
+
+
+def _check_supported(protocol: Protocol) -> Invalid | None:
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader < 1 or writer < 1:
         return _invalid(f"versions are {reader} and {writer}; expected 1 or more")
@@ -90,6 +102,9 @@ def check_supported(protocol: Protocol) -> Invalid | None:
     if (protocol.writer_features is None) == (writer == WRITER_FEATURES_VERSION):
         return _invalid(f"writerFeatures go with writer version 7 and no other, not with {writer}")
     return _check_listed(protocol)
+
+
+_remembered_support = remember(_check_supported, weigh=lambda protocol: len(protocol.raw))
 
 
 def _check_listed(protocol: Protocol) -> Invalid | None:

@@ -41,10 +41,12 @@ def check_iceberg(table: TableAfter, *, proposal: Proposal, read: ReadState) -> 
     """What keeps the transaction from a table that is compatible with Iceberg; None for any
     other table."""
     before = table.properties
+    versions = _versions(table.properties)
     if table.own_metadata is not None:
         known = {} if read.metadata is None else read.metadata.configuration
         before = TableProperties.parse(known)
-    versions = _versions(table.properties)
+    elif not versions:
+        return None
     if 3 in _versions(before) and 3 not in versions:
         return _invalid("delta.enableIcebergCompatV3 cannot be switched off")
     if not versions:

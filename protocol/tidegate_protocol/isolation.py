@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tidegate_protocol import operations
-from tidegate_protocol.actions import Action, Add, AddCDCFile, Remove, UnknownAction
+from tidegate_protocol.actions import Action, Add, AddCDCFile, Remove, UnknownAction, holds
 from tidegate_protocol.problems import Code
 from tidegate_protocol.transaction import (
     Invalid,
@@ -65,9 +65,7 @@ def is_blind_append(reads: Reads, actions: Sequence[Action]) -> bool:
 
     An action of unknown kind might be one: with it the answer is no.
     """
-    return reads.nothing and not any(
-        isinstance(action, Remove | AddCDCFile | UnknownAction) for action in actions
-    )
+    return reads.nothing and not holds(actions, Remove, AddCDCFile, UnknownAction)
 
 
 def is_blind_winner(winner: Winner) -> bool:

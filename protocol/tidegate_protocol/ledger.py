@@ -18,6 +18,7 @@ from tidegate_protocol.commits import (
     commit_info,
     timestamp_of,
 )
+from tidegate_protocol.content import whole
 from tidegate_protocol.foreign import parse_foreign_commit
 from tidegate_protocol.ledger_decision import decide
 from tidegate_protocol.ledger_state import TableLedger
@@ -218,7 +219,7 @@ def _land(
     commit = LandedCommit(
         version=version,
         timestamp=ready.timestamp,
-        content=ready.content,
+        content=whole(ready.content),
         actions=ready.actions,
         transaction_id=txn.proposal.transaction_id,
         body_digest=txn.proposal.digest(),

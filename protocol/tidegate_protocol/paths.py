@@ -21,6 +21,8 @@ _SAFE = "/!$&'()*+,;=:@-._~"
 # RFC 2396 as java.net.URI reads it: "?" and "#" would end the path there, and the rest of what is
 # missing here makes it refuse the path, and with it the table.
 _URI_PATH = re.compile(r"(?:[A-Za-z0-9/!$&'()*+,;=:@._~-]|%[0-9A-Fa-f]{2}|[^\x00-\x7f])*")
+# Most paths are of this kind, of which all that follows takes every one.
+_PLAIN = re.compile(r"[A-Za-z0-9=~-][A-Za-z0-9=_.~+,@-]*(?:/[A-Za-z0-9=_~-][A-Za-z0-9=_.~+,@-]*)*")
 # Format characters are in: java.net.URI takes them as they are, but they turn a line of text
 # around or show nothing at all. Escaped, a path shows what it is; our own client escapes them.
 _NOT_IN_URIS = ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
@@ -49,6 +51,8 @@ def identity(path: str) -> str:
     Delta qualifies by its file system) a single one: `/x` for `file:/x` and `file:///x`, and
     `s3:` for Hadoop's other names of it."""
     plain = decode(path)
+    if ":" not in plain:
+        return plain
     scheme = _SCHEME.match(plain)
     if scheme is None:
         return plain
@@ -68,6 +72,8 @@ def check(path: str) -> None:
 
     Absolute paths are refused here; a caller that allows some checks them itself before.
     """
+    if len(path) <= MAX_PATH_BYTES and _PLAIN.fullmatch(path):
+        return
     if not path:
         raise InvalidPath("the path is empty; expected a path relative to the table's location")
     if len(path.encode("utf-8", "surrogatepass")) > MAX_PATH_BYTES:

@@ -54,6 +54,16 @@ class Predicate:
     _judge_partition: Callable[[tuple[str | None, ...]], bool] = field(repr=False, compare=False)
     _whole: Callable[[nodes.Row], Truth] = field(repr=False, compare=False)
 
+    @property
+    def names_partition(self) -> bool:
+        """Whether it names a partition column."""
+        return any(column.is_partition for column in self._columns)
+
+    @property
+    def data_columns(self) -> frozenset[str]:
+        """The top-level data columns that it names, by their physical names."""
+        return frozenset(column.name for column in self._columns if not column.is_partition)
+
     def matches_partition(self, partition_values: PartitionValues) -> bool:
         """Whether rows of this partition may match, as Delta's conflict detection judges it.
 
@@ -145,9 +155,10 @@ class _Column:
         path, type_ = self.leaf.physical_path, self.leaf.type
         if not isinstance(type_, PrimitiveType | DecimalType):
             return UNKNOWN
-        if stats.all_null(path):
+        nulls = stats.null_count(path)
+        if nulls is not None and nulls == stats.num_records:
             return None
-        nullable = not stats.no_null(path)
+        nullable = nulls != 0
         if not self.is_plain:
             return Range(None, None, nullable)
         low, high = stats.minimum(path, type_), stats.maximum(path, type_)

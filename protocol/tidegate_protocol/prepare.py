@@ -18,6 +18,8 @@ from tidegate_protocol.actions import (
     Protocol,
     Txn,
     UnknownAction,
+    classes,
+    holds,
 )
 from tidegate_protocol.predicates import InvalidPredicate
 from tidegate_protocol.prepare_features import settle_features
@@ -61,10 +63,12 @@ def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invali
     read_filter = _read_filter(proposal, read, table)
     if isinstance(read_filter, Invalid):
         return read_filter
-    prepared = (
-        *table.changes,
-        *(action for action in actions if not isinstance(action, Metadata | Protocol)),
-    )
+    prepared = actions
+    if table.changes or holds(actions, Metadata, Protocol):
+        prepared = (
+            *table.changes,
+            *(action for action in actions if not isinstance(action, Metadata | Protocol)),
+        )
     counted = row_tracking.assigns(table.protocol, table.metadata)
     if counted:
         released = row_tracking.released(
@@ -110,7 +114,7 @@ def _check_read_version(proposal: Proposal) -> Invalid | None:
     """Only what depends on no version may leave the version out."""
     if proposal.read_version is not None:
         return None
-    only_appends = all(isinstance(action, Add | Txn) for action in proposal.actions)
+    only_appends = all(issubclass(kind, (Add, Txn)) for kind in classes(proposal.actions))
     if only_appends and proposal.reads.nothing and not proposal.reads.app_ids:
         return None
     return Invalid(
@@ -121,6 +125,8 @@ def _check_read_version(proposal: Proposal) -> Invalid | None:
 
 
 def _check_kinds(actions: Sequence[Action]) -> Invalid | None:
+    if not holds(actions, CommitInfo, UnknownAction, Txn):
+        return None
     for index, action in enumerate(actions):
         detail = None
         match action:
@@ -137,6 +143,8 @@ def _check_kinds(actions: Sequence[Action]) -> Invalid | None:
 
 def _distinct_txns(actions: Sequence[Action]) -> tuple[Action, ...] | Invalid:
     """The actions with each application's txn once; two that disagree are invalid."""
+    if not holds(actions, Txn):
+        return tuple(actions)
     versions: dict[str, int] = {}
     kept: list[Action] = []
     for index, action in enumerate(actions):
@@ -156,6 +164,8 @@ def _distinct_txns(actions: Sequence[Action]) -> tuple[Action, ...] | Invalid:
 
 
 def _check_domains(actions: Sequence[Action], table: TableAfter) -> Invalid | None:
+    if not holds(actions, DomainMetadata):
+        return None
     seen: set[str] = set()
     for index, action in enumerate(actions):
         if not isinstance(action, DomainMetadata):

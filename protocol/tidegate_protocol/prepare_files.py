@@ -17,7 +17,8 @@ from tidegate_protocol.prepare_table import TableAfter
 from tidegate_protocol.problems import Code
 from tidegate_protocol.properties import TableProperties
 from tidegate_protocol.schema import Field, parse_schema, physical_name
-from tidegate_protocol.statistics import FileStatistics, InvalidStatistics
+from tidegate_protocol.spooled import SpooledAdd, SpooledRemove
+from tidegate_protocol.statistics import FileStatistics, InvalidStatistics, is_statistics
 from tidegate_protocol.transaction import Invalid, ReadState
 
 _Z85_UUID_LENGTH = 20
@@ -43,6 +44,9 @@ def check_files(
 def check_duplicates(actions: Sequence[Action]) -> Invalid | None:
     """A path is added at most once and removed at most once, and what is added again is another
     logical file than what is removed: same path, other deletion vector."""
+    files = [paths.decode(a.path) for a in actions if isinstance(a, Add | Remove)]
+    if len(files) < 2 or len(set(files)) == len(files):
+        return None
     added: dict[str, str | None] = {}
     removed: dict[str, str | None] = {}
     for index, action in enumerate(actions):
@@ -72,17 +76,25 @@ class _FileCheck:
         self._operation = operation
         self._columns = {physical_name(column): column for column in _partition_fields(table)}
         self._keys = frozenset(self._columns)
-        old = _partition_keys(read.metadata) if read.metadata else self._keys
+        if read.metadata is None or read.metadata is table.metadata:
+            old = self._keys
+        else:
+            old = _partition_keys(read.metadata)
         # A commit that changes the partitioning removes files of the old one.
         self._removable_keys = (self._keys, old)
         self._append_only = table.properties.append_only or (
             read.metadata is not None
+            and read.metadata is not table.metadata
             and TableProperties.parse(read.metadata.configuration).append_only
         )
-        self._judged: dict[tuple[str, str | None], str | None] = {}
+        # A commit's files share few partition values; each is parsed once.
+        self._right_values: set[tuple[str, str | None]] = set()
 
     def action(self, action: Action) -> Invalid | None:
+        # What a spooled action is in itself was seen when it was spooled.
         match action:
+            case SpooledAdd():
+                return self._partition(action)
             case Add():
                 return (
                     _check_path(action.path)
@@ -90,6 +102,8 @@ class _FileCheck:
                     or self._partition(action)
                     or self._statistics_and_vector(action)
                 )
+            case SpooledRemove():
+                return self._remove(action)
             case Remove():
                 return _check_path(action.path) or self._remove(action)
             case AddCDCFile():
@@ -107,19 +121,17 @@ class _FileCheck:
     def _partition(self, add: Add) -> Invalid | None:
         if add.partition_values.keys() != self._keys:
             return self._mismatch(add.path, add.partition_values)
-        for key, text in add.partition_values.items():
-            wrong = self._wrong_value(key, text)
+        for value in add.partition_values.items():
+            if value in self._right_values:
+                continue
+            key, text = value
+            wrong = _wrong_partition_value(self._columns[key], text)
             if wrong is not None:
                 return Invalid(
                     code=Code.PARTITION_MISMATCH, detail=f"{add.path!r}: {wrong}", path=add.path
                 )
+            self._right_values.add(value)
         return None
-
-    def _wrong_value(self, key: str, text: str | None) -> str | None:
-        # A commit's files share few partition values; each is parsed once.
-        if (key, text) not in self._judged:
-            self._judged[key, text] = _wrong_partition_value(self._columns[key], text)
-        return self._judged[key, text]
 
     def _mismatch(self, path: str, values: PartitionValues) -> Invalid:
         return Invalid(
@@ -130,6 +142,8 @@ class _FileCheck:
         )
 
     def _statistics_and_vector(self, add: Add) -> Invalid | None:
+        if add.deletion_vector is None and (add.stats is None or is_statistics(add.stats)):
+            return None
         statistics: FileStatistics | None = None
         if add.stats is not None:
             try:

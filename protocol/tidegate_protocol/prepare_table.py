@@ -7,9 +7,10 @@ and metaData actions, with the protocol upgrade that new metadata implies.
 from dataclasses import dataclass
 
 from tidegate_protocol import features, operations
-from tidegate_protocol.actions import Metadata, Protocol
+from tidegate_protocol.actions import Metadata, Protocol, holds
 from tidegate_protocol.codec import with_fields
 from tidegate_protocol.known_features import CATALOG_MANAGED
+from tidegate_protocol.memo import remember
 from tidegate_protocol.problems import Code
 from tidegate_protocol.properties import (
     IN_COMMIT_TIMESTAMPS,
@@ -27,6 +28,9 @@ from tidegate_protocol.schema import (
     validate_table_schema,
 )
 from tidegate_protocol.transaction import FileDemand, Invalid, Proposal, ReadState
+
+_Definition = tuple[str, tuple[tuple[str, str], ...]]
+"""A table's schemaString and properties."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,9 @@ def is_catalog_managed(protocol: Protocol | None) -> bool:
 
 def define_table(proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
     """The table after the proposal's protocol and metaData actions, checked and completed."""
+    if not holds(proposal.actions, Metadata, Protocol):
+        invalid = _check_protocol(None, proposal=proposal, read=read)
+        return _as_it_was(read, own_protocol=None) if invalid is None else invalid
     indexed = list(enumerate(proposal.actions))
     metadatas = [(at, action) for at, action in indexed if isinstance(action, Metadata)]
     protocols = [(at, action) for at, action in indexed if isinstance(action, Protocol)]
@@ -81,16 +88,21 @@ def define_table(proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
     if metadatas:
         ((_, own_metadata),) = metadatas
         return _with_new_metadata(own_metadata, own_protocol, proposal=proposal, read=read)
+    return _as_it_was(read, own_protocol=own_protocol)
+
+
+def _as_it_was(read: ReadState, *, own_protocol: Protocol | None) -> TableAfter | Invalid:
+    """The table after a proposal without a metaData action."""
     if read.metadata is None or read.protocol is None:
         return Invalid(
             code=Code.MISSING_METADATA,
             detail="the first commit of a table needs a metaData action",
         )
-    parsed = parse_metadata(read.metadata)
-    if isinstance(parsed, Invalid):
-        return parsed
-    properties, schema = parsed
-    return check_features(properties, schema) or TableAfter(
+    known = _known((read.metadata.schema_string, tuple(read.metadata.configuration.items())))
+    if isinstance(known, Invalid):
+        return known
+    properties, schema = known
+    return TableAfter(
         protocol=own_protocol or read.protocol,
         metadata=read.metadata,
         properties=properties,
@@ -169,6 +181,23 @@ def parse_metadata(metadata: Metadata) -> tuple[TableProperties, StructType] | I
         return properties, parse_schema(metadata.schema_string)
     except InvalidSchema as error:
         return Invalid(code=Code.INVALID_SCHEMA, detail=str(error))
+
+
+def _parse_known(definition: _Definition) -> tuple[TableProperties, StructType] | Invalid:
+    """What the metaData of a table that is there says, checked."""
+    schema_string, configuration = definition
+    parsed = parse_metadata(
+        Metadata(id="", schema_string=schema_string, configuration=dict(configuration))
+    )
+    return parsed if isinstance(parsed, Invalid) else check_features(*parsed) or parsed
+
+
+def _size(definition: _Definition) -> int:
+    schema_string, configuration = definition
+    return len(schema_string) + sum([len(name) + len(text) for name, text in configuration])
+
+
+_known = remember(_parse_known, weigh=_size)
 
 
 def check_features(properties: TableProperties, schema: StructType) -> Invalid | None:

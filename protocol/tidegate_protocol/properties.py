@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from tidegate_protocol import column_paths
+from tidegate_protocol.memo import remember
 from tidegate_protocol.text import excerpt
 from tidegate_protocol.transaction import IsolationLevel
 
@@ -31,6 +32,7 @@ IN_COMMIT_TIMESTAMPS_SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
 IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 
 _T = TypeVar("_T")
+_Items = tuple[tuple[str, str], ...]
 _DELTA = "delta."
 _TIDEGATE = "tidegate."
 _OPEN_PREFIXES = (CONSTRAINT_PREFIX, FEATURE_PREFIX, "delta.universalformat.config.")
@@ -211,6 +213,11 @@ class TableProperties:
 
         Raises `InvalidProperty` for a value that this class cannot hold.
         """
+        return _remembered(tuple(configuration.items()))
+
+    @classmethod
+    def _parse(cls, items: _Items) -> "TableProperties":
+        configuration = dict(items)
         enabled = frozenset(
             name for name in configuration if name in _SWITCHES and _is_enabled(configuration, name)
         )
@@ -245,8 +252,15 @@ class TableProperties:
             constraints=_constraints(configuration),
             requested_features=_requested_features(configuration),
             requested_versions=(reader, writer) if asks else None,
-            configuration=dict(configuration),
+            configuration=configuration,
         )
+
+
+def _size(items: _Items) -> int:
+    return sum([len(name) + len(value) for name, value in items])
+
+
+_remembered = remember(TableProperties._parse, weigh=_size)
 
 
 def check_new(configuration: Mapping[str, str]) -> None:

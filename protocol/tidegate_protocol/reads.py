@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate_protocol.actions import Add
+from tidegate_protocol.actions import Add, PartitionValues
 from tidegate_protocol.data_types import StructType
 from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
 from tidegate_protocol.statistics import statistics_of
@@ -47,8 +47,7 @@ class ReadPredicates:
         """
         if not adds:
             return None
-        judged = self.is_partitioned or (use_statistics and self.predicates)
-        if self.whole_table or not judged:
+        if self.covers_everything(use_statistics=use_statistics):
             return adds[0]
         for predicate in self.predicates:
             for add in adds:
@@ -58,3 +57,13 @@ class ReadPredicates:
                 ):
                     return add
         return None
+
+    def covers_everything(self, *, use_statistics: bool) -> bool:
+        """Whether every file counts, whatever it says of itself."""
+        judged = self.is_partitioned or (use_statistics and self.predicates)
+        return self.whole_table or not judged
+
+    def covers_partition(self, partition_values: PartitionValues) -> bool:
+        """Whether a predicate may match rows of this partition; `first_match` is of such a one,
+        where not every file counts."""
+        return any(predicate.matches_partition(partition_values) for predicate in self.predicates)

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from tidegate_protocol import __version__, operations, row_tracking, type_widening
-from tidegate_protocol.actions import Action, CommitInfo, Metadata, Remove
-from tidegate_protocol.codec import encode_lines, from_body, with_fields
+from tidegate_protocol.actions import Action, CommitInfo, Metadata, Remove, holds
+from tidegate_protocol.codec import from_body, with_fields
+from tidegate_protocol.content import content_of
 from tidegate_protocol.properties import (
     CHECKPOINT_PROTECTION,
     IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP,
@@ -53,7 +54,7 @@ def complete(
     return ReadyCommit(
         version=version,
         timestamp=timestamp,
-        content=encode_lines(actions),
+        content=content_of(actions),
         actions=actions,
         transaction=txn,
         commit_info=info,
@@ -91,10 +92,12 @@ def _with_enablement(
 
 def _with_feature_values(txn: PreparedTransaction, *, version: int) -> PreparedTransaction:
     """The transaction with what its features make of the version that it lands as."""
-    actions = tuple(
-        _own_metadata(txn, action, version=version) if isinstance(action, Metadata) else action
-        for action in txn.actions
-    )
+    actions = txn.actions
+    if holds(actions, Metadata):
+        actions = tuple(
+            _own_metadata(txn, action, version=version) if isinstance(action, Metadata) else action
+            for action in actions
+        )
     if txn.row_ids_released:
         actions = row_tracking.assigned(actions, mark=txn.row_id_high_water_mark, version=version)
     elif row_tracking.is_suspended(txn.protocol, txn.metadata):
@@ -148,7 +151,7 @@ def _sender(proposal: Proposal) -> dict[str, str]:
 
 def _row_tracking_tags(txn: PreparedTransaction) -> dict[str, str]:
     """That rows kept their ids can be said for writers where none were updated or copied."""
-    if not txn.row_ids_released or any(isinstance(action, Remove) for action in txn.actions):
+    if not txn.row_ids_released or holds(txn.actions, Remove):
         return {}
     enabled = TableProperties.parse(txn.metadata.configuration).row_tracking
     return {ROW_TRACKING_PRESERVED_TAG: "true"} if enabled else {}

@@ -38,6 +38,7 @@ from tidegate_protocol.data_types import (
     type_name,
     walk,
 )
+from tidegate_protocol.memo import remember
 from tidegate_protocol.text import excerpt
 
 __all__ = [
@@ -109,6 +110,10 @@ def parse_schema(text: str) -> StructType:
     Types that the protocol does not know are refused, types that a table may not have without a
     feature (`variant`) or at all (`void`) are not: `features` and `validate_table_schema` judge.
     """
+    return _remembered(text)
+
+
+def _parse(text: str) -> StructType:
     try:
         value = strict_json.decode(text.encode(), max_depth=_MAX_DEPTH)
     except (UnicodeEncodeError, strict_json.InvalidJson) as error:
@@ -117,6 +122,9 @@ def parse_schema(text: str) -> StructType:
     if not isinstance(parsed, StructType):
         raise InvalidSchema(f"expected a struct as the schema, found {type_name(parsed)}")
     return parsed
+
+
+_remembered = remember(_parse, weigh=len)
 
 
 def parse_type(name: str) -> DataType:

@@ -5,10 +5,14 @@ writer it was: it may be wider than the text, and None says that nothing is know
 physical path (`Leaf.physical_path`).
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 from math import isnan
+from operator import attrgetter
+from typing import Annotated, Protocol, cast
 
 import msgspec
 
@@ -30,6 +34,9 @@ from tidegate_protocol.values import (
 
 _Path = Sequence[str]
 _NOTHING = msgspec.Raw(b"null")
+_PARTS = attrgetter("min_values", "max_values", "null_count")
+_ABSENT = msgspec.Raw(b"")
+_NEEDS_ESCAPES = re.compile(r'["\\\x00-\x1f]')
 _MILLISECOND = timedelta(milliseconds=1)
 
 # delta-rs takes decimals through 8-byte numbers, which hold 15 digits for sure; what it writes of
@@ -52,7 +59,23 @@ class _Stats(msgspec.Struct, frozen=True, rename="camel"):
     null_count: msgspec.Raw = _NOTHING
 
 
+class _Object(msgspec.Struct, frozen=True, gc=False):
+    """Any JSON object, of which nothing is made."""
+
+
+class _Counts(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    num_records: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    tight_bounds: bool | None = None
+
+
+class _Shape(_Counts, frozen=True, gc=False, rename="camel"):
+    min_values: _Object | None = None
+    max_values: _Object | None = None
+    null_count: _Object | None = None
+
+
 _STATS = msgspec.json.Decoder(_Stats)
+_SHAPE = msgspec.json.Decoder(_Shape)
 _COLUMNS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
 _COUNT = msgspec.json.Decoder(int)
@@ -68,12 +91,18 @@ class FileStatistics:
 
     __slots__ = ("_maxima", "_minima", "_null_counts", "num_records", "tight_bounds")
 
-    def __init__(self, stats: _Stats) -> None:
-        self.num_records = stats.num_records
-        self.tight_bounds = stats.tight_bounds is not False
-        self._minima = _Part(stats.min_values)
-        self._maxima = _Part(stats.max_values)
-        self._null_counts = _Part(stats.null_count)
+    def __init__(
+        self,
+        counts: "_Stats | _Counts",
+        minima: "_Columns",
+        maxima: "_Columns",
+        null_counts: "_Columns",
+    ) -> None:
+        self.num_records = counts.num_records
+        self.tight_bounds = counts.tight_bounds is not False
+        self._minima = minima
+        self._maxima = maxima
+        self._null_counts = null_counts
 
     @classmethod
     def parse(cls, text: str) -> "FileStatistics":
@@ -93,7 +122,8 @@ class FileStatistics:
         ):
             if bytes(part)[:1] not in (b"{", b"n"):
                 raise InvalidStatistics(f"{name} is {excerpt(bytes(part))}; expected an object")
-        return cls(stats)
+        parts = (stats.min_values, stats.max_values, stats.null_count)
+        return cls(stats, *map(_Part, parts))
 
     def minimum(self, path: _Path, data_type: DataType) -> Value | None:
         """No value of the column is below this; None where nothing is known. Nulls aside."""
@@ -135,6 +165,15 @@ class FileStatistics:
         return self.null_count(path) == 0
 
 
+def is_statistics(text: str) -> bool:
+    """Whether `FileStatistics.parse` takes the text, in a fifth of its time."""
+    try:
+        _SHAPE.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
 def statistics_of(text: str | None) -> FileStatistics | None:
     """The statistics of an add; None for absent ones and those that cannot be read, which prove
     as little."""
@@ -142,6 +181,63 @@ def statistics_of(text: str | None) -> FileStatistics | None:
         return None if text is None else FileStatistics.parse(text)
     except InvalidStatistics:
         return None
+
+
+def statistics_reader(columns: Collection[str]) -> Callable[[str | None], FileStatistics | None]:
+    """What reads statistics as `statistics_of` does, but only what they say of these top-level
+    columns, by their physical names: a file has many columns and a predicate few."""
+    if any(_NEEDS_ESCAPES.search(name) for name in columns):
+        # No name of a struct's field.
+        return statistics_of
+    return _reader(frozenset(columns))
+
+
+@lru_cache(maxsize=64)
+def _reader(columns: frozenset[str]) -> Callable[[str | None], FileStatistics | None]:
+    fields = {name: f"c{index}" for index, name in enumerate(sorted(columns))}
+
+    def get(part: msgspec.Struct, path: _Path) -> msgspec.Raw | None:
+        found: msgspec.Raw = getattr(part, fields[path[0]])
+        if found is _ABSENT or len(path) == 1:
+            return None if found is _ABSENT else found
+        return _Part(found).get(path[1:])
+
+    part = msgspec.defstruct(
+        "_PartOfSome",
+        [(field, msgspec.Raw, _ABSENT) for field in fields.values()],
+        rename={field: name for name, field in fields.items()},
+        namespace={"get": get},
+        frozen=True,
+        gc=False,
+    )
+    stats = msgspec.defstruct(
+        "_StatsOfSome",
+        [(name, part | None, None) for name in ("min_values", "max_values", "null_count")],
+        bases=(_Counts,),
+        rename="camel",
+        frozen=True,
+    )
+    decoder: msgspec.json.Decoder[_Counts] = msgspec.json.Decoder(stats)
+
+    nothing = cast(_Columns, part())
+
+    def read(text: str | None) -> FileStatistics | None:
+        if text is None:
+            return None
+        try:
+            stats = decoder.decode(text)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return None
+        minima, maxima, nulls = _PARTS(stats)
+        return FileStatistics(stats, minima or nothing, maxima or nothing, nulls or nothing)
+
+    return read
+
+
+class _Columns(Protocol):
+    """What one of the parts of statistics says of columns, by their physical paths."""
+
+    def get(self, path: _Path) -> msgspec.Raw | None: ...
 
 
 class _Part:

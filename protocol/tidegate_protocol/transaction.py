@@ -21,7 +21,8 @@ from tidegate_protocol.actions import (
     Txn,
     UnknownAction,
 )
-from tidegate_protocol.codec import encode
+from tidegate_protocol.content import Content, pieces_of
+from tidegate_protocol.paths import identity
 from tidegate_protocol.problems import Code
 
 
@@ -45,11 +46,19 @@ class Reads:
     predicates: tuple[str, ...] = ()
     files: frozenset[str] = frozenset()
     app_ids: frozenset[str] = frozenset()
+    _identities: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def nothing(self) -> bool:
         """True where no file was depended on; reading an app id depends on no file."""
         return not (self.whole_table or self.predicates or self.files)
+
+    def file_identities(self) -> frozenset[str]:
+        """The `paths.identity` of every file, made once."""
+        if self._identities is None:
+            object.__setattr__(self, "_identities", frozenset(map(identity, self.files)))
+        assert self._identities is not None
+        return self._identities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +85,18 @@ class Proposal:
     engine_info: str | None = None
     skip_if_empty: bool = False
     application_id: str | None = None
+    _digest: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def digest(self) -> str:
         """SHA-256 (hex) of everything but the ids of transaction and application: tells a retry
         of the same work from another body under the same id, however the JSON around the actions
         was laid out."""
+        if self._digest is None:
+            object.__setattr__(self, "_digest", self._made_digest())
+        assert self._digest is not None
+        return self._digest
+
+    def _made_digest(self) -> str:
         envelope = [
             self.operation,
             self.read_version,
@@ -97,9 +113,9 @@ class Proposal:
             self.skip_if_empty,
         ]
         sha = hashlib.sha256(msgspec.json.encode(envelope, order="deterministic"))
-        for action in self.actions:
+        for lines in pieces_of(self.actions):
             sha.update(b"\n")
-            sha.update(encode(action))
+            sha.update(memoryview(lines)[:-1])
         return sha.hexdigest()
 
 
@@ -181,6 +197,14 @@ class ReadFilter(typing.Protocol):
         """The first file that the transaction's reads would have covered."""
         ...
 
+    def covers_everything(self, *, use_statistics: bool) -> bool:
+        """Whether `first_match` is the first file, whichever it is."""
+        ...
+
+    def covers_partition(self, partition_values: PartitionValues) -> bool:
+        """Whether `first_match` may be a file of this partition, where not any file is."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTransaction:
@@ -207,6 +231,18 @@ class PreparedTransaction:
     row_ids_released: bool = False
     settled_reads: frozenset[str] = frozenset()
     demands: tuple[FileDemand, ...] = ()
+    _removed: Mapping[str, Remove] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
+
+    def removed_files(self) -> Mapping[str, Remove]:
+        """The removes among the actions by the `paths.identity` of their file, made once."""
+        if self._removed is None:
+            removes = [action for action in self.actions if isinstance(action, Remove)]
+            removed = {identity(action.path): action for action in removes}
+            object.__setattr__(self, "_removed", removed)
+        assert self._removed is not None
+        return self._removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +251,7 @@ class ReadyCommit:
 
     version: int
     timestamp: int
-    content: bytes
+    content: Content
     actions: tuple[Action, ...]
     transaction: PreparedTransaction
     commit_info: CommitInfo

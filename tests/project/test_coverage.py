@@ -18,8 +18,11 @@ JUDGED = (
     "ledger",
     "ledger_decision",
     "ledger_state",
+    "postings",
     "rebase",
     "row_tracking",
+    "window",
+    "window_index",
 )
 
 
@@ -35,8 +38,10 @@ def test_rules_and_ledger_are_covered_branch_by_branch(tmp_path):
             "test_conflict*.py",
             "test_isolation.py",
             "test_ledger*.py",
+            "test_postings.py",
             "test_rebase.py",
             "test_row_tracking.py",
+            "test_window*.py",
         )
         for path in sorted((ROOT / "tests" / "protocol").glob(pattern))
     ]

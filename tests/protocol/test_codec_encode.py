@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tidegate_protocol import codec
 from tidegate_protocol.actions import (
     Add,
+    CommitInfo,
     DeletionVector,
     Format,
     Metadata,
@@ -96,6 +97,26 @@ class TestFromBody:
     def test_a_body_of_another_shape_is_refused(self):
         with pytest.raises(InvalidActionError, match="version"):
             codec.from_body(Txn, {"appId": "a"})
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"timestamp": 1, "tags": {"a": "b"}, "operationParameters": {"mode": "x"}, "new": {}},
+            {"timestamp": "soon", "operation": "WRITE"},
+            {"timestamp": 2**63, "operation": 1},
+        ],
+    )
+    def test_it_is_as_if_it_had_come_as_a_line(self, body):
+        made = codec.from_body(CommitInfo, body)
+        assert made == codec.decode(made.raw)
+
+    def test_what_no_line_may_hold_is_refused(self):
+        deep: object = "x"
+        for _ in range(70):
+            deep = [deep]
+        for value, why in (("\0", "NUL"), (deep, "nested deeper")):
+            with pytest.raises(InvalidActionError, match=why):
+                codec.from_body(CommitInfo, {"operationParameters": {"a": value}})
 
 
 class TestWithFields:

@@ -1,0 +1,143 @@
+"""The newest commits of a table, held so that many transactions can be judged against them."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tidegate_protocol import conflicts
+from tidegate_protocol.postings import tail
+from tidegate_protocol.transaction import Conflict, PreparedTransaction, Winner
+from tidegate_protocol.window_index import WinnerIndex, is_quiet, needs_every_winner
+
+
+class CommitWindow:
+    """The newest commits of one table, without a gap, as the conflict rules look at them.
+
+    It holds the versions `after` + 1 to `through`, and is empty where the two are equal. It is
+    mutable and belongs to one owner at a time. `weight` is the number of actions held.
+    """
+
+    def __init__(self, *, after: int) -> None:
+        """An empty window, whose first winner is version `after` + 1."""
+        self.after = after
+        self.weight = 0
+        self._winners: list[Winner] = []
+        self._table_changes: list[int] = []
+        self._others: list[int] = []
+        self._index = WinnerIndex()
+        # A commit is looked into when a transaction first asks: most only append.
+        self._indexed = after
+
+    @property
+    def through(self) -> int:
+        """The newest version that is held, `after` where there is none."""
+        return self.after + len(self._winners)
+
+    def append(self, winner: Winner) -> None:
+        """Holds one more commit. Raises `ValueError` unless it is the next one."""
+        if winner.version != self.through + 1:
+            raise ValueError(f"expected winner {self.through + 1}, found version {winner.version}")
+        self._winners.append(winner)
+        self.weight += _weight(winner)
+        if _changes_table(winner):
+            self._table_changes.append(winner.version)
+        if not is_quiet(winner):
+            self._others.append(winner.version)
+
+    def drop_after(self, version: int) -> None:
+        """Takes back every commit after this version. Where that is below `after`, the window is
+        empty then, and its next winner is `version` + 1."""
+        kept = max(version - self.after, 0)
+        dropped = self._winners[kept:]
+        self.weight -= sum(map(_weight, dropped))
+        indexed = [w for w in dropped if w.version <= self._indexed and is_quiet(w)]
+        if indexed:
+            self._index.drop(indexed)
+        del self._winners[kept:]
+        self.after = min(self.after, version)
+        self._indexed = min(self._indexed, version)
+        for versions in (self._table_changes, self._others):
+            del versions[bisect_right(versions, version) :]
+
+    def trim(self, *, commits: int, weight: int) -> None:
+        """Forgets the oldest commits until at most so many commits and actions are held."""
+        forgotten = 0
+        for winner in self._winners:
+            if len(self._winners) - forgotten <= commits and self.weight <= weight:
+                break
+            self.weight -= _weight(winner)
+            if winner.version <= self._indexed and is_quiet(winner):
+                self._index.forget(winner)
+            forgotten += 1
+        if not forgotten:
+            return
+        del self._winners[:forgotten]
+        self.after += forgotten
+        self._indexed = max(self._indexed, self.after)
+        for versions in (self._table_changes, self._others):
+            del versions[: bisect_right(versions, self.after)]
+
+    def winners(self, after: int) -> Sequence[Winner]:
+        """The commits after this version, in order. Raises `ValueError` where the window begins
+        too late to tell."""
+        self._check_holds(after)
+        return self._winners[after - self.after :]
+
+    def changes_table(self, after: int) -> bool:
+        """Whether a commit after this version holds metaData or protocol. Raises as above."""
+        self._check_holds(after)
+        return bool(self._table_changes) and self._table_changes[-1] > after
+
+    def judge(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
+        """What `conflicts.judge` says of the transaction and the commits that it did not see, in
+        less time than to ask each of them. Raises `ValueError` where the window begins too late
+        to tell."""
+        self._check_holds(txn.judged_through)
+        while txn.judged_through < self.through:
+            if needs_every_winner(txn):
+                return conflicts.judge(txn, self.winners(txn.judged_through))
+            outcome = self._judged_by_candidates(txn)
+            if isinstance(outcome, Conflict):
+                return outcome
+            txn = outcome
+        return txn
+
+    def _judged_by_candidates(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
+        """The transaction past every winner, or past one that gave it another table: then others
+        may matter to it than before."""
+        before = txn
+        for version in self._candidates(txn):
+            if version <= txn.judged_through:
+                continue
+            outcome = conflicts.judge(
+                replace(txn, judged_through=version - 1), (self._winners[version - self.after - 1],)
+            )
+            if isinstance(outcome, Conflict):
+                return outcome
+            txn = outcome
+            if txn.metadata is not before.metadata or txn.protocol is not before.protocol:
+                return txn
+        return replace(txn, judged_through=self.through)
+
+    def _candidates(self, txn: PreparedTransaction) -> Iterator[int]:
+        if txn.is_blind_append and not txn.proposal.reads.app_ids:
+            return iter(tail(self._others, txn.judged_through))
+        for winner in self._winners[self._indexed - self.after :]:
+            if is_quiet(winner):
+                self._index.append(winner)
+        self._indexed = self.through
+        return self._index.candidates(txn, self._others)
+
+    def _check_holds(self, after: int) -> None:
+        if after < self.after:
+            raise ValueError(f"expected the commits after {after}, found those after {self.after}")
+
+
+def _changes_table(winner: Winner) -> bool:
+    return winner.metadata is not None or winner.protocol is not None
+
+
+def _weight(winner: Winner) -> int:
+    lists = (winner.adds, winner.removes, winner.txns, winner.domains, winner.unknown)
+    singles = (winner.metadata, winner.protocol, winner.commit_info)
+    return sum(map(len, lists)) + sum(single is not None for single in singles)

@@ -1,0 +1,138 @@
+"""Which winners a transaction has to be judged against, and which it cannot conflict with.
+
+A winner is quiet where it does nothing but add and remove files and write application
+transactions. A quiet winner meets a transaction only over what it holds: a file of a partition
+that was read, a path, an application id. Every other winner may mean anything to anybody.
+
+What is named here is more than what conflicts, never less: the rules (`conflicts`) are asked of
+every winner that is named, and of no other. Whoever adds a rule has to ask what of a winner it
+looks at, and whether that is named here.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from heapq import merge
+
+from tidegate_protocol import features, isolation
+from tidegate_protocol.actions import UnknownAction, holds
+from tidegate_protocol.conflict_row_tracking import only_row_ids
+from tidegate_protocol.known_features import ROW_TRACKING
+from tidegate_protocol.paths import identity
+from tidegate_protocol.postings import Postings, tail
+from tidegate_protocol.properties import TableProperties
+from tidegate_protocol.transaction import IsolationLevel, PreparedTransaction, Winner
+
+_Partition = tuple[tuple[str, str | None], ...]
+"""An add's partition values, as it has them."""
+
+
+def is_quiet(winner: Winner) -> bool:
+    """Whether a winner is one that a `WinnerIndex` knows its way about."""
+    return not (winner.metadata or winner.protocol or winner.domains or winner.unknown)
+
+
+def needs_every_winner(txn: PreparedTransaction) -> bool:
+    """Whether even a quiet winner may change the transaction, or conflict with it over more than
+    partitions, paths and application ids."""
+    return (
+        bool(txn.demands)
+        or features.supports(txn.protocol, ROW_TRACKING)
+        or (not txn.is_blind_append and holds(txn.actions, UnknownAction))
+    )
+
+
+class WinnerIndex:
+    """The quiet ones of some winners without a gap, by what a transaction may meet them over."""
+
+    def __init__(self) -> None:
+        self._blindly_added = Postings[_Partition]()
+        self._added = Postings[_Partition]()
+        self._removed = Postings[str]()
+        self._applications = Postings[str]()
+
+    def append(self, winner: Winner) -> None:
+        """Takes in the next winner, a quiet one."""
+        self._added_by(winner).append(winner.version, _partitions(winner))
+        self._removed.append(winner.version, _removed_paths(winner))
+        self._applications.append(winner.version, _app_ids(winner))
+
+    def drop(self, winners: Sequence[Winner]) -> None:
+        """Takes back the newest of the winners, in their order."""
+        for winner in reversed(winners):
+            self._added_by(winner).drop(winner.version, _partitions(winner))
+            self._removed.drop(winner.version, _removed_paths(winner))
+            self._applications.drop(winner.version, _app_ids(winner))
+        for postings in (self._blindly_added, self._added):
+            postings.restore_order()
+
+    def forget(self, winner: Winner) -> None:
+        """Forgets the oldest winner."""
+        self._added_by(winner).forget(winner.version, _partitions(winner))
+        self._removed.forget(winner.version, _removed_paths(winner))
+        self._applications.forget(winner.version, _app_ids(winner))
+
+    def candidates(self, txn: PreparedTransaction, others: Sequence[int]) -> Iterator[int]:
+        """The versions after `txn.judged_through` that it has to be judged against, in order, some
+        more than once. `others` are the winners that are not quiet. Not to be asked about a
+        transaction that needs every winner."""
+        after = txn.judged_through
+        found = [tail(others, after)]
+        app_ids = txn.proposal.reads.app_ids
+        if app_ids and self._applications.any_after(after):
+            found += [
+                tail(self._applications.of(app_id), after)
+                for app_id in self._applications.held(app_ids)
+            ]
+        found += self._added_to_reads(txn)
+        found += self._removed_from(txn)
+        return merge(*(versions for versions in found if versions))
+
+    def _added_by(self, winner: Winner) -> Postings[_Partition]:
+        return self._blindly_added if isolation.is_blind_winner(winner) else self._added
+
+    def _added_to_reads(self, txn: PreparedTransaction) -> Iterator[Sequence[int]]:
+        """The winners that the rule on added files does not pass over."""
+        after = txn.judged_through
+        if txn.is_blind_append or txn.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION:
+            return
+        spares_blind = (
+            txn.isolation_level is IsolationLevel.WRITE_SERIALIZABLE and not txn.metadata_changed
+        )
+        looked_at = [self._added] if spares_blind else [self._added, self._blindly_added]
+        use_statistics = TableProperties.parse(txn.metadata.configuration).statistics_disjointness
+        everything = txn.read_filter.covers_everything(use_statistics=use_statistics)
+        for postings in looked_at:
+            if everything:
+                yield tail(postings.versions, after)
+                continue
+            for partition in postings.keys_after(after):
+                if txn.read_filter.covers_partition(dict(partition)):
+                    yield tail(postings.of(partition), after)
+
+    def _removed_from(self, txn: PreparedTransaction) -> Iterator[Sequence[int]]:
+        """The winners that the rules on removed files may not pass over."""
+        after = txn.judged_through
+        reads = txn.proposal.reads
+        if txn.is_blind_append or not self._removed.any_after(after):
+            return
+        if reads.whole_table:
+            yield tail(self._removed.versions, after)
+            return
+        for mine in (txn.removed_files().keys(), reads.file_identities()):
+            for path in self._removed.held(mine):
+                yield tail(self._removed.of(path), after)
+
+
+def _partitions(winner: Winner) -> Collection[_Partition]:
+    if only_row_ids(winner.operation, (*winner.adds, *winner.removes)):
+        return ()
+    if len(winner.adds) == 1:
+        return (tuple(winner.adds[0].partition_values.items()),)
+    return {tuple(add.partition_values.items()) for add in winner.adds}
+
+
+def _removed_paths(winner: Winner) -> Collection[str]:
+    return {identity(removed.path) for removed in winner.removes} if winner.removes else ()
+
+
+def _app_ids(winner: Winner) -> Collection[str]:
+    return {txn.app_id for txn in winner.txns} if winner.txns else ()

@@ -1,0 +1,24 @@
+"""The tables that windows of commits are tested on."""
+
+from tests.protocol.factories import features, metadata, state
+from tidegate_protocol.transaction import ReadState
+
+WEAK = {"delta.isolationLevel": "WriteSerializable"}
+SPARING = {"tidegate.statisticsDisjointness": "true"}
+SUPPORTED = ("domainMetadata", "invariants")
+BY_X = metadata(["x", "v"], ["x"])
+BACKFILL = "ROW TRACKING BACKFILL"
+
+TABLES = {
+    "partitioned": (BY_X, features(*SUPPORTED)),
+    "weak": (metadata(["x", "v"], ["x"], WEAK), features(*SUPPORTED)),
+    "plain": (metadata(["x", "v"]), features(*SUPPORTED)),
+    "sparing": (metadata(["x", "v"], (), SPARING), features(*SUPPORTED)),
+    "sparing-by-x": (metadata(["x", "v"], ["x"], {**SPARING, **WEAK}), features(*SUPPORTED)),
+    "row-ids": (BY_X, features(*SUPPORTED, "rowTracking")),
+}
+
+
+def at(table: str, version: int = 0) -> ReadState:
+    """One of the tables as it is at a version."""
+    return state(*TABLES[table], version=version)
