@@ -3,7 +3,7 @@ BIN := .venv/bin
 # Spark starts the Java that JAVA_HOME names, whatever is first on the path.
 SPARK := JAVA_HOME="$$(scripts/find-java)"
 
-.PHONY: install demo test chaos check
+.PHONY: install demo test chaos bench check
 
 install:
 	@scripts/setup
@@ -22,6 +22,11 @@ MACHINE := 300x50
 chaos: install
 	@$(BIN)/python -m tests.chaos $(ARGS)
 	$(if $(ARGS),,@$(BIN)/pytest -q -s tests/service/machine --machine $(MACHINE))
+
+# Ratios, measured side by side, and benchmarks/report.md (benchmarks/README.md).
+# ARGS="--quick" takes five minutes and writes .bench/report.md, ARGS="--only b1,b3" a part.
+bench: install
+	@$(SPARK) $(BIN)/python -m benchmarks $(ARGS)
 
 check: install
 	$(BIN)/ruff check .

@@ -63,7 +63,7 @@ class Connection:
         """`application_id` goes along with every request. Raises `ValueError` for one that the
         service would not take."""
         self._transport = transport
-        self._policy = policy
+        self.policy = policy
         self._application_id = None if application_id is None else _checked(application_id)
         self._effects = Effects(clock=clock, jitter=jitter)
         self._sleep = sleep
@@ -89,7 +89,7 @@ class Connection:
     ) -> T:
         """See `flow.call_flow`."""
         flow = call_flow(
-            request, decode, effects=self._effects, policy=policy or self._policy, repeat=repeat
+            request, decode, effects=self._effects, policy=policy or self.policy, repeat=repeat
         )
         return self._drive(flow)
 
@@ -100,6 +100,7 @@ class Connection:
         *,
         transaction_id: str,
         in_doubt: bool,
+        policy: RetryPolicy | None = None,
     ) -> T:
         """See `flow.propose_flow`."""
         flow = propose_flow(
@@ -107,7 +108,7 @@ class Connection:
             decode,
             transaction_id=transaction_id,
             effects=self._effects,
-            policy=self._policy,
+            policy=policy or self.policy,
             in_doubt=in_doubt,
         )
         return self._drive(flow)

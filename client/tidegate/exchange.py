@@ -9,6 +9,11 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
 
+Body = bytes | tuple[bytes, ...]
+"""A request's content, or its pieces where it is large: they are sent one after the other, and
+again for every further copy."""
+
+
 def segment(text: str) -> str:
     """Any text as one segment of a path."""
     quoted = quote(text, safe="")
@@ -24,7 +29,7 @@ class Request:
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
+    body: Body | None = None
     content_type: str = JSON
     accept: str = JSON
     application_id: str | None = None

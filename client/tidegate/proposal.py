@@ -1,16 +1,42 @@
 """A transaction on the wire: proposing it and aborting it."""
 
+from dataclasses import replace
+from typing import Any
+
 import msgspec
 
-from tidegate.exchange import Request, segment
+from tidegate.exchange import JSON, NDJSON, Body, Request, segment
+from tidegate.flow import RetryPolicy
 from tidegate_protocol.actions import Add, Remove
-from tidegate_protocol.codec import encode
+from tidegate_protocol.codec import encode, encode_lines
 from tidegate_protocol.transaction import Proposal
 
 
-def commit_request(table_id: str, body: bytes) -> Request:
+MANY_ACTIONS = 5_000
+"""A proposal of so many is sent as NDJSON, which the service reads as it comes."""
+_LINES_A_PIECE = 1_000
+_ACTIONS_A_S = 10_000
+"""What a busy service is expected to take."""
+
+
+def commit_request(table_id: str, body: Body) -> Request:
     """`body` is of `encode_proposal`."""
-    return Request(method="POST", path=f"/tables/{segment(table_id)}/commits", body=body)
+    return Request(
+        method="POST",
+        path=f"/tables/{segment(table_id)}/commits",
+        body=body,
+        content_type=NDJSON if isinstance(body, tuple) else JSON,
+    )
+
+
+def patience(policy: RetryPolicy, *, actions: int) -> RetryPolicy:
+    """The policy, with the time that the service may take for so many actions."""
+    longer_s = actions / _ACTIONS_A_S if actions >= MANY_ACTIONS else 0.0
+    return replace(
+        policy,
+        deadline_s=policy.deadline_s + longer_s,
+        attempt_s=policy.attempt_s + longer_s,
+    )
 
 
 def abort_request(table_id: str, transaction_id: str) -> Request:
@@ -18,33 +44,40 @@ def abort_request(table_id: str, transaction_id: str) -> Request:
     return Request(method="POST", path=path)
 
 
-def encode_proposal(proposal: Proposal) -> bytes:
-    """The JSON body. Equal proposals have equal bytes, and the actions keep their own.
+def encode_proposal(proposal: Proposal) -> Body:
+    """The JSON body, or the pieces of an NDJSON body where the actions are many. Equal proposals
+    have equal bytes, and the actions keep their own.
 
     Raises `TypeError` where parameters or metrics hold something that JSON cannot.
     """
-    reads = proposal.reads
-    return msgspec.json.encode(
-        {
-            "transaction_id": proposal.transaction_id,
-            "read_version": proposal.read_version,
-            "reads": {
-                "whole_table": reads.whole_table,
-                "predicates": reads.predicates,
-                "files": sorted(reads.files),
-                "app_ids": sorted(reads.app_ids),
-            },
-            "operation": proposal.operation,
-            "operation_parameters": dict(proposal.operation_parameters),
-            "operation_metrics": dict(proposal.operation_metrics),
-            "isolation_level": proposal.isolation_level,
-            "user_metadata": proposal.user_metadata,
-            "tags": dict(proposal.tags),
-            "engine_info": proposal.engine_info,
-            "skip_if_empty": proposal.skip_if_empty,
-            "actions": [msgspec.Raw(encode(action)) for action in proposal.actions],
+    reads, actions = proposal.reads, proposal.actions
+    envelope: dict[str, Any] = {
+        "transaction_id": proposal.transaction_id,
+        "read_version": proposal.read_version,
+        "reads": {
+            "whole_table": reads.whole_table,
+            "predicates": reads.predicates,
+            "files": sorted(reads.files),
+            "app_ids": sorted(reads.app_ids),
         },
-        order="deterministic",
+        "operation": proposal.operation,
+        "operation_parameters": dict(proposal.operation_parameters),
+        "operation_metrics": dict(proposal.operation_metrics),
+        "isolation_level": proposal.isolation_level,
+        "user_metadata": proposal.user_metadata,
+        "tags": dict(proposal.tags),
+        "engine_info": proposal.engine_info,
+        "skip_if_empty": proposal.skip_if_empty,
+    }
+    if len(actions) < MANY_ACTIONS:
+        envelope["actions"] = [msgspec.Raw(encode(action)) for action in actions]
+        return msgspec.json.encode(envelope, order="deterministic")
+    return (
+        msgspec.json.encode(envelope, order="deterministic") + b"\n",
+        *(
+            encode_lines(actions[start : start + _LINES_A_PIECE])
+            for start in range(0, len(actions), _LINES_A_PIECE)
+        ),
     )
 
 

@@ -15,9 +15,16 @@ from tidegate.errors import (
     TransactionClosed,
     TransactionCommitted,
 )
+from tidegate.exchange import Body
 from tidegate.flow import RetryPolicy
 from tidegate.models import DataFile, Receipt, TableHead, aborted, receipt_of
-from tidegate.proposal import abort_request, commit_request, encode_proposal, removal
+from tidegate.proposal import (
+    abort_request,
+    commit_request,
+    encode_proposal,
+    patience,
+    removal,
+)
 from tidegate.schema_json import SchemaLike, schema_text
 from tidegate.version import ENGINE_INFO
 from tidegate_protocol.actions import Action, Add, Txn
@@ -81,7 +88,7 @@ class Transaction:
         self._app_ids: set[str] = set()
         self._actions: list[Action] = []
         self._metadata = head.metadata
-        self._body: bytes | None = None
+        self._body: Body | None = None
         self._interrupted = False
 
     def __repr__(self) -> str:
@@ -248,6 +255,7 @@ class Transaction:
                 partial(receipt_of, transaction_id=self.id),
                 transaction_id=self.id,
                 in_doubt=self._in_doubt or proposed_before,
+                policy=patience(self._connection.policy, actions=len(proposal.actions)),
             )
         except TidegateError as error:
             self._interrupted = False

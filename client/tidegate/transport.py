@@ -49,6 +49,8 @@ class HttpTransport:
         headers = {"Accept": request.accept}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
+        if isinstance(request.body, tuple):
+            headers["Content-Length"] = str(sum(map(len, request.body)))
         if request.application_id is not None:
             headers[APPLICATION_HEADER] = request.application_id
         headers.update(trace_headers())

@@ -8,9 +8,11 @@ import logging
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+
+from pydantic import SecretStr
 
 from tidegate_service.api.application import Application, attach, build
 from tidegate_service.api.edge import Limits
@@ -18,13 +20,16 @@ from tidegate_service.api.hosts import allowed
 from tidegate_service.api.requests import Gate
 from tidegate_service.api.server import Server
 from tidegate_service.background.publisher import Publisher
+from tidegate_service.core.committer import Committer, CommitterLimits
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError, root_cause
 from tidegate_service.core.faults import NO_FAULTS, FaultPoints
+from tidegate_service.core.group import commit_together
 from tidegate_service.core.locations import LocationPolicy
 from tidegate_service.core.tokens import Authenticator
 from tidegate_service.index import migrate
 from tidegate_service.index.access import PostgresTokens
+from tidegate_service.index.database import embedded
 from tidegate_service.index.embedded import DataDirectoryInUse, EmbeddedPostgres
 from tidegate_service.index.embedded_account import EmbeddedPostgresError
 from tidegate_service.index.engine import (
@@ -38,6 +43,7 @@ from tidegate_service.settings import Settings
 from tidegate_service.storage.object_storage import ObjectStorage
 from tidegate_service.telemetry.exposition import Exposition, Instruments
 from tidegate_service.telemetry.metrics import Metrics
+from tidegate_service.telemetry.peers import Peers, shown, text_of
 from tidegate_service.telemetry.recorder import Recorder
 from tidegate_service.telemetry.tracing import Tracer, Tracing, TracingUnavailable
 
@@ -45,9 +51,6 @@ logger = logging.getLogger("tidegate.service")
 
 SECTIONS_S = 2.0
 """How long commit sections without a waiting client may take at the end."""
-POSTGRES_STOP_S = 2.5
-_RESTART_S = 1.0
-_WATCH_S = 0.5
 
 
 class CannotStart(Exception):
@@ -71,16 +74,13 @@ def application() -> Application:
 
 @asynccontextmanager
 async def open_service(
-    settings: Settings, *, faults: FaultPoints = NO_FAULTS
+    settings: Settings, *, faults: FaultPoints = NO_FAULTS, among: Peers | None = None
 ) -> AsyncIterator[Service]:
-    """Everything but the listening socket. Raises `CannotStart`."""
+    """Everything but the listening socket. One `among` others leaves the publishing to one of
+    them. Raises `CannotStart`."""
     async with AsyncExitStack() as stack:
-        try:
-            service = await _composed(settings, stack, faults)
-        except (EmbeddedPostgresError, DurabilityError, TracingUnavailable, ValueError) as error:
-            raise CannotStart(str(error)) from error
-        except ServiceError as error:
-            raise CannotStart(_with_cause(error)) from error
+        with _startable():
+            service = await _composed(settings, stack, faults, among)
         yield service
 
 
@@ -91,29 +91,62 @@ async def serve(
     on_started: Callable[[socket.socket], None],
     on_server: Callable[[Server], None],
     faults: FaultPoints = NO_FAULTS,
+    among: Peers | None = None,
 ) -> None:
     """Serve on a bound socket until the server is told to stop.
 
     `on_server` gets the server as soon as it can be stopped; `on_started` is called once it
     listens. Raises `CannotStart`.
     """
-    async with open_service(settings, faults=faults) as service:
+    async with open_service(settings, faults=faults, among=among) as service:
         server = Server(service.app, gate=service.gate, on_started=on_started)
         on_server(server)
         await server.serve(sockets=[listener])
+
+
+@asynccontextmanager
+async def open_publisher(settings: Settings, *, among: Peers) -> AsyncIterator[None]:
+    """What publishes for processes that serve, and serves nothing. Raises `CannotStart`."""
+    async with AsyncExitStack() as stack:
+        with _startable():
+            world = await _opened(settings, stack)
+            text = text_of(among.labelled(world.metrics.registry))
+            await stack.enter_async_context(among.shown(text))
+        publisher = _publisher(settings, world, NO_FAULTS)
+        publishing = asyncio.create_task(publisher.run_on(), name="publisher")
+        stack.push_async_callback(_ended, publishing)
+        yield
+
+
+@asynccontextmanager
+async def prepared(settings: Settings) -> AsyncIterator[Settings]:
+    """What several processes of one service share: its database, up to date. Yields the settings
+    of each of them. Raises `CannotStart`."""
+    async with AsyncExitStack() as stack:
+        with _startable():
+            _make_folder(settings, settings.locations())
+            url = await _database(settings, stack)
+            await asyncio.to_thread(_settle_schema, settings, url)
+        yield settings.model_copy(update={"database_url": SecretStr(url), "migrate": False})
+
+
+@contextmanager
+def _startable() -> Iterator[None]:
+    try:
+        yield
+    except (EmbeddedPostgresError, DurabilityError, TracingUnavailable, ValueError) as error:
+        raise CannotStart(str(error)) from error
+    except ServiceError as error:
+        raise CannotStart(_with_cause(error)) from error
 
 
 async def bring_up_to_date(settings: Settings) -> str:
     """Apply the migrations to the configured database and return its revision. Raises
     `CannotStart`."""
     async with AsyncExitStack() as stack:
-        try:
+        with _startable():
             url = await _database(settings, stack)
             await asyncio.to_thread(migrate.upgrade, url)
-        except (EmbeddedPostgresError, ValueError) as error:
-            raise CannotStart(str(error)) from error
-        except ServiceError as error:
-            raise CannotStart(_with_cause(error)) from error
     return migrate.head()
 
 
@@ -122,15 +155,11 @@ async def open_tokens(settings: Settings) -> AsyncIterator[PostgresTokens]:
     """The tokens of the configured database, beside a running service or without one. Raises
     `CannotStart`."""
     async with AsyncExitStack() as stack:
-        try:
+        with _startable():
             url = await _database_beside(settings, stack)
             engine = create_engine(url, ConnectionSettings(pool_size=1, overflow=0))
             stack.push_async_callback(engine.dispose)
             yield PostgresTokens(engine)
-        except (EmbeddedPostgresError, ValueError) as error:
-            raise CannotStart(str(error)) from error
-        except ServiceError as error:
-            raise CannotStart(_with_cause(error)) from error
 
 
 async def _database_beside(settings: Settings, stack: AsyncExitStack) -> str:
@@ -151,7 +180,17 @@ def _with_cause(error: ServiceError) -> str:
     return "; ".join([detail, *getattr(error, "__notes__", ())])
 
 
-async def _composed(settings: Settings, stack: AsyncExitStack, faults: FaultPoints) -> Service:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _World:
+    index: PostgresIndex
+    storage: ObjectStorage
+    locations: LocationPolicy
+    tokens: PostgresTokens
+    metrics: Metrics
+    telemetry: Recorder
+
+
+async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
     locations = settings.locations()
     _make_folder(settings, locations)
     storage = ObjectStorage(locations.warehouse, locations.prefixes, settings.store_options())
@@ -164,23 +203,48 @@ async def _composed(settings: Settings, stack: AsyncExitStack, faults: FaultPoin
     await storage.probe()
     metrics = Metrics()
     telemetry = Recorder(metrics, tracer=_tracer(settings, stack))
-    index = PostgresIndex(engine, telemetry=telemetry)
-    publisher = Publisher(
-        index,
-        storage,
-        interval_s=settings.publish_interval_seconds,
-        faults=faults,
+    return _World(
+        index=PostgresIndex(engine, telemetry=telemetry),
+        storage=storage,
+        locations=locations,
+        tokens=PostgresTokens(engine),
+        metrics=metrics,
         telemetry=telemetry,
+    )
+
+
+def _publisher(settings: Settings, world: _World, faults: FaultPoints) -> Publisher:
+    return Publisher(
+        world.index,
+        world.storage,
+        interval_s=settings.publish_interval_seconds,
+        store_of=world.locations.store_of,
+        faults=faults,
+        telemetry=world.telemetry,
+    )
+
+
+async def _composed(
+    settings: Settings, stack: AsyncExitStack, faults: FaultPoints, among: Peers | None
+) -> Service:
+    world = await _opened(settings, stack)
+    index, telemetry = world.index, world.telemetry
+    publisher = _publisher(settings, world, faults) if among is None else None
+    committer = Committer(
+        commit_together,
+        CommitterLimits(waiting=settings.max_waiting_per_table, own=max(1, settings.database_pool_size * 3 // 4)),
     )
     context = Context(
         index=index,
-        storage=storage,
-        locations=locations,
+        storage=world.storage,
+        locations=world.locations,
         new_id=lambda: str(uuid.uuid4()),
         monotonic_s=time.monotonic,
         now_ms=lambda: time.time_ns() // 1_000_000,
+        committer=committer,
         commit_deadline_s=settings.deadline_seconds,
-        wake_publisher=publisher.wake,
+        max_unpublished_versions=settings.max_unpublished_versions,
+        wake_publisher=_nobody_waits if publisher is None else publisher.wake,
         faults=faults,
         telemetry=telemetry,
     )
@@ -189,6 +253,8 @@ async def _composed(settings: Settings, stack: AsyncExitStack, faults: FaultPoin
         max_requests=settings.max_requests,
         hosts=allowed(settings.allowed_hosts, authenticated=settings.auth == "tokens"),
         max_body_bytes=settings.max_body_bytes,
+        max_stream_bytes=settings.max_stream_bytes,
+        max_stream_actions=settings.max_stream_actions,
         deadline_s=settings.deadline_seconds,
         long_deadline_s=settings.long_deadline_seconds,
     )
@@ -198,18 +264,24 @@ async def _composed(settings: Settings, stack: AsyncExitStack, faults: FaultPoin
         pool=index.pool_use,
         under_way=lambda: gate.under_way,
         sections=lambda: context.sections.count,
-        waiting=lambda: index.waiting,
+        waiting=lambda: committer.waiting + index.waiting,
     )
+    own = Exposition(world.metrics.registry, instruments)
     attach(
         app,
         context,
-        exposition=Exposition(metrics.registry, instruments).text,
-        authenticator=await _authenticator(settings, PostgresTokens(engine)),
+        exposition=await stack.enter_async_context(shown(own, among)),
+        authenticator=await _authenticator(settings, world.tokens),
     )
-    publishing = asyncio.create_task(_kept_running(publisher), name="publisher")
-    stack.push_async_callback(_ended, publishing)
+    if publisher is not None:
+        publishing = asyncio.create_task(publisher.run_on(), name="publisher")
+        stack.push_async_callback(_ended, publishing)
     stack.push_async_callback(_drained, gate, context)
     return Service(app=app, gate=gate, context=context)
+
+
+def _nobody_waits(table_id: str) -> None:
+    """Publishing is another process's, which looks for itself."""
 
 
 async def _authenticator(settings: Settings, tokens: PostgresTokens) -> Authenticator | None:
@@ -237,29 +309,7 @@ async def _database(settings: Settings, stack: AsyncExitStack) -> str:
     """The URL of the index; an embedded server is stopped with the stack."""
     if settings.database_url is not None:
         return settings.database_url.get_secret_value()
-    server = EmbeddedPostgres(settings.data_dir)
-
-    async def stop() -> None:
-        await asyncio.to_thread(server.stop, timeout_s=POSTGRES_STOP_S)
-
-    # Before the start: one that is cancelled half-way leaves a server to stop.
-    stack.push_async_callback(stop)
-    url = await asyncio.to_thread(server.start)
-    watching = asyncio.create_task(_kept_up(server), name="embedded-postgres")
-    stack.push_async_callback(_ended, watching)
-    return url
-
-
-async def _kept_up(server: EmbeddedPostgres) -> None:
-    """Nobody else would start an embedded server that died; requests get 503 until it is back."""
-    while True:
-        await asyncio.sleep(_WATCH_S)
-        if not server.running:
-            logger.error("the embedded Postgres has ended and is started again")
-            try:
-                await asyncio.to_thread(server.start)
-            except EmbeddedPostgresError:
-                logger.exception("the embedded Postgres does not start")
+    return await stack.enter_async_context(embedded(settings.data_dir))
 
 
 def _settle_schema(settings: Settings, url: str) -> None:
@@ -282,16 +332,6 @@ def _make_folder(settings: Settings, locations: LocationPolicy) -> None:
             (settings.data_dir / "warehouse").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CannotStart(f"{locations.warehouse} cannot be made: {error.strerror}") from error
-
-
-async def _kept_running(publisher: Publisher) -> None:
-    while True:
-        try:
-            await publisher.run()
-        except Exception:
-            # A defect must not end publishing for good; what it met is met again, and logged.
-            logger.exception("the publisher met a defect and is started again")
-            await asyncio.sleep(_RESTART_S)
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

@@ -4,7 +4,6 @@ A flag wins over a `TIDEGATE_*` variable, which wins over the file (TOML), which
 default. Everything is checked here, once, at the start (docs/settings.md).
 """
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -29,6 +28,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from tidegate_service.core.addresses import is_loopback, is_postgres_url, masked, standard_otlp
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.locations import LocationPolicy, canonical_url
 from tidegate_service.core.storage_options import parse_options
@@ -70,6 +70,13 @@ class Settings(BaseSettings):
         "without authentication, and any name with it.",
     )
     port: int = Field(8720, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    workers: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes that serve the address. Other settings, bounds and pools among "
+        "them, hold for each of them (docs/operations.md).",
+    )
     data_dir: Path = Field(
         Path("tidegate-data"),
         description="Folder of the embedded Postgres and, by default, of the tables.",
@@ -116,8 +123,21 @@ class Settings(BaseSettings):
         description="Most requests of one principal under way at a time; a further one gets a "
         "429. Without authentication there is no such bound.",
     )
+    max_waiting_per_table: int = Field(
+        500,
+        ge=1,
+        description="Most proposals that wait for one table at a time; a further one gets a 429.",
+    )
     max_body_bytes: int = Field(
         64 * 1024 * 1024, ge=1024, le=1024**3, description="Largest request body, in bytes."
+    )
+    max_stream_bytes: int = Field(
+        1024**3,
+        ge=1024,
+        description="Largest NDJSON body, in bytes, and what all large bodies may hold together.",
+    )
+    max_stream_actions: int = Field(
+        1_000_000, ge=1, description="Most actions of a proposal as NDJSON."
     )
     deadline_seconds: float = Field(
         30.0,
@@ -129,13 +149,20 @@ class Settings(BaseSettings):
         900.0,
         gt=0,
         le=86_400,
-        description="The same for a call that reads a whole log (register, rebuild), in seconds.",
+        description="The same for a call that reads a whole log (register, rebuild) or lands a "
+        "body of more than 16 MiB, in seconds.",
     )
     publish_interval_seconds: float = Field(
         1.0,
         gt=0,
         le=60,
         description="Longest wait between two looks for versions to publish, in seconds.",
+    )
+    max_unpublished_versions: int = Field(
+        100_000,
+        ge=1,
+        description="Most versions of a catalog-managed table that wait for publishing; a commit "
+        "beyond gets a 429.",
     )
     otlp_endpoint: str | None = Field(
         None,
@@ -162,11 +189,7 @@ class Settings(BaseSettings):
     @field_validator("host")
     @classmethod
     def _loopback(cls, host: str, found: ValidationInfo) -> str:
-        try:
-            loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            loopback = False
-        if not loopback and found.data.get("auth") != "tokens":
+        if not is_loopback(host) and found.data.get("auth") != "tokens":
             raise ValueError(
                 "expected a loopback address (127.0.0.1, ::1 or localhost): there is no "
                 "authentication, so the service refuses to listen where others could reach it; "
@@ -190,15 +213,8 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _postgres(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None:
-            try:
-                parts = urlsplit(url.get_secret_value())
-                usable = parts.scheme in ("postgresql", "postgres") and parts.path.strip("/") != ""
-                _ = parts.port
-            except ValueError:
-                usable = False
-            if not usable:
-                raise ValueError("expected postgresql://user:password@host:port/name")
+        if url is not None and not is_postgres_url(url.get_secret_value()):
+            raise ValueError("expected postgresql://user:password@host:port/name")
         return url
 
     @field_validator("otlp_endpoint")
@@ -259,13 +275,7 @@ class Settings(BaseSettings):
 
     def masked_database_url(self) -> str | None:
         """The database's URL as it may be shown: without its password and query."""
-        if self.database_url is None:
-            return None
-        parts = urlsplit(self.database_url.get_secret_value())
-        user = f"{parts.username}:***@" if parts.password else ""
-        user = user or (f"{parts.username}@" if parts.username else "")
-        host = parts.netloc.rpartition("@")[2]
-        return f"{parts.scheme}://{user}{host}{parts.path}"
+        return None if self.database_url is None else masked(self.database_url.get_secret_value())
 
 
 def load(flags: Mapping[str, Any] | None = None, *, config: Path | None = None) -> Settings:
@@ -278,7 +288,7 @@ def load(flags: Mapping[str, Any] | None = None, *, config: Path | None = None) 
     values: dict[str, Any] = {}
     for source, found in (
         (f"the file {config}", {} if config is None else _file(config)),
-        ("the standard OTEL_* variables", _standard_otlp(os.environ)),
+        ("the standard OTEL_* variables", standard_otlp(os.environ)),
         ("the environment", EnvSettingsSource(Settings)()),
         ("the command line", dict(flags or {})),
     ):
@@ -289,14 +299,6 @@ def load(flags: Mapping[str, Any] | None = None, *, config: Path | None = None) 
         return Settings(**values)
     except ValidationError as error:
         raise InvalidSettings("\n".join(_explained(error, origins))) from None
-
-
-def _standard_otlp(environ: Mapping[str, str]) -> dict[str, str]:
-    """OpenTelemetry's own variables: the one for traces is the whole URL, the other its base."""
-    whole = environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-    base = environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
-    url = whole or (base and f"{base.rstrip('/')}/v1/traces")
-    return {"otlp_endpoint": url} if url else {}
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:

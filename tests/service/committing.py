@@ -19,6 +19,7 @@ from tidegate_protocol.transaction import IsolationLevel
 from tidegate_service.core.ports import CommitSection, Index
 from tidegate_service.core.ratify import metrics_of
 from tidegate_service.core.records import CommitRecord, NewTable, RatifiedCommit, TableRecord
+from tidegate_service.core.scan import Scan
 
 PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
 METADATA = Metadata(
@@ -131,9 +132,15 @@ async def append(section: CommitSection, *actions: Action, **fields: object) -> 
     fields.setdefault("published", not section.table.catalog_managed)
     commit = ratified(section.table.latest_version + 1, *actions, **fields)
     await section.append(commit)
+    await section.flush()
     return commit
 
 
 async def paths(index: Index, table: TableRecord, version: int) -> list[str]:
     """The paths of the files live at a version, as their batches come."""
     return [add.path async for batch in index.files(table.id, version) for add in batch]
+
+
+async def scanned(found: Scan) -> list[Add]:
+    """The files of a scan, decoded from the lines that it is made of."""
+    return [decode(line) async for batch in found.files for line in batch]

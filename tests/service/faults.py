@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from enum import Enum
 
 from tidegate_protocol.actions import Action
+from tidegate_protocol.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports import Log, LogEntry, PutResult, Storage
+from tidegate_service.storage.roots import one_by_one
 
 
 class Fault(Enum):
@@ -29,7 +31,7 @@ class FaultyStorage:
     def __init__(self, storage: Storage, faults: Iterable[Fault] = ()) -> None:
         self._storage = storage
         self.faults = deque(faults)
-        self._held: list[tuple[Log, int, bytes]] = []
+        self._held: list[tuple[Log, int, Content]] = []
 
     def log(self, location: str) -> Log:
         return FaultyLog(self._storage.log(location), self.faults, self._held)
@@ -46,12 +48,14 @@ class FaultyStorage:
 
 
 class FaultyLog:
-    def __init__(self, log: Log, faults: deque[Fault], held: list[tuple[Log, int, bytes]]) -> None:
+    def __init__(
+        self, log: Log, faults: deque[Fault], held: list[tuple[Log, int, Content]]
+    ) -> None:
         self._log = log
         self._faults = faults
         self._held = held
 
-    async def put_if_absent(self, version: int, content: bytes) -> PutResult:
+    async def put_if_absent(self, version: int, content: Content) -> PutResult:
         fault = self._faults.popleft() if self._faults else Fault.NONE
         if fault is Fault.REFUSED:
             raise StorageUnavailable("the store is down")
@@ -64,6 +68,11 @@ class FaultyLog:
         if fault is Fault.ANSWER_LOST:
             raise StorageUnknown("the answer was lost")
         return result
+
+    async def put_in_order(
+        self, commits: Sequence[tuple[int, Content]], *, within_s: float
+    ) -> Sequence[PutResult]:
+        return await one_by_one(self.put_if_absent, commits, within_s=within_s)
 
     async def read(self, version: int) -> bytes | None:
         return await self._log.read(version)

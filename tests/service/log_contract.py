@@ -144,6 +144,37 @@ class LogContract:
         assert results == expected
         assert results[winner] in (PutResult.CREATED, None)
 
+    async def test_versions_are_put_in_order(self, storage: Storage, location):
+        log = storage.log(location)
+        commits = [(version, b"%d\n" % version * version) for version in range(40)]
+
+        assert await log.put_in_order(commits, within_s=PATIENCE_S) == [PutResult.CREATED] * 40
+
+        assert [await log.read(version) for version in range(41)] == [
+            *(content for _, content in commits),
+            None,
+        ]
+
+    async def test_the_first_that_is_taken_ends_it(self, storage: Storage, location):
+        log = storage.log(location)
+        await log.put_if_absent(0, b"zero\n")
+        await log.put_if_absent(3, b"three\n")
+        commits = [(version, b"ours\n") for version in range(1, 6)]
+
+        results = await log.put_in_order(commits, within_s=PATIENCE_S)
+
+        assert results == [PutResult.CREATED, PutResult.CREATED, PutResult.EXISTS]
+        found = [await log.read(version) for version in range(6)]
+        assert found == [b"zero\n", b"ours\n", b"ours\n", b"three\n", None, None]
+
+    async def test_none_is_begun_when_the_time_is_over(self, storage: Storage, location):
+        log = storage.log(location)
+        commits = [(version, b"%d\n" % version) for version in range(200)]
+        results = await log.put_in_order(commits, within_s=0.0)
+        assert 1 <= len(results) < 200
+        assert await log.read(len(results) - 1) is not None
+        assert await log.read(len(results)) is None
+
     async def test_a_foreign_commit_is_read_and_not_replaced(
         self, storage: Storage, location, plant: Plant
     ):

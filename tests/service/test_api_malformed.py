@@ -119,22 +119,6 @@ class TestLines:
         check(answer)
         assert answer.json()["code"] in ("invalid-action", "too-large")
 
-    @pytest.mark.parametrize(
-        "lines",
-        [
-            b"\n" * 300_000,
-            b"{}\n" * 300_000,
-            b'{"txn":{"appId":"a","version":1}}\n' * 250_001,
-        ],
-        ids=["empty", "objects", "actions"],
-    )
-    def test_too_many(self, shared_api, untouched, lines):
-        content = b'{"operation":"WRITE"}\n' + lines
-        answer = shared_api.post(
-            f"/tables/{TABLE}/commits", content=content, headers={"Content-Type": NDJSON}
-        )
-        assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
-
     def test_too_many_in_one_array(self, shared_api, untouched):
         content = b'{"operation":"WRITE","actions":[' + b"{}," * 250_000 + b"{}]}"
         answer = shared_api.post(

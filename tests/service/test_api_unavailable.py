@@ -85,7 +85,7 @@ class TestIndex:
             assert (unready.status_code, unready.json()["code"]) == (503, "index-unavailable")
 
         events = [record for record in caplog.records if record.name == "tidegate.access"]
-        causes = [event.cause for event in events if event.status == 503]
+        causes = [event.msg.cause for event in events if event.msg.status == 503]
         assert len(causes) == len(CALLS) + 1
         assert all("Error" in cause for cause in causes), "the log says what the client is spared"
 

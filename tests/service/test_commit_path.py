@@ -13,13 +13,8 @@ from tidegate_service.core.errors import (
     TableExists,
     TableQuarantined,
 )
-from tidegate_service.core.propose import (
-    Committed,
-    NothingToCommit,
-    WouldCommit,
-    conflict_check,
-    propose,
-)
+from tidegate_service.core.outcomes import Committed, NothingToCommit, WouldCommit
+from tidegate_service.core.propose import conflict_check, propose
 from tidegate_service.core.publish import publish_table
 from tidegate_service.core.records import TableState
 from tidegate_service.core.tables import forget_table, get_table

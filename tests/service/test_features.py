@@ -6,13 +6,15 @@ import deltalake
 import msgspec
 import pytest
 
+from tests.service.committing import scanned
 from tests.service.world import add, proposal, remove
 from tidegate_protocol.actions import DeletionVector
 from tidegate_protocol.codec import decode
 from tidegate_protocol.problems import Code
 from tidegate_protocol.transaction import Conflict, Invalid
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.propose import Committed, propose
+from tidegate_service.core.outcomes import Committed
+from tidegate_service.core.propose import propose
 from tidegate_service.core.scan import ScanRequest, scan
 
 pytestmark = pytest.mark.anyio
@@ -153,7 +155,7 @@ class TestColumnMapping:
         ):
             request = ScanRequest(predicates=(predicate,), columns=("X",))
             found = await scan(world.context, table.id, request)
-            assert [f.path async for batch in found.files for f in batch] == expected
+            assert [f.path for f in await scanned(found)] == expected
 
     async def test_ids_cannot_be_given_twice(self, world):
         marks = {"delta.columnMapping.id": 1}

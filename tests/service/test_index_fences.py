@@ -1,12 +1,16 @@
 """What the schema itself refuses, whatever the code above it does (design section 4)."""
 
+from uuid import UUID
+
 import psycopg
 import pytest
 from psycopg import errors
 
 from tests.service.committing import add, append, create, land, new_table, ratified
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.index import writes
+from tidegate_service.index.connections import driver_of
+from tidegate_service.index.effects import effects_of
+from tidegate_service.index.writes import Staged, write
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +29,7 @@ async def managed(index):
     """A catalog-managed table at version 1; version 0 is published."""
     table = await create(index, table=new_table(catalog_managed=True))
     table = await land(index, table)
-    await index.mark_published(table.id, 0)
+    await index.mark_published(table.id, 0, 0)
     return table
 
 
@@ -124,8 +128,9 @@ async def test_nothing_is_published_that_is_not_ratified(database_url, managed):
     assert refused.value.diag.constraint_name == "tables_published_version_check"
 
 
-async def test_unpublished_content_cannot_be_given_up(database_url, managed):
-    change(database_url, "UPDATE commits SET content_held = false WHERE version = 0", managed)
+async def test_unpublished_content_cannot_be_given_up(index, database_url, managed):
+    await index.forget_content(managed.id, through=1)
+    assert await index.content(managed.id, 0) is None
     with pytest.raises(errors.CheckViolation):
         change(database_url, "UPDATE commits SET content_held = false WHERE version = 1", managed)
     for forgotten in ("content = NULL", "content = NULL, content_sha256 = NULL"):
@@ -136,9 +141,12 @@ async def test_unpublished_content_cannot_be_given_up(database_url, managed):
 
 async def test_the_head_moves_from_the_version_before_only(index, engine, database_url, plain):
     change(database_url, "UPDATE tables SET latest_version = 1, published_version = 1", plain)
+    commit = ratified(3)
+    effects = effects_of(commit.actions)
+    staged = Staged(table_id=UUID(plain.id), before=plain, commit=commit, effects=effects)
     async with engine.connect() as connection:
-        with pytest.raises(ServiceError, match="is not at version 2 any more"):
-            await writes.append(connection, plain, ratified(3))
+        with pytest.raises(ServiceError, match="is not before version 3 any more"):
+            await write(await driver_of(connection), [staged])
 
 
 async def test_a_fence_is_a_defect_and_not_an_outage(index, database_url, plain):

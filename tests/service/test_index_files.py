@@ -11,10 +11,11 @@ from tests.service.committing import add, append, create, land, paths, remove
 from tidegate_protocol.codec import decode
 from tidegate_service.core.access import OPERATOR
 from tidegate_service.core.errors import NotFound
+from tidegate_service.index.arrays import int8s, texts, uuids
+from tidegate_service.index.file_rows import CLOSE
 from tidegate_service.index.keys import MAX_KEY_BYTES
 from tidegate_service.index.postgres import PostgresIndex
 from tidegate_service.index.reads import files_page_query
-from tidegate_service.index.writes import CLOSE_FILES
 
 pytestmark = pytest.mark.anyio
 
@@ -134,7 +135,7 @@ async def test_rows_can_be_queried_beside_their_bytes(index, engine):
         row = (await connection.execute(text("SELECT * FROM files"))).one()
     assert str(row.table_id) == table.id
     assert (row.path, row.dv_id, row.added_version, row.removed_version) == ("a", "", 0, None)
-    assert json.loads(row.partition_values) == {"day": "ü", "n": None}
+    assert row.partition_values == {"day": "ü", "n": None}
     assert row.stats == '{"numRecords":3}'
     assert decode(row.action).size == row.size == 10
 
@@ -208,11 +209,18 @@ class TestPlans:
         async with index.commit_section(table.id) as section:
             # Rows of the same transaction, which no statistics know of.
             await append(section, *(add(f"g{n:06}") for n in range(2_000)))
-            plan = await self.explain(
-                section._connection,
-                CLOSE_FILES.text,
-                {"table_id": table.id, "version": 9, "paths": names, "dv_ids": [""] * len(names)},
+            driver = section._unit._driver
+            explained = await driver.execute(
+                f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {CLOSE}",
+                (
+                    uuids([UUID(table.id)] * len(names)),
+                    texts(names),
+                    texts([""] * len(names)),
+                    int8s([9] * len(names)),
+                ),
             )
+            ((found,),) = await explained.fetchone()
+            plan = list(nodes(found["Plan"]))
         (scan,) = [node for node in plan if node["Node Type"] == "Index Scan"]
         assert (scan["Actual Loops"], scan["Actual Rows"]) == (len(names), 1)
         assert scan["Index Cond"].count(" = ") == 3

@@ -26,7 +26,7 @@ async def severed(database_url, anyio_backend):
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         async with severing(database_url, Path(folder)) as (url, between):
             engine = create_engine(url)
-            yield PostgresIndex(engine, answer_timeout_s=0.5), engine, between
+            yield PostgresIndex(engine, answer_timeout_s=2.0), engine, between
             await engine.dispose()
 
 
@@ -67,8 +67,8 @@ async def test_publishing_without_an_answer_can_be_done_again(severed, cut):
     table = await create(cut_index, table=new_table(catalog_managed=True))
     between.watch(COMMIT, cut)
     with pytest.raises(IndexUnavailable):
-        await cut_index.mark_published(table.id, 0)
-    await cut_index.mark_published(table.id, 0)
+        await cut_index.mark_published(table.id, 0, 0)
+    await cut_index.mark_published(table.id, 0, 0)
     assert (await cut_index.table(table.id)).published_version == 0
 
 

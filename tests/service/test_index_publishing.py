@@ -33,11 +33,11 @@ async def test_content_is_held_byte_for_byte_until_it_is_forgotten(index):
     assert await index.content(table.id, 1) == commit.content
     await index.forget_content(table.id, through=1)
     assert await held() == [True, True]
-    await index.mark_published(table.id, 0)
+    await index.mark_published(table.id, 0, 0)
     assert await held() == [True, True]
     await index.forget_content(table.id, through=1)
     assert await held() == [False, True]
-    await index.mark_published(table.id, 1)
+    await index.mark_published(table.id, 1, 1)
     await index.forget_content(table.id, through=0)
     assert await held() == [False, True]
     await index.forget_content(table.id, through=1)
@@ -46,7 +46,7 @@ async def test_content_is_held_byte_for_byte_until_it_is_forgotten(index):
 
 async def test_winners_outlive_the_content(index, managed):
     for version in range(3):
-        await index.mark_published(managed.id, version)
+        await index.mark_published(managed.id, version, version)
     await index.forget_content(managed.id, through=2)
     async with index.commit_section(managed.id) as section:
         winners = await section.winners(-1, 2)
@@ -61,29 +61,29 @@ async def test_a_plain_table_holds_no_content(index):
 
 async def test_versions_are_published_in_order(index, managed):
     with pytest.raises(ValueError, match="the last that is, is -1"):
-        await index.mark_published(managed.id, 1)
-    await index.mark_published(managed.id, 0)
-    await index.mark_published(managed.id, 1)
+        await index.mark_published(managed.id, 1, 1)
+    await index.mark_published(managed.id, 0, 0)
+    await index.mark_published(managed.id, 1, 1)
     for again in (0, 1):
-        await index.mark_published(managed.id, again)
+        await index.mark_published(managed.id, again, again)
     head = await index.table(managed.id)
     assert (head.published_version, head.latest_version) == (1, 2)
 
 
 async def test_what_does_not_exist_cannot_be_published(index, managed):
     for version in range(3):
-        await index.mark_published(managed.id, version)
+        await index.mark_published(managed.id, version, version)
     with pytest.raises(ValueError, match="does not exist"):
-        await index.mark_published(managed.id, 3)
+        await index.mark_published(managed.id, 3, 3)
     assert await index.forget(managed.id, by=OPERATOR)
     with pytest.raises(NotFound) as gone:
-        await index.mark_published(managed.id, 0)
+        await index.mark_published(managed.id, 0, 0)
     assert gone.value.code is Code.TABLE_NOT_FOUND
 
 
 async def test_publishing_waits_for_a_commit_under_way(index, managed, waiters):
     async with index.commit_section(managed.id) as section:
-        publishing = asyncio.create_task(index.mark_published(managed.id, 0))
+        publishing = asyncio.create_task(index.mark_published(managed.id, 0, 0))
         await waiters(1)
         await append(section)
         await section.save()
@@ -100,7 +100,7 @@ class TestUnpublished:
         await create(index)
         assert await index.unpublished(limit=10) == [managed]
         for version in range(3):
-            await index.mark_published(managed.id, version)
+            await index.mark_published(managed.id, version, version)
         # Held, but no longer waiting.
         assert await index.unpublished(limit=10) == []
         managed = await land(index, managed)

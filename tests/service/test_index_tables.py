@@ -14,12 +14,16 @@ from tests.service.committing import (
     create,
     land,
     new_table,
+    paths,
     ratified,
 )
 from tidegate_protocol.actions import DomainMetadata, Txn
 from tidegate_service.core.access import OPERATOR
-from tidegate_service.core.errors import NotFound, Refused, TableExists
+from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused, TableExists
+from tidegate_service.index import forgetting
+from tidegate_service.index.engine import ConnectionSettings, create_engine
 from tidegate_service.index.locations import folders_above
+from tidegate_service.index.postgres import PostgresIndex
 from tidegate_service.index.schema import metadata
 
 pytestmark = pytest.mark.anyio
@@ -179,11 +183,52 @@ class TestForgetting:
                 assert {str(row[0]) for row in rows} <= {kept.id}
         await create(index, table=new_table(name=table.name, location=table.location))
 
+    @pytest.fixture
+    async def long_table(self, index, monkeypatch):
+        """A table that is forgotten in several slices of everything."""
+        monkeypatch.setattr(forgetting, "COMMITS_AT_ONCE", 3)
+        monkeypatch.setattr(forgetting, "FILES_AT_ONCE", 2)
+        table = await create(index, add("f0"), add("f0", dv="d"), add("f1"))
+        for number in range(2, 10):
+            table = await land(index, table, add(f"f{number}"), principal="ada")
+        return table
+
+    async def test_a_long_table_goes_in_slices(self, index, engine, long_table):
+        assert await index.forget(long_table.id, by=OPERATOR) is True
+        async with engine.connect() as connection:
+            for name in ("tables", "commits", "files"):
+                count = await connection.execute(text(f"SELECT count(*) FROM {name}"))
+                assert count.scalar_one() == 0
+            trail = await connection.execute(
+                text("SELECT version FROM audit WHERE deed = 'commit' ORDER BY id")
+            )
+            assert trail.scalars().all() == list(range(1, 9))
+
+    async def test_a_forgetting_that_is_cut_off_has_changed_nothing(
+        self, index, engine, database_url, long_table
+    ):
+        history = await index.history(long_table.id, from_version=None, to_version=None, limit=99)
+        files = await paths(index, long_table, 8)
+        hasty = create_engine(database_url, ConnectionSettings(lock_timeout_ms=200))
+        async with engine.connect() as connection:
+            # The last slice of commits meets this, when all others are gone.
+            await connection.execute(text("SELECT FROM commits WHERE version = 0 FOR UPDATE"))
+            with pytest.raises(IndexUnavailable):
+                await PostgresIndex(hasty).forget(long_table.id, by=OPERATOR)
+            # Nobody has seen anything of it.
+            assert await index.table(long_table.id) == long_table
+        await hasty.dispose()
+        assert await paths(index, long_table, 8) == files
+        assert history == await index.history(
+            long_table.id, from_version=None, to_version=None, limit=99
+        )
+        assert await index.forget(long_table.id, by=OPERATOR) is True
+
     async def test_what_only_the_index_holds_is_not_forgotten(self, index):
         table = await create(index, table=new_table(catalog_managed=True))
         assert await index.forget(table.id, by=OPERATOR) is False
         assert await index.table(table.id) == table
-        await index.mark_published(table.id, 0)
+        await index.mark_published(table.id, 0, 0)
         assert await index.forget(table.id, by=OPERATOR) is True
 
     async def test_forgetting_waits_for_a_commit_under_way(self, index, waiters):

@@ -20,7 +20,8 @@ from tests.service.faults import Fault
 from tests.service.world import World, add, make_world, proposal
 from tidegate_service.core.errors import Unavailable
 from tidegate_service.core.faults import Side, Step
-from tidegate_service.core.propose import Committed, propose
+from tidegate_service.core.outcomes import Committed
+from tidegate_service.core.propose import propose
 from tidegate_service.core.publish import publish_table
 from tidegate_service.core.records import TableState
 from tidegate_service.core.tables import get_table

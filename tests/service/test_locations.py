@@ -194,3 +194,17 @@ def test_a_canonical_url_is_a_fixed_point():
     once = canonical_url("file:///lake/t//")
     assert once == "file:///lake/t"
     assert canonical_url(once) == once
+
+
+def test_a_bucket_is_one_store_and_a_local_folder_is_one():
+    policy = LocationPolicy(
+        warehouse="file:///lake", prefixes=("file:///mnt/far", "s3://b/x", "s3://b/y", "gs://b/x")
+    )
+    stores = {
+        "file:///lake/t": "file:///lake",
+        "file:///mnt/far/t": "file:///mnt/far",
+        "s3://b/x/t": "s3://b",
+        "s3://b/y/t": "s3://b",
+        "gs://b/x/t": "gs://b",
+    }
+    assert {location: policy.store_of(location) for location in stores} == stores

@@ -1,16 +1,23 @@
 """The publisher keeps logs up with their index, round after round, whatever one table meets."""
 
 import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.service.faults import Fault, FaultyStorage
+from tests.service.faults import Fault, FaultyLog, FaultyStorage
 from tests.service.world import World, add, proposal
-from tidegate_service.background.publisher import Publisher
-from tidegate_service.core.ports import Index
+from tidegate_service.background.publisher import SLOTS, Publisher
+from tidegate_service.core import publish
+from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.ports import Index, Log, PutResult, Storage
 from tidegate_service.core.propose import propose
+from tidegate_service.core.publish import TAKEN_AT_ONCE, publish_table
 from tidegate_service.core.records import TableRecord
 from tidegate_service.core.tables import get_table
+from tidegate_service.index import publishing
 
 pytestmark = pytest.mark.anyio
 
@@ -47,6 +54,179 @@ async def test_a_table_whose_store_fails_waits_for_the_next_round(
     assert sorted([await lag(world, table) for table in tables]) == [0, 1]
     assert await publisher.round() == 1
     assert [await lag(world, table) for table in tables] == [0, 0]
+
+
+async def test_versions_are_published_in_batches(world: World, index: Index, monkeypatch):
+    monkeypatch.setattr(publish, "BATCH_VERSIONS", 3)
+    table = await world.create(catalog_managed=True)
+    await commits(world, table, 7)
+    ratified = [await index.content(table.id, version) for version in range(8)]
+    assert await publish_table(index, world.context.storage, table) == 3
+    assert await lag(world, table) == 5
+    head = await get_table(world.context, table.id)
+    assert await publish_table(index, world.context.storage, head) == 5
+    assert [world.log_file(table, version).read_bytes() for version in range(8)] == ratified
+    assert [await index.content(table.id, version) for version in range(8)] == [None] * 8
+
+
+async def test_large_versions_do_not_come_all_at_once(world: World, index: Index, monkeypatch):
+    monkeypatch.setattr(publishing, "EXPANDED_BYTES", 100_000)
+    table = await world.create(catalog_managed=True)
+    for number in range(4):
+        body = proposal(add(f"f{number}", tags={"large": "x" * 60_000}))
+        await propose(world.context, table.id, body)
+    assert [version for version, _ in await read(index, table)] == [0, 1]
+    assert await publish_table(index, world.context.storage, table) == 2
+    monkeypatch.setattr(publishing, "EXPANDED_BYTES", 10)
+    monkeypatch.setattr(publishing, "STORED_BYTES", 10)
+    assert [version for version, _ in await read(index, table)] == [2]
+    head = await get_table(world.context, table.id)
+    assert await publish_table(index, world.context.storage, head) == 3
+    assert await lag(world, table) == 0
+
+
+async def read(index: Index, table: TableRecord) -> Sequence[tuple[int, bytes]]:
+    return await index.unpublished_versions(table.id, limit=100)
+
+
+async def test_what_a_publisher_left_when_it_was_cut_off_is_taken_up(world: World, index: Index):
+    """Files that nobody has told the index of, more than are looked at in one go."""
+    table = await world.create(catalog_managed=True)
+    await commits(world, table, TAKEN_AT_ONCE + 5)
+    log = world.context.storage.log(table.location)
+    left = await log.put_in_order(await read(index, table), within_s=60)
+    assert left == [PutResult.CREATED] * (TAKEN_AT_ONCE + 6)
+    head = await get_table(world.context, table.id)
+    assert await publish_table(index, world.context.storage, head) == TAKEN_AT_ONCE + 6
+    assert await lag(world, table) == 0
+
+
+async def test_a_failure_in_the_middle_keeps_what_was_done(
+    world: World, index: Index, faults: FaultyStorage
+):
+    table = await world.create(catalog_managed=True)
+    await commits(world, table, 4)
+    faults.faults.extend([Fault.NONE, Fault.NONE, Fault.REFUSED, Fault.REFUSED])
+    publisher = Publisher(index, world.context.storage)
+    assert await publisher.round() == 2
+    assert await lag(world, table) == 3
+    faults.faults.append(Fault.REFUSED)
+    head = await get_table(world.context, table.id)
+    with pytest.raises(StorageUnavailable):
+        await publish_table(index, world.context.storage, head)
+    assert await publisher.round() == 3
+
+
+class TestOneTableOfMany:
+    """What befalls one table is no other's business (promise I16)."""
+
+    async def settled(self, world: World, tables: Sequence[TableRecord]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while any([await lag(world, table) for table in tables]):
+                await asyncio.sleep(0)
+
+    @asynccontextmanager
+    async def publishing(self, publisher: Publisher) -> AsyncIterator[None]:
+        running = asyncio.create_task(publisher.run())
+        try:
+            yield
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def test_a_store_that_hangs(self, world: World, index: Index):
+        hung = [await world.create(catalog_managed=True) for _ in range(SLOTS + 1)]
+        well = [await world.create(catalog_managed=True) for _ in range(2)]
+        places = {table.location: "hung" for table in hung}
+        storage = HangingStorage(world.context.storage, places)
+        publisher = Publisher(
+            index, storage, interval_s=0.01, store_of=lambda url: places.get(url, "well")
+        )
+        async with self.publishing(publisher):
+            async with asyncio.timeout(PATIENCE_S):
+                await storage.all_slots.wait()
+            await self.settled(world, well)
+            await commits(world, well[0], 3)
+            publisher.wake(well[0].id)
+            await self.settled(world, well)
+            assert [await lag(world, table) for table in hung] == [1] * len(hung)
+            storage.heal()
+            await self.settled(world, hung)
+
+    async def test_a_table_whose_lock_is_held(self, world: World, index: Index):
+        held, *others = [await world.create(catalog_managed=True) for _ in range(3)]
+        publisher = Publisher(index, world.context.storage, interval_s=0.01)
+        # As a rebuild does.
+        async with index.commit_section(held.id), self.publishing(publisher):
+            await self.settled(world, others)
+            assert await lag(world, held) == 1
+        async with self.publishing(publisher):
+            await self.settled(world, [held])
+
+    async def test_a_table_that_brings_out_a_defect(self, world: World, index: Index):
+        broken, *others = [await world.create(catalog_managed=True) for _ in range(3)]
+        storage = DefectiveStorage(world.context.storage, broken.location)
+        async with self.publishing(Publisher(index, storage, interval_s=0.01)):
+            await self.settled(world, others)
+        assert await lag(world, broken) == 1
+
+
+class PassedOn:
+    """A storage of which all is passed on but what a test changes."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    async def probe(self) -> None:
+        await self._storage.probe()
+
+
+class HangingStorage(PassedOn):
+    """Some locations get no answer before `heal`. `all_slots` says that as many calls as a store
+    has slots wait for one."""
+
+    def __init__(self, storage: Storage, hung: Mapping[str, str]) -> None:
+        super().__init__(storage)
+        self._hung = hung
+        self._healed = asyncio.Event()
+        self._waiting = 0
+        self.all_slots = asyncio.Event()
+
+    def log(self, location: str) -> Log:
+        return HangingLog(self, self._storage.log(location), hangs=location in self._hung)
+
+    def heal(self) -> None:
+        self._healed.set()
+
+    async def answers(self) -> None:
+        self._waiting += 1
+        assert self._waiting <= SLOTS or self._healed.is_set()
+        if self._waiting == SLOTS:
+            self.all_slots.set()
+        await self._healed.wait()
+
+
+class HangingLog(FaultyLog):
+    def __init__(self, storage: HangingStorage, log: Log, *, hangs: bool) -> None:
+        super().__init__(log, deque(), [])
+        self._store = storage
+        self._hangs = hangs
+
+    async def put_if_absent(self, version: int, content: bytes) -> PutResult:
+        if self._hangs:
+            await self._store.answers()
+        return await super().put_if_absent(version, content)
+
+
+class DefectiveStorage(PassedOn):
+    def __init__(self, storage: Storage, location: str) -> None:
+        super().__init__(storage)
+        self._location = location
+
+    def log(self, location: str) -> Log:
+        if location == self._location:
+            raise ZeroDivisionError("a defect")
+        return self._storage.log(location)
 
 
 async def test_an_answer_that_is_lost_is_settled_by_looking(

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake.exceptions import DeltaProtocolError
 
+from tests.service.committing import scanned
 from tests.service.delta_logs import ABSENT, GOLDEN, names
 from tests.service.world import make_world
 from tidegate_protocol.actions import Add
@@ -117,7 +118,7 @@ async def test_it_is_the_table_that_deltalake_reads(world, tmp_path, golden):
 
     assert table.latest_version == theirs.version()
     read = await scan(world.context, table.name, ScanRequest())
-    files = [add async for batch in read.files for add in batch]
+    files = await scanned(read)
     actions = theirs.get_add_actions()
     paths = actions.column("path").to_pylist()
     assert sorted(decode(add.path) for add in files) == sorted(decode(path) for path in paths)
@@ -169,7 +170,7 @@ async def test_absolute_paths_are_one_file_in_every_spelling(world, tmp_path, go
 
 async def files_at(world, table, version):
     found = await scan(world.context, table.id, ScanRequest(version=version))
-    return [add async for batch in found.files for add in batch]
+    return await scanned(found)
 
 
 async def test_all_of_them_are_there():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.service.committing import scanned
 from tests.service.delta_logs import (
     PROTOCOL,
     DeltaLog,
@@ -120,7 +121,7 @@ class TestPaths:
         )
         assert table.num_files == 1
         found = await scan(world.context, table.id, ScanRequest())
-        assert [file.path async for batch in found.files for file in batch] == ["b"]
+        assert [file.path for file in await scanned(found)] == ["b"]
         past = await scan(world.context, table.id, ScanRequest(version=0))
         with pytest.raises(Refused, match="which is not allowed"):
             await anext(past.files)

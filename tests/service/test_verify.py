@@ -12,7 +12,8 @@ from tests.service.test_foreign_commits import FOREIGN_ADD, foreign_commit
 from tests.service.world import add, proposal, remove
 from tidegate_protocol.actions import Txn
 from tidegate_service.core.errors import NotFound, Refused, Unavailable
-from tidegate_service.core.propose import Committed, propose
+from tidegate_service.core.outcomes import Committed
+from tidegate_service.core.propose import propose
 from tidegate_service.core.publish import publish_table
 from tidegate_service.core.rebuild import rebuild_table
 from tidegate_service.core.tables import get_table
@@ -116,6 +117,9 @@ DAMAGE = [
     ("UPDATE files SET removed_version = 2 WHERE path = 'b'", [2, None]),
     ("DELETE FROM files WHERE path = 'c'", [3, 3, None]),
     ("UPDATE files SET action = '\\x7b7d' WHERE path = 'b'", [1]),
+    ("UPDATE files SET stats = '{}' WHERE path = 'b'", [1]),
+    ("UPDATE files SET partition_values = '{\"x\":\"2\"}' WHERE path = 'b'", [1]),
+    ("UPDATE files SET partition = '' WHERE path = 'b'", [1]),
     ("UPDATE files SET added_version = 3 WHERE path = 'b'", [1, 1, 3]),
     ("UPDATE files SET path = 'd' WHERE path = 'b'", [1]),
     ("UPDATE app_transactions SET version = 1", [1, 4]),

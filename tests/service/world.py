@@ -9,8 +9,10 @@ from pathlib import Path
 
 from tidegate_protocol.actions import Action, Add, Remove
 from tidegate_protocol.transaction import Proposal, Reads
+from tidegate_service.core.committer import Committer
 from tidegate_service.core.context import Context
 from tidegate_service.core.create import CreateTable, create_table
+from tidegate_service.core.group import commit_together
 from tidegate_service.core.locations import LocationPolicy
 from tidegate_service.core.ports import Index, Storage
 from tidegate_service.core.records import TableRecord
@@ -60,6 +62,7 @@ def make_world(index: Index, storage: Storage, warehouse: str) -> World:
             new_id=lambda: str(uuid.uuid4()),
             monotonic_s=time.monotonic,
             now_ms=lambda: time.time_ns() // 1_000_000,
+            committer=Committer(commit_together),
         )
     )
 

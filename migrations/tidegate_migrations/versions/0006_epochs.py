@@ -19,7 +19,7 @@ depends_on: Sequence[str] | None = None
 
 def upgrade() -> None:
     op.add_column(
-        "tables", sa.Column("epoch", sa.BigInteger(), nullable=False, server_default="0")
+        "tables", sa.Column("epoch", sa.BigInteger(), nullable=False, server_default=sa.text("0"))
     )
 
 

@@ -11,6 +11,9 @@ from tidegate_service.core.records import TableState
 from tidegate_service.core.transactions import TransactionState
 from tidegate_service.core.verify import DifferenceKind
 
+_ENCODER = msgspec.json.Encoder()
+_CONTENT_TYPE = (b"content-type", JSON.encode("ascii"))
+
 Milliseconds = Annotated[int, Meta(description="In ms since 1970, UTC.")]
 
 
@@ -213,7 +216,20 @@ class HealthAnswer(Struct, frozen=True, kw_only=True):
     version: Annotated[str, Meta(description="Of the service.")]
 
 
+class JsonResponse(Response):
+    """Starlette's, of bytes and headers that need no look."""
+
+    media_type = JSON
+
+    def __init__(self, content: bytes, status: int, *, location: str | None) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = content
+        self.raw_headers = [(b"content-length", b"%d" % len(content)), _CONTENT_TYPE]
+        if location is not None:
+            self.raw_headers.append((b"location", location.encode("ascii")))
+
+
 def answer(body: Struct, status: int = 200, *, location: str | None = None) -> Response:
-    """A JSON response, with a Location header where something has one."""
-    headers = None if location is None else {"Location": location}
-    return Response(msgspec.json.encode(body), status_code=status, headers=headers, media_type=JSON)
+    """A JSON response, with a Location header, which is ASCII, where something has one."""
+    return JsonResponse(_ENCODER.encode(body), status, location=location)

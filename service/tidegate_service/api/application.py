@@ -7,8 +7,11 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from tidegate_protocol.problems import Code
 from tidegate_service.api import (
@@ -22,11 +25,13 @@ from tidegate_service.api import (
 )
 from tidegate_service.api.docs import docs_router
 from tidegate_service.api.edge import Edge, Limits
+from tidegate_service.api.lean import Shortcut
 from tidegate_service.api.openapi import describe
 from tidegate_service.api.policies import require_policies
 from tidegate_service.api.problems import of_http_exception, of_service_error, of_validation
 from tidegate_service.api.rendering import PREFIX
 from tidegate_service.api.requests import Gate, state_of
+from tidegate_service.api.room import Room
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.telemetry import SILENT, Telemetry
@@ -36,7 +41,16 @@ _PARAMETER = re.compile(r"\{\w+\}")
 
 
 class Application(FastAPI):
-    """FastAPI with our own description of itself."""
+    """FastAPI with our own description of itself, and with nothing around the edge."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """FastAPI's without its outermost layers, which answer defects and bound bodies: the
+        edge does both."""
+        app: ASGIApp = AsyncExitStackMiddleware(self.router)
+        app = ExceptionMiddleware(app, handlers=self.exception_handlers)
+        for middleware, args, kwargs in reversed(self.user_middleware):
+            app = middleware(app, *args, **kwargs)
+        return app
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -56,7 +70,12 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
     )
     app.state.gate = gate
     app.state.max_body_bytes = limits.max_body_bytes
-    for resource in (tables, commits, transactions, scan, maintenance):
+    app.state.max_stream_bytes = limits.max_stream_bytes
+    app.state.max_stream_actions = limits.max_stream_actions
+    app.state.room = Room(limits.max_stream_bytes)
+    app.include_router(tables.router, prefix=PREFIX)
+    app.include_router(commits.proposing, prefix=PREFIX)
+    for resource in (commits, transactions, scan, maintenance):
         app.include_router(resource.router, prefix=PREFIX)
     app.include_router(health.router)
     app.include_router(metrics.router)
@@ -66,6 +85,7 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
     app.add_exception_handler(HTTPException, _http_exception)
     # The document says how to ask, and nothing of what is there.
     require_policies(app.routes, but=app.openapi_url)
+    app.add_middleware(Shortcut, routes=app.routes, refuse=_service_error)
     app.add_middleware(Edge, limits=limits, gate=gate, telemetry=telemetry)
     return app
 

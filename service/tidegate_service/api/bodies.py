@@ -6,8 +6,8 @@ import msgspec
 from fastapi import Request
 from msgspec import Meta, Raw, Struct, field
 
-from tidegate_service.api.decoding import decode_array, decode_envelope, read_body
-from tidegate_service.api.proposals import MAX_VERSION, Predicate
+from tidegate_service.api.decoding import decode_envelope, read_body
+from tidegate_service.api.proposals import MAX_VERSION, Predicate, decode_array
 from tidegate_service.api.requests import JSON, media_type
 from tidegate_service.core.create import CreateTable
 from tidegate_service.core.names import MAX_NAME_LENGTH

@@ -14,6 +14,7 @@ from tidegate_service.api.answers import (
     HistoryAnswer,
     answer,
 )
+from tidegate_service.api.lean import LeanRoute
 from tidegate_service.api.parameters import Page, TableRef, Version
 from tidegate_service.api.policies import OnTable
 from tidegate_service.api.problems import of_conflict, of_invalid
@@ -25,13 +26,15 @@ from tidegate_service.api.rendering import (
     skipped_answer,
 )
 from tidegate_service.api.requests import NDJSON, context_of, state_of
-from tidegate_service.core import history, propose
+from tidegate_service.core import history, outcomes, propose
 from tidegate_service.core.access import Role
 
 router = APIRouter(prefix="/tables/{table}", tags=["commits"])
+proposing = APIRouter(prefix="/tables/{table}", tags=["commits"], route_class=LeanRoute)
+"""What is asked thousands of times a second."""
 
 
-@router.post(
+@proposing.post(
     "/commits",
     operation_id="propose",
     dependencies=[Depends(OnTable(Role.WRITER))],
@@ -57,9 +60,9 @@ async def propose_commit(request: Request, table: TableRef) -> Response:
     state.may_land = True
     outcome = await propose.propose(context, table, proposal)
     match outcome:
-        case propose.Committed():
+        case outcomes.Committed():
             return committed_answer(outcome)
-        case propose.NothingToCommit():
+        case outcomes.NothingToCommit():
             return skipped_answer(outcome)
         case Conflict():
             return of_conflict(state, outcome)
@@ -69,7 +72,7 @@ async def propose_commit(request: Request, table: TableRef) -> Response:
             assert_never(outcome)
 
 
-@router.post(
+@proposing.post(
     "/conflict-check",
     operation_id="check_conflicts",
     dependencies=[Depends(OnTable(Role.WRITER))],
@@ -87,7 +90,7 @@ async def check_conflicts(request: Request, table: TableRef) -> Response:
     state.transaction_id = proposal.transaction_id
     outcome = await propose.conflict_check(context, table, proposal)
     match outcome:
-        case propose.Committed() | propose.WouldCommit() | propose.NothingToCommit():
+        case outcomes.Committed() | outcomes.WouldCommit() | outcomes.NothingToCommit():
             return check_answer(outcome)
         case Conflict():
             return of_conflict(state, outcome)

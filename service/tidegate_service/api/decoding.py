@@ -16,9 +16,9 @@ from tidegate_protocol import codec, strict_json
 from tidegate_protocol.actions import Action
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import EXCERPT, excerpt
-from tidegate_service.api.encodings import body_of
 from tidegate_service.api.problems import BadRequest, BodyError
-from tidegate_service.api.requests import max_body_bytes_of
+from tidegate_service.api.requests import NDJSON, max_body_bytes_of
+from tidegate_service.api.streaming import OFF_LOOP_BYTES, WholeBody, read_into, short_body
 from tidegate_service.core.errors import Refused
 
 T = TypeVar("T")
@@ -26,15 +26,12 @@ T = TypeVar("T")
 MAX_ACTION_BYTES = 4 * 1024 * 1024
 """Largest single action, as a line of its own or as an element of `actions`."""
 MAX_ACTIONS = 250_000
-"""Of one proposal. The largest body holds fewer of any real ones; a million empty objects would
+"""Of one JSON body. The largest one holds fewer of any real ones; a million empty objects would
 be a gigabyte of memory."""
 MAX_ENVELOPE_BYTES = 4 * 1024 * 1024
 """Largest body without its actions: the first line of NDJSON is a line like the others."""
 MAX_ENVELOPE_DEPTH = 32
 """Leaves room below `strict_json.MAX_DEPTH` for what a commitInfo wraps around it."""
-
-# Decoding holds the event loop for about a millisecond per 100 KiB.
-_OFF_LOOP_BYTES = 256 * 1024
 
 
 class _OnlyActions(msgspec.Struct):
@@ -54,8 +51,13 @@ _UNKNOWN_FIELD = re.compile(r"\AObject contains unknown field `(.*)`\Z", re.DOTA
 
 async def read_body(request: Request, decode: Callable[[bytes], T]) -> T:
     """The request's body through `decode`, which runs in a thread where it would take long."""
-    body = await body_of(request, max_bytes=max_body_bytes_of(request))
-    if len(body) < _OFF_LOOP_BYTES:
+    short = await short_body(request)
+    if short is not None:
+        return decode(short)
+    reader = WholeBody()
+    await read_into(reader, request, max_bytes=max_body_bytes_of(request))
+    body = reader.whole()
+    if len(body) < OFF_LOOP_BYTES:
         return decode(body)
     return await asyncio.to_thread(decode, body)
 
@@ -83,32 +85,27 @@ def decode_envelope(
     return value
 
 
-def decode_array(array: msgspec.Raw) -> tuple[Action, ...]:
-    """The actions of a JSON body. Raises as `decode_actions`."""
+def lines_of(array: msgspec.Raw) -> list[bytes]:
+    """The elements of a JSON body's array of actions. Raises `BadRequest` where it is none, and
+    `Refused` for more than `MAX_ACTIONS`."""
     try:
         lines = _ARRAY.decode(array)
-        check_count(len(lines))
-        return decode_actions(lines)
     except msgspec.ValidationError:
         _refuse("/actions", "expected an array of actions")
-
-
-def check_count(actions: int) -> None:
-    """Raise `Refused` (`too-large`) for more actions than one proposal may have."""
-    if actions > MAX_ACTIONS:
+    if len(lines) > MAX_ACTIONS:
         raise Refused(
-            f"there are {actions} actions; at most {MAX_ACTIONS} are taken",
+            f"there are {len(lines)} actions; at most {MAX_ACTIONS} are taken in a JSON body",
             code=Code.TOO_LARGE,
-            hint="split the work into several transactions",
+            hint=f"send them as {NDJSON}, or split the work into several transactions",
         )
+    return [bytes(line) for line in lines]
 
 
-def decode_actions(lines: Sequence[bytes | msgspec.Raw]) -> tuple[Action, ...]:
-    """Actions by `codec.decode`. Raises `BadRequest` (`invalid-action`) that points at the
-    first one that is none, and `Refused` (`too-large`)."""
+def decode_actions(lines: Sequence[bytes], *, first: int = 0) -> tuple[Action, ...]:
+    """Actions by `codec.decode`, counted from `first`. Raises `BadRequest` (`invalid-action`) that
+    points at the first one that is none, and `Refused` (`too-large`)."""
     actions = []
-    for index, raw in enumerate(lines):
-        line = bytes(raw)
+    for index, line in enumerate(lines, start=first):
         if len(line) > MAX_ACTION_BYTES:
             raise Refused(
                 f"/actions/{index} has {len(line)} bytes; at most {MAX_ACTION_BYTES} are taken",

@@ -7,6 +7,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from tidegate_protocol.problems import PROBLEMS, Code
+from tidegate_service.api.arrow import MEDIA_TYPE as ARROW
 from tidegate_service.api.examples import PROPOSAL_NDJSON, PROPOSALS, Example
 from tidegate_service.api.problems import MEDIA_TYPE, TYPE_PREFIX
 from tidegate_service.api.requests import JSON, NDJSON
@@ -16,13 +17,24 @@ Content = Mapping[str, Any]
 
 LOCATION: Content = {"Location": {"description": "Its URL.", "schema": {"type": "string"}}}
 LOG_FILE: Content = {NDJSON: {"schema": {"type": "string", "description": "An action a line."}}}
-SCAN_NDJSON: Content = {
+SCAN_STREAMS: Content = {
     NDJSON: {
         "schema": {
             "type": "string",
             "description": 'A `ScanHead` on the first line, then `{"add": {...}}` a line.',
         }
-    }
+    },
+    ARROW: {
+        "schema": {
+            "type": "string",
+            "format": "binary",
+            "description": "An Arrow IPC stream, a file a row: `path`, `partition_values` (a map), "
+            "`size`, `modification_time` (ms), `stats` (JSON text), `deletion_vector`, "
+            "`base_row_id`, `default_row_commit_version`, `tags` (a map), and as `action` the "
+            "whole line of the log. The schema's metadata has the fields of `ScanHead`, objects "
+            "as JSON. Only a complete stream ends with Arrow's end-of-stream marker.",
+        }
+    },
 }
 METRICS_TEXT: Content = {"text/plain": {"schema": {"type": "string"}}}
 _RETRY_AFTER: Content = {

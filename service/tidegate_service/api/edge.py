@@ -9,46 +9,55 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from random import Random
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidegate_protocol.problems import Code
+from tidegate_service.api.answered import CLIENT_GONE, HEALTH_PATHS, answered
+from tidegate_service.api.deadlines import Deadline, Deadlines
 from tidegate_service.api.hosts import Hosts
 from tidegate_service.api.problems import AnswerBrokenOff, of_service_error, problem
-from tidegate_service.api.rendering import PREFIX
-from tidegate_service.api.requests import SCOPE_KEY, Gate, RequestState
+from tidegate_service.api.requests import NDJSON, SCOPE_KEY, Gate, RequestState
 from tidegate_service.core import correlation
 from tidegate_service.core.errors import Refused, root_cause
 from tidegate_service.core.telemetry import SILENT, Telemetry
 
-access_log = logging.getLogger("tidegate.access")
 defect_log = logging.getLogger("tidegate.defect")
 
-HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
-_ROUTINE_PATHS = HEALTH_PATHS | {"/metrics"}
-
-CLIENT_GONE = 499
-"""What the log shows for a client that left before its answer; nobody receives it."""
-
 _SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}\Z")
-_QUIET_HEADERS = [(b"x-content-type-options", b"nosniff")]
+_QUIET_HEADER = (b"x-content-type-options", b"nosniff")
+_NO_TRACE: Mapping[str, str] = {}
+
+_NDJSON = NDJSON.encode("ascii")
+
+Headers = Mapping[bytes, bytes]
+"""A request's headers by name in lower case; of those with one name, the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """`max_requests` are under way at a time, called by one of `hosts`; `deadline_s` bounds the
     wait for an answer, and each wait for a slow reader of one, `long_deadline_s` that for a call
-    which reads a whole log."""
+    which reads a whole log. A body of NDJSON has bounds of its own; all that are large together
+    may hold `max_stream_bytes`."""
 
     max_requests: int
     max_body_bytes: int
     deadline_s: float
     long_deadline_s: float
     hosts: Hosts = field(default_factory=Hosts)
+    max_stream_bytes: int = 1024**3
+    max_stream_actions: int = 1_000_000
+
+    def max_bytes(self, headers: Headers) -> int:
+        """How large the body of a request with these headers may be."""
+        is_stream = headers.get(b"content-type", b"").lower().startswith(_NDJSON)
+        return self.max_stream_bytes if is_stream else self.max_body_bytes
 
 
 class Edge:
@@ -61,18 +70,36 @@ class Edge:
         self._limits = limits
         self._gate = gate
         self._telemetry = telemetry
+        self._usual = Deadlines(limits.deadline_s)
+        self._long = Deadlines(limits.long_deadline_s)
+        # Seeded by the system; an id has to be another than all others, and no secret.
+        self._ids = Random()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(scope, receive, send, self._limits)
-        with self._telemetry.request(_trace_headers(scope)) as trace_id:
+        headers: Headers = dict(reversed(scope["headers"]))
+        exchange = _Exchange(
+            scope,
+            receive,
+            send,
+            limits=self._limits,
+            max_bytes=self._limits.max_bytes(headers),
+            usual=self._usual,
+            long=self._long,
+            state=RequestState(
+                id=_safe_id(headers, b"x-request-id") or f"{self._ids.getrandbits(128):032x}",
+                application_id=_safe_id(headers, b"x-spark-application-id"),
+                headers=headers,
+            ),
+        )
+        with self._telemetry.request(_trace_headers(headers)) as trace_id:
             exchange.state.trace_id = trace_id
             correlation.enter(exchange.state)
-            await self._taken(scope, exchange)
+            await self._taken(scope, headers, exchange)
 
-    async def _taken(self, scope: Scope, exchange: "_Exchange") -> None:
+    async def _taken(self, scope: Scope, headers: Headers, exchange: "_Exchange") -> None:
         counted = scope["path"] not in HEALTH_PATHS
         self._gate.under_way += counted
         try:
@@ -82,7 +109,7 @@ class Edge:
                 await exchange.refuse_crowded()
             elif counted and (wrong_host := exchange.wrong_host()) is not None:
                 await exchange.refuse(wrong_host)
-            elif exchange.announces_too_much():
+            elif exchange.announces_too_much(headers):
                 await exchange.refuse(exchange.too_large())
             else:
                 await exchange.run(self._app)
@@ -95,54 +122,67 @@ class Edge:
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        limits: Limits,
+        max_bytes: int,
+        usual: Deadlines,
+        long: Deadlines,
+        state: RequestState,
+    ) -> None:
         self._scope = scope
         self._receive = receive
         self._send = send
         self._limits = limits
+        self._max_bytes = max_bytes
+        self._usual = usual
+        self._long = long
         self._started = time.perf_counter()
         self._received = 0
         self._status: int | None = None
         self._complete = False
-        self._extend: Callable[[], None] = _nothing
-        self.state = RequestState(
-            id=_safe_id(scope, b"x-request-id") or uuid.uuid4().hex,
-            application_id=_safe_id(scope, b"x-spark-application-id"),
-        )
-        scope[SCOPE_KEY] = self.state
+        self._deadline: Deadline | None = None
+        self.state = scope[SCOPE_KEY] = state
 
     async def run(self, app: ASGIApp) -> None:
+        self._deadline = deadline = Deadline()
+        self.state.take_long = lambda: deadline.within(self._long)
+        self.state.begin_anew = lambda: deadline.within(self._usual)
+        deadline.within(self._usual)
         try:
-            async with asyncio.timeout(self._limits.deadline_s) as deadline:
-                loop = asyncio.get_running_loop()
-                self._extend = lambda: deadline.reschedule(loop.time() + self._limits.deadline_s)
-                self.state.take_long = lambda: deadline.reschedule(
-                    loop.time() + self._limits.long_deadline_s
-                )
-                await app(self._scope, self.receive, self.send)
+            await app(self._scope, self.receive, self.send)
         except TimeoutError as error:
-            if deadline.expired():
+            if deadline.was_reached():
                 await self._overrun()
             else:
                 await self._defect(error)
+        except asyncio.CancelledError:
+            if deadline.was_reached():
+                await self._overrun()
+                return
+            # Only a stopping instance cancels a request, when it can wait no longer.
+            if self._status is None:
+                await self._cut_off()
+            raise
         except AnswerBrokenOff as broken:
             self.state.problem, self.state.detail = broken.cause.code, broken.cause.detail
             self.state.cause = root_cause(broken.cause)
         except ClientDisconnect:
             self._status = CLIENT_GONE
-        except asyncio.CancelledError:
-            # Only a stopping instance cancels a request, when it can wait no longer.
-            if self._status is None:
-                await self._cut_off()
-            raise
         except Exception as error:
             await self._defect(error)
+        finally:
+            self._end_deadline()
 
     async def receive(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
             self._received += len(message.get("body", b""))
-            if self._received > self._limits.max_body_bytes:
+            if self._received > self._max_bytes:
                 raise self.too_large()
         return message
 
@@ -151,13 +191,14 @@ class _Exchange:
             self._status = message["status"]
             message["headers"] = [
                 *message["headers"],
-                *_QUIET_HEADERS,
+                _QUIET_HEADER,
                 (b"x-request-id", self.state.id.encode("ascii")),
             ]
         elif message["type"] == "http.response.body":
             self._complete = not message.get("more_body", False)
-            # An answer that has begun is bounded by its reader's pace, not as a whole.
-            self._extend()
+            if self._deadline is not None:
+                # An answer that has begun is bounded by its reader's pace, not as a whole.
+                self._deadline.within(self._usual)
         await self._send(message)
 
     def leave(self) -> None:
@@ -165,10 +206,10 @@ class _Exchange:
         for give_back in self.state.at_end:
             give_back()
 
-    def announces_too_much(self) -> bool:
-        length = dict(self._scope["headers"]).get(b"content-length", b"")
+    def announces_too_much(self, headers: Headers) -> bool:
+        length = headers.get(b"content-length", b"")
         # Twenty digits are more than any 64-bit length has.
-        return length.isdigit() and int(length[:20]) > self._limits.max_body_bytes
+        return length.isdigit() and int(length[:20]) > self._max_bytes
 
     def wrong_host(self) -> Refused | None:
         """Why the request is not for this service, if it is not."""
@@ -235,66 +276,45 @@ class _Exchange:
 
     async def _answer(self, response: Response) -> None:
         # Outside the deadline: it is over, or was never entered.
-        self._extend = _nothing
+        self._end_deadline()
         await response(self._scope, self._receive, self.send)
+
+    def _end_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.end()
+            self._deadline = None
 
     def too_large(self) -> Refused:
         return Refused(
-            f"the body is larger than {self._limits.max_body_bytes} bytes",
+            f"the body is larger than {self._max_bytes} bytes",
             code=Code.TOO_LARGE,
             hint="split the work into several transactions",
         )
 
     def note(self, telemetry: Telemetry) -> None:
         """The request's metrics, and the one line that says what came of it."""
-        seconds = time.perf_counter() - self._started
-        route = _route_of(self._scope)
-        method, status = self._scope["method"], self._status or CLIENT_GONE
-        telemetry.answered(method=method, route=route, status=status, seconds=seconds)
-        broken = self._status is not None and self._status != CLIENT_GONE and not self._complete
-        routine = self._scope["path"] in _ROUTINE_PATHS and self.state.problem is None
-        access_log.log(
-            logging.DEBUG if routine else logging.INFO,
-            "request",
-            extra={
-                **self.state.fields(),
-                "principal": self.state.principal and self.state.principal.name,
-                "method": method,
-                "route": route,
-                "path": self._scope["path"],
-                "status": status,
-                "duration_ms": round(seconds * 1000, 1),
-                "code": self.state.problem and self.state.problem.value,
-                "detail": self.state.detail,
-                "cause": self.state.cause,
-                "broken_off": True if broken else None,
-            },
+        answered(
+            self._scope,
+            self.state,
+            telemetry,
+            status=self._status,
+            complete=self._complete,
+            seconds=time.perf_counter() - self._started,
         )
 
 
-def _nothing() -> None:
-    pass
-
-
-def _safe_id(scope: Scope, header: bytes) -> str | None:
+def _safe_id(headers: Headers, name: bytes) -> str | None:
     """The client's id, if it is one that no log or header can be hurt by."""
-    given: bytes = dict(scope["headers"]).get(header, b"")
-    return given.decode("ascii") if _SAFE_ID.match(given) else None
+    given = headers.get(name)
+    return None if given is None or not _SAFE_ID.match(given) else given.decode("ascii")
 
 
-def _route_of(scope: Scope) -> str | None:
-    """The template of the route that took the request, as the OpenAPI document has it."""
-    template: str | None = getattr(scope.get("route"), "path", None)
-    if template is None or template.startswith(PREFIX):
-        return template
-    # A route knows its path within its router, not the prefix that the router was given.
-    return PREFIX + template if scope["path"].startswith(f"{PREFIX}/") else template
-
-
-def _trace_headers(scope: Scope) -> dict[str, str]:
+def _trace_headers(headers: Headers) -> Mapping[str, str]:
     """The W3C trace context that the client sent."""
+    if b"traceparent" not in headers:
+        return _NO_TRACE
     return {
-        name.decode("ascii"): value.decode("latin-1")
-        for name, value in scope["headers"]
-        if name in (b"traceparent", b"tracestate")
+        name.decode("ascii"): headers[name].decode("latin-1")
+        for name in (b"traceparent", b"tracestate")
+        if name in headers
     }

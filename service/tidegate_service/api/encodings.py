@@ -5,7 +5,7 @@ gigabytes, so the output is counted piece by piece and never made before it is.
 """
 
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 
 from fastapi import Request
 
@@ -21,64 +21,59 @@ _PIECE = 256 * 1024
 _GZIP_ONLY = 16 + zlib.MAX_WBITS
 
 
-async def body_of(request: Request, *, max_bytes: int) -> bytes:
-    """The request's body, inflated where it is gzip. `max_bytes` bounds what it inflates to.
-
-    Raises `Refused`: `unsupported-media-type` for another encoding, `too-large` beyond a bound,
-    `malformed-http` for what is not whole gzip.
-    """
+def is_gzip(request: Request) -> bool:
+    """Whether the body is gzip; False for one that is sent as it is. Raises `Refused`
+    (`unsupported-media-type`) for another encoding."""
     encodings = request.headers.getlist("content-encoding")
     encoding = ", ".join(encodings).strip().lower()
     if encoding in ("", "identity"):
-        return await request.body()
+        return False
     if encoding not in (GZIP, "x-gzip"):
         raise Refused(
             f"bodies with Content-Encoding {encoding[:40]!r} are not taken; send gzip, or none",
             code=Code.UNSUPPORTED_MEDIA_TYPE,
         )
-    return await _inflated(request.stream(), max_bytes=max_bytes)
+    return True
 
 
-async def _inflated(chunks: AsyncIterator[bytes], *, max_bytes: int) -> bytes:
-    gunzip = _Gunzip(max_bytes=max_bytes)
-    async for chunk in chunks:
-        gunzip.feed(chunk)
-    return gunzip.whole()
+class Gunzip:
+    """Members of gzip, one after the other, to one text of at most `max_bytes`, a piece at a time.
 
-
-class _Gunzip:
-    """Members of gzip, one after the other, to one text."""
+    Raises `Refused`: `too-large` beyond a bound, `malformed-http` for what is not whole gzip.
+    """
 
     def __init__(self, *, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._received = 0
-        self._output = bytearray()
+        self._size = 0
         self._member = zlib.decompressobj(_GZIP_ONLY)
         self._begun = False
 
-    def feed(self, chunk: bytes) -> None:
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """What the next bytes that came inflate to."""
         self._received += len(chunk)
         while chunk:
             if self._member.eof:
                 self._member = zlib.decompressobj(_GZIP_ONLY)
             self._begun = True
             try:
-                self._output += self._member.decompress(chunk, _PIECE)
+                piece = self._member.decompress(chunk, _PIECE)
             except zlib.error:
                 raise _not_gzip("they are not") from None
+            self._size += len(piece)
             self._check()
+            yield piece
             chunk = self._member.unconsumed_tail or self._member.unused_data
 
-    def whole(self) -> bytes:
+    def end(self) -> None:
+        """Nothing more comes."""
         if not self._begun or not self._member.eof:
             raise _not_gzip("they end too soon")
-        return bytes(self._output)
 
     def _check(self) -> None:
-        size = len(self._output)
-        if size > self._max_bytes:
+        if self._size > self._max_bytes:
             raise _too_large(f"is more than {self._max_bytes} bytes")
-        if size > FREE_BYTES and size > MAX_RATIO * self._received:
+        if self._size > FREE_BYTES and self._size > MAX_RATIO * self._received:
             raise _too_large(f"is more than {MAX_RATIO} times what was sent")
 
 

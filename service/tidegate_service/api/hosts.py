@@ -8,6 +8,7 @@ simply posts across origins. Both show in headers that a page cannot choose.
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.types import Scope
@@ -28,7 +29,12 @@ class Hosts:
     def check(self, scope: Scope) -> None:
         """Raise `Refused` (`malformed-http`) for a request that does not name one host, and
         (`host-not-allowed`) for a host, or a browser's origin, that is not taken."""
-        hosts = _values(scope, b"host")
+        hosts, origins = [], []
+        for name, value in scope["headers"]:
+            if name == b"host":
+                hosts.append(value.decode("latin-1"))
+            elif name == b"origin":
+                origins.append(value.decode("latin-1"))
         if len(hosts) != 1 and not (not hosts and scope["http_version"] == "1.0"):
             raise Refused(f"expected one Host header, found {len(hosts)}", code=Code.MALFORMED_HTTP)
         if not self.names and not self.loopback:
@@ -36,7 +42,7 @@ class Hosts:
         for host in hosts:
             if not self._takes(host):
                 raise _refused("host", host)
-        for origin in _values(scope, b"origin"):
+        for origin in origins:
             # A browser sends "null" for pages that have none to speak of.
             if not self._takes(_host_of_origin(origin)):
                 raise _refused("origin", origin)
@@ -52,10 +58,6 @@ def allowed(names: Sequence[str], *, authenticated: bool) -> Hosts:
     return Hosts(names=frozenset(names), loopback=not authenticated)
 
 
-def _values(scope: Scope, header: bytes) -> list[str]:
-    return [value.decode("latin-1") for name, value in scope["headers"] if name == header]
-
-
 def _host_of_origin(origin: str) -> str:
     try:
         return urlsplit(origin).netloc
@@ -68,6 +70,7 @@ def _without_port(host: str) -> str:
     return name if colon and port.isdigit() and not name.endswith(":") else host
 
 
+@lru_cache(maxsize=64)
 def _is_loopback(name: str) -> bool:
     try:
         if name.startswith("[") and name.endswith("]"):

@@ -35,7 +35,7 @@ def printable(where: str, text: str) -> None:
         )
 
 
-async def _table_ref(
+async def table_ref(
     request: Request,
     table: Annotated[
         str,
@@ -45,6 +45,7 @@ async def _table_ref(
         ),
     ],
 ) -> str:
+    """The reference to a table in the path. Raises `NotFound` for what can be none."""
     # Names and ids are ASCII; what is not names no table, and NUL must not reach Postgres.
     if not (table.isascii() and table.isprintable()):
         raise no_such_table(table)
@@ -52,4 +53,4 @@ async def _table_ref(
     return table
 
 
-TableRef = Annotated[str, Depends(_table_ref)]
+TableRef = Annotated[str, Depends(table_ref)]

@@ -54,9 +54,10 @@ class OnTable(Policy):
         if "." not in table and not principal.may_everywhere(self.role):
             # An id: rights are on names, and the index has the table's.
             name = (await get_table(world_of(request), table)).name
-        if not principal.may(Role.READER, name):
-            raise no_such_table(table)
-        _require(principal, self.role, name)
+        if not principal.may(self.role, name):
+            if not principal.may(Role.READER, name):
+                raise no_such_table(table)
+            _require(principal, self.role, name)
         _let_in(request, principal)
 
 
@@ -149,10 +150,10 @@ async def _authenticated(request: Request) -> Principal:
 
 
 def _token(request: Request) -> str:
-    given = request.headers.getlist("authorization")
+    given = [value for name, value in request.scope["headers"] if name == b"authorization"]
     if not given:
         raise Unauthenticated("expected the header Authorization: Bearer <token>, found none")
-    bearer = _BEARER.match(given[0])
+    bearer = _BEARER.match(given[0].decode("latin-1"))
     if len(given) > 1 or bearer is None:
         raise Unauthenticated("expected one header Authorization: Bearer <token>")
     return bearer.group(1)

@@ -9,16 +9,28 @@ from fastapi import Request
 from msgspec import Meta, Raw, Struct, field
 
 from tidegate_protocol.actions import Action
+from tidegate_protocol.problems import Code
 from tidegate_protocol.transaction import IsolationLevel, Proposal, Reads
+from tidegate_service.api.action_lines import FEW, ActionLines
 from tidegate_service.api.decoding import (
-    check_count,
+    MAX_ACTION_BYTES,
+    MAX_ACTIONS,
     decode_actions,
-    decode_array,
     decode_envelope,
+    lines_of,
     read_body,
 )
 from tidegate_service.api.problems import BadRequest, BodyError
-from tidegate_service.api.requests import JSON, NDJSON, media_type, state_of
+from tidegate_service.api.requests import (
+    JSON,
+    NDJSON,
+    max_stream_actions_of,
+    max_stream_bytes_of,
+    media_type,
+    state_of,
+)
+from tidegate_service.api.streaming import read_into
+from tidegate_service.core.errors import Refused
 
 TRANSACTION_ID = r"^[A-Za-z0-9._:-]{1,128}$"
 OPERATION = r"^[^\x00-\x1f\x7f-\x9f]{1,256}$"
@@ -26,6 +38,9 @@ MAX_VERSION = 2**63 - 1
 
 _TRANSACTION_ID = re.compile(TRANSACTION_ID[:-1] + r"\Z")
 _OPERATION = re.compile(OPERATION[:-1] + r"\Z")
+
+# Of an array, so that each text that is decoded at once is of a usual size.
+_LINES_AT_ONCE = 1000
 
 Version = Annotated[int, Meta(ge=-1, le=MAX_VERSION)]
 Predicate = Annotated[str, Meta(max_length=65536)]
@@ -122,7 +137,12 @@ async def read_proposal(request: Request, new_id: Callable[[], str]) -> Proposal
     Raises `BadRequest`, and `Refused` for a media type or size that is not taken.
     """
     kind = media_type(request, JSON, NDJSON)
-    body, actions = await read_body(request, _from_json if kind == JSON else _from_ndjson)
+    if kind == JSON:
+        body, actions = await read_body(request, _from_json)
+    else:
+        lines = _ProposalLines(max_actions=max_stream_actions_of(request))
+        await read_into(lines, request, max_bytes=max_stream_bytes_of(request))
+        body, actions = lines.end()
     return Proposal(
         transaction_id=new_id() if body.transaction_id is None else body.transaction_id,
         operation=body.operation,
@@ -153,12 +173,58 @@ def _from_json(body: bytes) -> tuple[EnvelopeBody, tuple[Action, ...]]:
     return proposal, decode_array(proposal.actions)
 
 
-def _from_ndjson(body: bytes) -> tuple[EnvelopeBody, tuple[Action, ...]]:
-    check_count(body.count(b"\n") - 1)
-    first, _, rest = body.partition(b"\n")
-    envelope = decode_envelope(first, _ENVELOPE)
-    _check(envelope)
-    return envelope, decode_actions([line for line in rest.split(b"\n") if line.strip()])
+def decode_array(array: Raw) -> tuple[Action, ...]:
+    """The actions of a JSON body. Raises as `ActionLines.add` and `lines_of`."""
+    lines = lines_of(array)
+    if len(lines) <= FEW:
+        return decode_actions(lines)
+    actions = ActionLines(max_actions=MAX_ACTIONS)
+    for start in range(0, len(lines), _LINES_AT_ONCE):
+        actions.add_each(lines[start : start + _LINES_AT_ONCE])
+    return actions.all()
+
+
+class _ProposalLines:
+    """Reads an NDJSON body: a line of everything but the actions, then a line each of them."""
+
+    def __init__(self, *, max_actions: int) -> None:
+        self._rest = b""
+        self._envelope: EnvelopeBody | None = None
+        self._actions = ActionLines(max_actions=max_actions)
+
+    @property
+    def size(self) -> int:
+        return self._actions.size
+
+    def feed(self, piece: bytes) -> None:
+        text = self._rest + piece
+        end = text.rfind(b"\n") + 1
+        self._rest = text[end:]
+        if len(self._rest) > MAX_ACTION_BYTES:
+            raise Refused(
+                f"a line has more than {MAX_ACTION_BYTES} bytes; no more are taken",
+                code=Code.TOO_LARGE,
+                hint="name what was read by predicates instead of files"
+                if self._envelope is None
+                else None,
+            )
+        if end:
+            self._lines(text[:end])
+
+    def end(self) -> tuple[EnvelopeBody, tuple[Action, ...]]:
+        """What the whole body says; the last line need not end."""
+        if self._rest or self._envelope is None:
+            self._lines(self._rest + b"\n")
+        assert self._envelope is not None, "the first line is the envelope"
+        return self._envelope, self._actions.all()
+
+    def _lines(self, text: bytes) -> None:
+        if self._envelope is None:
+            first, _, text = text.partition(b"\n")
+            self._envelope = decode_envelope(first, _ENVELOPE)
+            _check(self._envelope)
+        if text:
+            self._actions.add(text)
 
 
 def _check(body: EnvelopeBody) -> None:

@@ -16,7 +16,7 @@ from tidegate_service.api.answers import (
     TableAnswer,
     answer,
 )
-from tidegate_service.core.propose import Committed, NothingToCommit, WouldCommit
+from tidegate_service.core.outcomes import Committed, NothingToCommit, WouldCommit
 from tidegate_service.core.records import CommitMetrics, CommitRecord, TableRecord
 
 PREFIX = "/api/v1"

@@ -1,13 +1,14 @@
 """What the edge knows of a request, and reading its body within bounds."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import cast
 
 from fastapi import Request
 
 from tidegate_protocol.problems import Code
+from tidegate_service.api.room import Room
 from tidegate_service.core.access import Caller, Principal
 from tidegate_service.core.context import Context
 from tidegate_service.core.correlation import Correlation
@@ -30,7 +31,9 @@ class RequestState(Correlation):
 
     `may_land` is set once a proposal has been handed to the core: from then on a request that
     ends without an answer says nothing about its outcome. `cause` is for the log alone. A call
-    that reads a whole log asks for the longer deadline by `take_long`.
+    that reads a whole log, or lands a long body, asks for the longer deadline by `take_long`, and
+    while it takes the body in, for the usual one once more by `begin_anew`. `headers` are by name in
+    lower case; of those with one name, the first.
     """
 
     may_land: bool = False
@@ -41,6 +44,8 @@ class RequestState(Correlation):
     caller: Caller | None = None
     at_end: list[Callable[[], None]] = field(default_factory=list)
     take_long: Callable[[], None] = _no_deadline
+    begin_anew: Callable[[], None] = _no_deadline
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
 
 
 class Gate:
@@ -86,7 +91,7 @@ def context_of(request: Request) -> Context:
     caller = state_of(request).caller
     if caller is None:
         raise AssertionError(f"no policy let this request to {request.url.path} in")
-    return replace(world_of(request), caller=caller)
+    return world_of(request).called_by(caller)
 
 
 def world_of(request: Request) -> Context:
@@ -108,6 +113,21 @@ def max_body_bytes_of(request: Request) -> int:
     return cast(int, request.app.state.max_body_bytes)
 
 
+def max_stream_bytes_of(request: Request) -> int:
+    """How large a body of NDJSON may be, received and inflated."""
+    return cast(int, request.app.state.max_stream_bytes)
+
+
+def max_stream_actions_of(request: Request) -> int:
+    """How many actions a body of NDJSON may have."""
+    return cast(int, request.app.state.max_stream_actions)
+
+
+def room_of(request: Request) -> Room:
+    """What large bodies share."""
+    return cast(Room, request.app.state.room)
+
+
 def exposition_of(request: Request) -> Callable[[], Awaitable[bytes]]:
     """What gives the text of `/metrics`."""
     return cast(Callable[[], Awaitable[bytes]], request.app.state.exposition)
@@ -116,7 +136,9 @@ def exposition_of(request: Request) -> Callable[[], Awaitable[bytes]]:
 def media_type(request: Request, *accepted: str) -> str:
     """The body's media type, one of `accepted`. Raises `Refused` (415) for any other and for
     none."""
-    given = request.headers.get("content-type", "")
+    given = state_of(request).headers.get(b"content-type", b"").decode("latin-1")
+    if given in accepted:
+        return given
     kind, _, parameters = given.partition(";")
     # HTTP's blanks, not Unicode's: a header is Latin-1 here, and that has more of them.
     kind = kind.strip(" \t").lower()

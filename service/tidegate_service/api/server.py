@@ -4,14 +4,15 @@ Uses uvloop and httptools. httptools bounds neither the size of a request's head
 it may take to arrive; both are bounded here.
 """
 
-import asyncio
 import contextlib
 import logging
 import socket
 import time
 import uuid
+from asyncio import Transport
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from typing import cast
 
 import msgspec
 import uvicorn
@@ -19,6 +20,8 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidegate_protocol.problems import PROBLEMS, Code
+from tidegate_service.api.deadlines import Deadlines
+from tidegate_service.api.joined import Joined
 from tidegate_service.api.problems import MEDIA_TYPE, problem_body
 from tidegate_service.api.requests import Gate
 
@@ -40,27 +43,29 @@ DISCONNECT_S = 1
 class BoundedProtocol(HttpToolsProtocol):
     """Refuses a request whose head is too large, too slow in coming or for no path of ours."""
 
-    _head_timer: asyncio.TimerHandle | None = None
-    _rest_timer: asyncio.TimerHandle | None = None
+    _in_head = False
+    _in_rest = False
     _head_bytes = 0
     _trailer_bytes = 0
     _in_body = False
     _refused = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._bounds = cast(_Config, self.config)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_arrived()
         self._rest_arrived()
+        self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._trailer_bytes = 0
         self._rest_arrived()
-        if self._head_timer is None:
+        if not self._in_head:
             self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -88,6 +93,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(Code.MALFORMED_HTTP, "expected a request target that starts with a slash")
             raise _Refused
         super().on_headers_complete()
+        # Its task has not begun to run yet.
+        self.cycle.transport = cast(Transport, Joined(self.transport, self.loop))
         self._in_body = True
 
     def on_message_complete(self) -> None:
@@ -97,15 +104,31 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._head_timer is not None:
+        if self._in_head:
             # Still in the head: one that never ends must not fill the memory.
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
                 self._refuse_head()
-        elif self._rest_timer is None and self._answered() and not self.transport.is_closing():
-            # Neither a request nor silence, which uvicorn ends by itself: the rest of a body
+        elif not self._in_rest and self._answered() and not self.transport.is_closing():
+            # Neither a request nor silence, which has a deadline of its own: the rest of a body
             # that nobody reads, or empty lines. Not for ever.
-            self._rest_timer = self.loop.call_later(HEAD_DEADLINE_S, self._rest_overdue)
+            self._in_rest = True
+            self._bounds.rests.begin(self, self._overdue)
+
+    def on_response_complete(self) -> None:
+        """As uvicorn's, but for the timer: it has one for each answer."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+        else:
+            self._bounds.silences.begin(self, self._overdue)
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._bounds.silences.end(self)
 
     def _answered(self) -> bool:
         return self.cycle is not None and self.cycle.response_complete
@@ -117,25 +140,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _await_head(self) -> None:
         self._head_bytes = 0
-        self._head_timer = self.loop.call_later(HEAD_DEADLINE_S, self._head_overdue)
+        self._in_head = True
+        self._bounds.heads.begin(self, self._overdue)
 
     def _head_arrived(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _head_overdue(self) -> None:
-        self._head_timer = None
-        if not self.transport.is_closing():
-            self.transport.close()
+        self._in_head = False
+        self._bounds.heads.end(self)
 
     def _rest_arrived(self) -> None:
-        if self._rest_timer is not None:
-            self._rest_timer.cancel()
-            self._rest_timer = None
+        if self._in_rest:
+            self._in_rest = False
+            self._bounds.rests.end(self)
 
-    def _rest_overdue(self) -> None:
-        self._rest_timer = None
+    def _overdue(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
 
@@ -177,26 +194,35 @@ class _Refused(Exception):
     """Ends the parser's work on a request that has its answer already."""
 
 
+class _Config(uvicorn.Config):
+    """uvicorn's, and the deadlines that the connections of a server share."""
+
+    heads: Deadlines
+    rests: Deadlines
+    silences: Deadlines
+
+
 class Server(uvicorn.Server):
     """Serves until `stop`; then takes nothing new, and ends once nothing is under way."""
 
     def __init__(
         self, app: ASGIApp, *, gate: Gate, on_started: Callable[[socket.socket], None]
     ) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=BoundedProtocol,
-                loop="uvloop",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=DISCONNECT_S,
-            )
+        config = _Config(
+            app,
+            http=BoundedProtocol,
+            loop="uvloop",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=DISCONNECT_S,
         )
+        config.heads, config.rests = Deadlines(HEAD_DEADLINE_S), Deadlines(HEAD_DEADLINE_S)
+        config.silences = Deadlines(config.timeout_keep_alive)
+        super().__init__(config)
         self._gate = gate
         self._on_started = on_started
         self._stop_by: float | None = None

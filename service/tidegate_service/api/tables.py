@@ -131,7 +131,9 @@ async def get_table(request: Request, table: TableRef) -> Response:
 async def forget_table(request: Request, table: TableRef) -> Response:
     """Deletes everything the index knows of the table. Its log and data files stay.
 
-    Versions that are ratified but not published yet are published first.
+    Versions that are ratified but not published yet are published first. A large table takes its
+    time, and it goes on where the caller leaves: whoever asks again meets its end, or a 404.
     """
+    state_of(request).take_long()
     await tables.forget_table(context_of(request), table)
     return Response(status_code=204)

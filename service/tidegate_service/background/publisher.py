@@ -1,28 +1,41 @@
 """The publisher: keeps the logs of catalog-managed tables up with their index.
 
-Each round asks the index which tables lag behind, so nothing is lost when a process dies or a
-wake-up is missed; wake-ups only shorten the wait.
+Every table that lags behind has a task of its own, so none waits for another but for one of the
+slots of its store. Now and then the index is asked which tables lag, so nothing is lost when a
+process dies or a wake-up is missed; wake-ups only shorten the wait.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable
 
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.ports import Index, Storage
 from tidegate_service.core.publish import publish_table
-from tidegate_service.core.records import TableRecord
+from tidegate_service.core.records import TableRecord, TableState
 from tidegate_service.core.telemetry import SILENT, Telemetry
 
 logger = logging.getLogger("tidegate.publisher")
 
-TABLES_A_ROUND = 100
-CONCURRENCY = 8
+TABLES_AT_ONCE = 1000
+"""What one look finds; in random order, so that every table has its turn."""
+SLOTS = 8
+"""Tables of one store that are published at a time."""
+LOOKS = 4
+"""Rows of tables that are read at a time."""
+RESTART_S = 1.0
+PAUSE_S = 0.1
+"""Between two batches of a table that is being committed to, at least: each costs the same three
+short transactions, of however many versions it is."""
 
 
 class Publisher:
-    """Publishes until it is cancelled. `interval_s` bounds the wait between two rounds."""
+    """Publishes until it is cancelled. `interval_s` bounds the wait between two looks.
+
+    `store_of` says of a location which store it is in; no store takes another one's slots.
+    """
 
     def __init__(
         self,
@@ -30,63 +43,126 @@ class Publisher:
         storage: Storage,
         *,
         interval_s: float = 1.0,
+        store_of: Callable[[str], str] = lambda location: "the only one",
         faults: FaultPoints = NO_FAULTS,
         telemetry: Telemetry = SILENT,
     ) -> None:
         self._index = index
         self._storage = storage
         self._interval_s = interval_s
+        self._store_of = store_of
         self._faults = faults
         self._telemetry = telemetry
-        self._wake = asyncio.Event()
+        self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(SLOTS)
+        )
+        self._looks = asyncio.Semaphore(LOOKS)
+        self._running = False
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._woken: set[str] = set()
 
     def wake(self, table_id: str) -> None:
-        """Have the next round start at once; `table_id` has something to publish."""
-        del table_id  # The index knows which tables lag, this one included.
-        self._wake.set()
+        """Have the table looked at soon: it has something to publish."""
+        if table_id in self._tasks:
+            self._woken.add(table_id)
+        elif self._running:
+            self._start(table_id, None)
+
+    async def run_on(self) -> None:
+        """`run`, begun again after a defect: that must not end publishing for good. What it met is
+        met again, and logged."""
+        while True:
+            try:
+                await self.run()
+            except Exception:
+                logger.exception("the publisher met a defect and is started again")
+                await asyncio.sleep(RESTART_S)
 
     async def run(self) -> None:
-        """Round after round; a failure of one table or round is logged and tried again."""
-        while True:
-            self._wake.clear()
-            published = 0
-            try:
-                published = await self.round()
-            except ServiceError as error:
-                logger.warning("publishing round failed", extra={"reason": error.detail})
-            if published:
-                continue
-            try:
-                async with asyncio.timeout(self._interval_s):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
+        """Look after look; a failure of one table or look is logged and tried again."""
+        self._running = True
+        try:
+            while True:
+                try:
+                    for table in await self._index.unpublished(limit=TABLES_AT_ONCE):
+                        if table.id not in self._tasks:
+                            self._start(table.id, table)
+                except ServiceError as error:
+                    logger.warning("looking for versions failed", extra={"reason": error.detail})
+                await asyncio.sleep(self._interval_s)
+        finally:
+            self._running = False
+            tasks = list(self._tasks.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            # One that was cancelled before its first step has not removed itself.
+            self._tasks.clear()
 
     async def round(self) -> int:
         """Publish what every lagging table has waiting; returns the number of versions."""
-        tables = await self._index.unpublished(limit=TABLES_A_ROUND)
-        return await self._publish(tables)
+        tables = await self._index.unpublished(limit=TABLES_AT_ONCE)
+        counts = await asyncio.gather(*(self._publish(table) for table in tables))
+        return sum(count or 0 for count in counts)
 
-    async def _publish(self, tables: Sequence[TableRecord]) -> int:
-        slots = asyncio.Semaphore(CONCURRENCY)
+    def _start(self, table_id: str, table: TableRecord | None) -> None:
+        self._tasks[table_id] = asyncio.create_task(
+            self._kept_up(table_id, table), name="publishing"
+        )
 
-        async def one(table: TableRecord) -> int:
-            async with slots:
-                try:
-                    count = await publish_table(
-                        self._index, self._storage, table, faults=self._faults
-                    )
-                    self._telemetry.published(count)
-                    return count
-                except ServiceError as error:
-                    logger.warning(
-                        "publishing failed",
-                        extra={
-                            "table": table.name,
-                            "code": str(error.code),
-                            "reason": error.detail,
-                        },
-                    )
+    async def _kept_up(self, table_id: str, table: TableRecord | None) -> None:
+        try:
+            await self._keep_up(table_id, table)
+        except Exception:
+            # A defect that one table brings out must not end the publishing of the others.
+            logger.exception("publishing met a defect", extra={"table_id": table_id})
+            await asyncio.sleep(self._interval_s)
+        finally:
+            self._tasks.pop(table_id, None)
+
+    async def _keep_up(self, table_id: str, table: TableRecord | None) -> None:
+        """Publish until the table's wake-ups end."""
+        now = asyncio.get_running_loop().time
+        while True:
+            began = now()
+            self._woken.discard(table_id)
+            count = await self._publish(table or table_id)
+            table = None
+            if count is None:
+                # However many commits there are to wake it up: what is broken is left alone.
+                await asyncio.sleep(self._interval_s)
+                return
+            if table_id not in self._woken:
+                return
+            # As long as commits come, they have half of the time at least.
+            await asyncio.sleep(max(PAUSE_S, now() - began))
+
+    async def _publish(self, table: TableRecord | str) -> int | None:
+        """How many versions became published here; None where that failed."""
+        name = table if isinstance(table, str) else table.name
+        try:
+            if isinstance(table, str):
+                async with self._looks:
+                    found = await self._index.table(table)
+                if found is None or not _lags(found):
                     return 0
+                table = found
+                name = table.name
+            async with self._slots[self._store_of(table.location)]:
+                count = await publish_table(self._index, self._storage, table, faults=self._faults)
+        except ServiceError as error:
+            logger.warning(
+                "publishing failed",
+                extra={"table": name, "code": str(error.code), "reason": error.detail},
+            )
+            return None
+        self._telemetry.published(count)
+        return count
 
-        return sum(await asyncio.gather(*(one(table) for table in tables)))
+
+def _lags(table: TableRecord) -> bool:
+    return (
+        table.catalog_managed
+        and table.state is TableState.ACTIVE
+        and table.published_version < table.latest_version
+    )

@@ -10,7 +10,10 @@ import uvloop
 
 from tidegate_service import app
 from tidegate_service.api.server import Server, bound_socket, url_of
+from tidegate_service.cli import workers
+from tidegate_service.cli.collecting import settle
 from tidegate_service.cli.options import fail
+from tidegate_service.cli.workers import Workers
 from tidegate_service.settings import Settings
 
 
@@ -44,12 +47,15 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     stopping = _Stopping()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.signalled)
-    await app.serve(
-        settings,
-        listener,
-        on_started=lambda listening: typer.echo(_banner(settings, url_of(listening))),
-        on_server=stopping.attend,
-    )
+
+    def started(listening: socket.socket) -> None:
+        settle()
+        typer.echo(_banner(settings, url_of(listening)))
+
+    if settings.workers == 1:
+        await app.serve(settings, listener, on_started=started, on_server=stopping.attend)
+    else:
+        await workers.keep(settings, listener, on_started=started, on_workers=stopping.attend)
 
 
 class _Stopping:
@@ -57,9 +63,9 @@ class _Stopping:
 
     def __init__(self) -> None:
         self._starting = asyncio.current_task()
-        self._server: Server | None = None
+        self._server: Server | Workers | None = None
 
-    def attend(self, server: Server) -> None:
+    def attend(self, server: Server | Workers) -> None:
         self._server = server
 
     def signalled(self) -> None:

@@ -8,12 +8,15 @@ prefix that the operator allows.
 import re
 from dataclasses import dataclass
 
+import msgspec
+
 from tidegate_protocol.actions import Add
 from tidegate_protocol.paths import LOG_FOLDER, decode
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.locations import LocationPolicy
+from tidegate_service.core.scanned import StoredFiles
 
 # Whatever is none of these is a plain relative path, as nearly all are.
 _SUSPECT = re.compile(rf"\A/|[:%]|\.\.|{LOG_FOLDER}", re.IGNORECASE)
@@ -21,6 +24,15 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 # Hadoop has several file systems for one store.
 _SAME_STORE = {"s3a": "s3", "s3n": "s3"}
 _ABSOLUTE_VECTOR = "p"
+# The id of an absolute one begins with its storage type, and a digest could be of any.
+_of_key = re.compile(rf"{_ABSOLUTE_VECTOR}|sha256:").match
+
+
+class _Line(msgspec.Struct):
+    add: Add
+
+
+_LINES = msgspec.json.Decoder(_Line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +50,16 @@ class DataPaths:
         vector = add.deletion_vector
         if vector is not None and vector.storage_type == _ABSOLUTE_VECTOR:
             self._check(vector.path_or_inline_dv)
+
+    def check_stored(self, files: StoredFiles) -> None:
+        """As `check`, of many files."""
+        # All at once where none is suspect, as nearly always. Their paths are decoded: what is
+        # plain there is plain in the log.
+        if not _is_suspect("\n".join(files.paths)) and not any(map(_of_key, files.vectors)):
+            return
+        for path, vector, line in zip(files.paths, files.vectors, files.actions, strict=True):
+            if _is_suspect(path) or _of_key(vector):
+                self.check(_LINES.decode(line).add)
 
     def _check(self, path: str) -> None:
         plain = decode(path)
@@ -70,6 +92,15 @@ class DataPaths:
         if rest.startswith("//"):
             host, _, rest = rest[2:].partition("/")
         return f"{_SAME_STORE.get(name, name)}://{host}/{rest.lstrip('/')}"
+
+
+def _is_suspect(lines: str) -> bool:
+    """What `_SUSPECT` says of any of the lines, in a tenth of its time."""
+    return (
+        any(mark in lines for mark in (":", "%", "..", "\n/"))
+        or lines.startswith("/")
+        or LOG_FOLDER in lines.lower()
+    )
 
 
 def _refused(path: str, why: str) -> Refused:

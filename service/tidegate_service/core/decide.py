@@ -1,29 +1,25 @@
 """Judging a proposal against a locked table: the pure rules fed from the index."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.features import supports
 from tidegate_protocol.file_demands import check_live_files
 from tidegate_protocol.isolation import may_skip
-from tidegate_protocol.known_features import ROW_TRACKING
 from tidegate_protocol.paths import identity
 from tidegate_protocol.prepare import prepare
 from tidegate_protocol.problems import Code
 from tidegate_protocol.rebase import complete
-from tidegate_protocol.row_tracking import mark_before
 from tidegate_protocol.transaction import (
     Conflict,
     Invalid,
     PreparedTransaction,
     Proposal,
-    ReadState,
     ReadyCommit,
-    Winner,
 )
+from tidegate_service.core import heavy
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.faults import NO_FAULTS, FaultPoints, around, steps_of
+from tidegate_service.core.locked import LockedTable
 from tidegate_service.core.ports import CommitSection
 
 
@@ -39,31 +35,36 @@ Decision = ReadyCommit | Empty | Conflict | Invalid
 
 
 async def decide(
-    section: CommitSection, proposal: Proposal, *, faults: FaultPoints = NO_FAULTS
+    locked: LockedTable, proposal: Proposal, *, faults: FaultPoints = NO_FAULTS
 ) -> Decision:
     """What the log as locked says about the proposal (docs/architecture.md, "A commit's way").
 
     Raises `NotFound` for a read version that does not exist yet and `Refused`
     (`read-version-too-old`) where the index no longer reaches back to it.
     """
+    section = locked.section
     steps = steps_of(section.table.catalog_managed)
     async with around(faults, steps.decide):
-        judged = await _judged(section, proposal)
+        judged = await _judged(locked, proposal)
     if not isinstance(judged, PreparedTransaction):
         return judged
     async with around(faults, steps.compose):
-        return complete(
-            judged,
-            version=section.table.latest_version + 1,
-            now_ms=section.now_ms,
-            previous_timestamp=section.table.latest_timestamp,
+        return await heavy.run(
+            len(judged.actions),
+            partial(
+                complete,
+                judged,
+                version=section.table.latest_version + 1,
+                now_ms=section.now_ms,
+                previous_timestamp=section.table.latest_timestamp,
+            ),
         )
 
 
 async def _judged(
-    section: CommitSection, proposal: Proposal
+    locked: LockedTable, proposal: Proposal
 ) -> PreparedTransaction | Empty | Conflict | Invalid:
-    table = section.table
+    section, table = locked.section, locked.section.table
     read_version = table.latest_version if proposal.read_version is None else proposal.read_version
     if read_version > table.latest_version:
         raise NotFound(
@@ -77,17 +78,18 @@ async def _judged(
             f"at version {table.latest_version}; tables are created by POST /tables",
             code=Code.TABLE_EXISTS,
         )
-    state = await section.state_at(read_version)
-    winners = () if state is None else await section.winners(read_version, table.latest_version)
-    if state is None or winners is None:
+    state = await locked.state_at(read_version)
+    if state is None:
         raise Refused(
             f"the index no longer holds the history of {table.name} since version "
             f"{read_version}, so conflicts cannot be ruled out",
             code=Code.READ_VERSION_TOO_OLD,
             hint=f"read the table again at version {table.latest_version} and propose anew",
         )
-    state = await _with_row_ids(section, state, winners)
-    prepared = prepare(proposal, state)
+    if len(proposal.actions) >= heavy.HEAVY:
+        # The database waits longer for a commit that takes its time here.
+        await section.take_time()
+    prepared = await heavy.run(len(proposal.actions), prepare, proposal, state)
     if isinstance(prepared, Invalid):
         return prepared
     if may_skip(prepared):
@@ -95,20 +97,10 @@ async def _judged(
     invalid = await _check_live_files(section, prepared)
     if invalid is not None:
         return invalid
-    judged = judge(prepared, winners)
+    judged = await heavy.run(locked.weight + len(prepared.actions), locked.judge, prepared)
     if isinstance(judged, Conflict):
         return await _with_partition(section, prepared, judged)
     return judged
-
-
-async def _with_row_ids(
-    section: CommitSection, state: ReadState, winners: Sequence[Winner]
-) -> ReadState:
-    """The state with the row ids that were given out by its version; the index has the latest."""
-    if state.protocol is None or not supports(state.protocol, ROW_TRACKING):
-        return state
-    latest = await section.row_id_high_water_mark()
-    return replace(state, row_id_high_water_mark=mark_before(winners, latest))
 
 
 async def _check_live_files(

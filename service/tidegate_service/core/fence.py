@@ -22,9 +22,11 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.core.hidden import reveal
 from tidegate_service.core.ingest import FENCE_OPERATION, FENCED_ID, ingest
+from tidegate_service.core.locked import LockedTable
 from tidegate_service.core.ports import CommitSection, PutResult
 from tidegate_service.core.ratify import PUT_ATTEMPTS, occupy, ratified
 from tidegate_service.core.records import Aborted, CommitRecord, TableState
+from tidegate_service.core.windows import Windows
 
 
 def aborted(transaction_id: str) -> Refused:
@@ -111,7 +113,8 @@ async def fence(
         if known is not None:
             return known
     while True:
-        ready = await decide(section, _proposal(context.new_id(), transaction_id))
+        locked = LockedTable(section, Windows())
+        ready = await decide(locked, _proposal(context.new_id(), transaction_id))
         if not isinstance(ready, ReadyCommit):
             raise ServiceError(f"an empty commit was refused: {ready}")
         try:

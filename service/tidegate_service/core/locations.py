@@ -68,6 +68,14 @@ class LocationPolicy:
             raise _refused(location, f"it lies outside the allowed prefixes {list(allowed)}")
         return found
 
+    def store_of(self, location: str) -> str:
+        """What a canonical location shares its store's troubles with: a bucket, or the local
+        folder that holds it, which may be a mount of its own."""
+        for prefix in (self.warehouse, *self.prefixes):
+            if prefix.startswith("file:") and location.startswith(f"{prefix}/"):
+                return prefix
+        return "{0.scheme}://{0.netloc}".format(urlsplit(location))
+
 
 def canonical_url(location: str) -> str:
     """The URL as it is stored, without a trailing slash, or `Refused`. Nothing is resolved or

@@ -6,11 +6,10 @@ raises `StorageUnavailable`; both mean "nothing is known to have happened, ask a
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from enum import Enum
 from typing import Protocol
 
 from tidegate_protocol.actions import Action, Add, PartitionValues, Txn
+from tidegate_protocol.content import Content
 from tidegate_protocol.transaction import ReadState, Winner
 from tidegate_service.core.access import Caller
 from tidegate_service.core.audit import Change
@@ -22,6 +21,19 @@ from tidegate_service.core.records import (
     RatifiedCommit,
     TableRecord,
 )
+from tidegate_service.core.scanned import StoredFiles, Wanted
+from tidegate_service.core.store import Log, LogEntry, PutResult, Storage, UnreadableFile
+
+__all__ = [
+    "CommitGroup",
+    "CommitSection",
+    "Index",
+    "Log",
+    "LogEntry",
+    "PutResult",
+    "Storage",
+    "UnreadableFile",
+]
 
 
 class CommitSection(Protocol):
@@ -64,7 +76,18 @@ class CommitSection(Protocol):
         ...
 
     async def append(self, commit: RatifiedCommit) -> None:
-        """Write the next version: it must be `table.latest_version + 1`."""
+        """Take the next version: it must be `table.latest_version + 1`. It is written together
+        with others, at the latest by `flush`, by `save`, or before the next question that needs
+        it; until then the table's number of files and their size are those from before."""
+        ...
+
+    def write_ahead(self) -> None:
+        """Begin to write what was taken, while the caller waits for something else; nothing is
+        raised before the next call."""
+        ...
+
+    async def flush(self) -> None:
+        """Write what was taken."""
         ...
 
     async def take_time(self) -> None:
@@ -127,6 +150,29 @@ class CommitSection(Protocol):
         ...
 
 
+class CommitGroup(Protocol):
+    """One Postgres transaction that holds the row locks of several tables. `sections` are those
+    tables, by their ids; they begin and end together, by the `save` of any of them or of this.
+    """
+
+    @property
+    def sections(self) -> Mapping[str, CommitSection]: ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was saved, or a statement of it failed; nothing more can be asked of it."""
+        ...
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether its COMMIT was answered."""
+        ...
+
+    async def save(self) -> None:
+        """As `CommitSection.save`."""
+        ...
+
+
 class Index(Protocol):
     """The commit index. Reads take a connection of their own and see what is committed.
 
@@ -135,6 +181,14 @@ class Index(Protocol):
 
     def commit_section(self, table_id: str) -> AbstractAsyncContextManager[CommitSection]:
         """Lock an existing table's row. Raises `TableNotFound`."""
+        ...
+
+    def commit_group(
+        self, asked: Mapping[str, Sequence[str]], *, wait: bool
+    ) -> AbstractAsyncContextManager[CommitGroup]:
+        """Lock the rows of the tables with these ids, which will be asked for these transaction
+        ids. With `wait`, for a single table, whoever holds it now; else only those that nobody
+        holds. What is not there, or not free, is not among the sections."""
         ...
 
     def creation_section(self, table: NewTable) -> AbstractAsyncContextManager[CommitSection]:
@@ -187,6 +241,13 @@ class Index(Protocol):
         """The files live at a version, in batches, ordered by path."""
         ...
 
+    def stored_files(
+        self, table_id: str, version: int, wanted: Wanted
+    ) -> AsyncIterator[StoredFiles]:
+        """The wanted files live at a version, in batches: all ordered by path, or the partitions
+        one after the other. Raises `NotFound` like `files`."""
+        ...
+
     async def app_transaction(self, table_id: str, app_id: str) -> Txn | None: ...
 
     async def stored_content(self, table_id: str, version: int) -> bytes | None:
@@ -209,9 +270,17 @@ class Index(Protocol):
         """Active catalog-managed tables whose log lags behind the index."""
         ...
 
-    async def mark_published(self, table_id: str, version: int) -> None:
-        """Move `published_version` from `version - 1`; idempotent for a version behind it.
-        The inline content stays until `forget_content`."""
+    async def unpublished_versions(
+        self, table_id: str, *, limit: int
+    ) -> Sequence[tuple[int, Content]]:
+        """The first versions that wait for publishing, in order, and their bytes: at most `limit`,
+        and fewer where they are large, but one where any waits."""
+        ...
+
+    async def mark_published(self, table_id: str, first: int, last: int) -> None:
+        """Move `published_version` to `last`: the log holds the versions from `first` on, and all
+        before `first` were published. Idempotent for what is behind the published version. The
+        inline content stays until `forget_content`."""
         ...
 
     async def forget_content(self, table_id: str, *, through: int) -> None:
@@ -222,71 +291,4 @@ class Index(Protocol):
 
     async def ping(self) -> None:
         """Raise `IndexUnavailable` unless the database answers."""
-        ...
-
-
-class PutResult(Enum):
-    """CREATED: the bytes are there by this call. EXISTS: the store says that the name was taken
-    before; only reading tells by what."""
-
-    CREATED = "created"
-    EXISTS = "exists"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntry:
-    """One file of a `_delta_log` folder; `size` in bytes, `modified_ms` by the store's clock."""
-
-    name: str
-    size: int
-    modified_ms: int
-
-
-class UnreadableFile(Exception):
-    """A file of the log is not what its name says; the message says why."""
-
-
-class Log(Protocol):
-    """One table's `_delta_log` folder. Nothing here overwrites or deletes."""
-
-    async def put_if_absent(self, version: int, content: bytes) -> PutResult:
-        """Write `<version>.json`, durably, unless it exists; tried exactly once.
-
-        Raises `StorageUnknown` where the write may or may not have been applied, and
-        `StorageUnavailable` where it was certainly not.
-        """
-        ...
-
-    async def read(self, version: int) -> bytes | None:
-        """The bytes of `<version>.json`; None where there is none."""
-        ...
-
-    async def holds_anything(self) -> bool:
-        """True where the folder has any commit or checkpoint file."""
-        ...
-
-    def entries(self) -> AsyncIterator[Sequence[LogEntry]]:
-        """What lies directly in the folder, in batches, in the byte order of the names."""
-        ...
-
-    async def read_file(self, name: str) -> bytes | None:
-        """A small file of the folder, like `_last_checkpoint`; None where there is none."""
-        ...
-
-    def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
-        """The actions of one checkpoint file (classic, a part, V2 as JSON or Parquet, or a
-        sidecar as `_sidecars/<name>`), in batches, in bounded memory. Raises `UnreadableFile`
-        where it is missing or is not such a file."""
-        ...
-
-
-class Storage(Protocol):
-    """Object storage. Locations are the canonical URLs of `core.locations`. Every call ends
-    within a deadline of its own, whatever the store does."""
-
-    def log(self, location: str) -> Log: ...
-
-    async def probe(self) -> None:
-        """Raise `StorageUnavailable` unless every place that tables may live under can be written
-        and honours put-if-absent (a second write of the same key is refused)."""
         ...

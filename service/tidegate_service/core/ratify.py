@@ -1,11 +1,12 @@
 """Making a decided commit real: the plain table's PUT, or the index alone."""
 
 import asyncio
-import hashlib
 
 from tidegate_protocol.actions import Add, Remove
 from tidegate_protocol.commits import body_digest
+from tidegate_protocol.content import is_same, sha256_of
 from tidegate_protocol.transaction import ReadyCommit
+from tidegate_service.core import heavy
 from tidegate_service.core.access import Caller
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
 from tidegate_service.core.faults import NO_FAULTS, FaultPoints, Step, around
@@ -13,6 +14,8 @@ from tidegate_service.core.ports import Log, PutResult
 from tidegate_service.core.records import CommitMetrics, CommitRecord, RatifiedCommit
 
 PUT_ATTEMPTS = 5
+PUT_BYTES_A_S = 16 * 1024 * 1024
+"""What the slowest store is expected to take."""
 OCCUPY_S = 9.0
 """How long settling a version may take. Postgres ends a transaction that is silent for longer, and
 with it the row lock; a store that does not answer must not keep others waiting beyond that."""
@@ -30,7 +33,7 @@ def ratified(
         transaction_id=proposal.transaction_id,
         # As it landed: hashing every action again under the row lock would only repeat it.
         body_digest=body_digest(ready.commit_info),
-        content_sha256=hashlib.sha256(ready.content).hexdigest(),
+        content_sha256=sha256_of(ready.content),
         operation=proposal.operation,
         operation_parameters=proposal.operation_parameters,
         operation_metrics=proposal.operation_metrics,
@@ -77,7 +80,7 @@ async def occupy(
     `StorageUnavailable` where nothing can have been written.
     """
     try:
-        async with asyncio.timeout(OCCUPY_S):
+        async with asyncio.timeout(_patience_s(ready)):
             settled = await _settled(log, ready, attempts, faults)
     except TimeoutError:
         # The last request may still arrive; it is one more PUT without an answer.
@@ -88,6 +91,13 @@ async def occupy(
             transaction_id=ready.transaction.proposal.transaction_id,
         )
     return settled
+
+
+def _patience_s(ready: ReadyCommit) -> float:
+    """Of a very large commit's own size, too: its section was given the time (`decide`)."""
+    if len(ready.actions) < heavy.HEAVY:
+        return OCCUPY_S
+    return OCCUPY_S + len(ready.content) / PUT_BYTES_A_S
 
 
 async def _settled(
@@ -110,5 +120,6 @@ async def _settled(
                 return None
             raise
         if found is not None:
-            return PutResult.CREATED if found == ready.content else PutResult.EXISTS
+            same = await heavy.run(len(ready.actions), is_same, ready.content, found)
+            return PutResult.CREATED if same else PutResult.EXISTS
     return None

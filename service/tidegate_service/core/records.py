@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidegate_protocol.actions import Action, Metadata, Protocol
+from tidegate_protocol.content import Content
 from tidegate_protocol.transaction import IsolationLevel
 
 
@@ -98,7 +99,7 @@ class RatifiedCommit:
 
     record: CommitRecord
     actions: tuple[Action, ...]
-    content: bytes | None
+    content: Content | None
     published: bool
 
 

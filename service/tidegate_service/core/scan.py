@@ -1,22 +1,33 @@
 """Which files a reader of a version needs, pruned by predicates."""
 
-import json
+import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
-from tidegate_protocol.actions import Add, Metadata, Protocol
-from tidegate_protocol.codec import with_fields
+import msgspec
+
+from tidegate_protocol.actions import Metadata, Protocol
 from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
 from tidegate_protocol.problems import Code
+from tidegate_protocol.pruning import Pruning, pruning_of
 from tidegate_protocol.schema import StructType, parse_schema, physical_name
-from tidegate_protocol.statistics import FileStatistics, InvalidStatistics
 from tidegate_protocol.text import excerpt
 from tidegate_service.core.context import Context
 from tidegate_service.core.data_paths import DataPaths
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.history import no_such_version
+from tidegate_service.core.ports import Index
 from tidegate_service.core.records import TableRecord
+from tidegate_service.core.scanned import StoredFiles, Wanted, ahead
 from tidegate_service.core.tables import get_table
+
+_AT_ONCE = 100
+"""Files that are judged in a millisecond or so."""
+
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
+_NULL = b"null"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +44,15 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """A version's files in batches, with the protocol and metadata that they are read by."""
+    """A version's files in batches, with the protocol and metadata that they are read by. A file
+    is its `add` action's line in the log, the bytes it came with unless its statistics are cut."""
 
     table: TableRecord
     version: int
     timestamp: int
     protocol: Protocol
     metadata: Metadata
-    files: AsyncIterator[Sequence[Add]]
+    files: AsyncIterator[Sequence[bytes]]
 
 
 async def scan(context: Context, ref: str, request: ScanRequest) -> Scan:
@@ -55,19 +67,18 @@ async def scan(context: Context, ref: str, request: ScanRequest) -> Scan:
         raise no_such_version(table, version)
     schema = parse_schema(state.metadata.schema_string)
     predicates = _predicates(request.predicates, schema, state.metadata.partition_columns)
-    columns = None if request.columns is None else _columns(request.columns, schema)
+    cut = _Cut(
+        pruning=pruning_of(predicates),
+        columns=None if request.columns is None else _columns(request.columns, schema),
+        paths=DataPaths(location=table.location, policy=context.locations),
+    )
     return Scan(
         table=table,
         version=version,
         timestamp=commit.timestamp,
         protocol=state.protocol,
         metadata=state.metadata,
-        files=_pruned(
-            context.index.files(table.id, version),
-            predicates,
-            columns,
-            DataPaths(location=table.location, policy=context.locations),
-        ),
+        files=_files(context.index, table.id, version, cut),
     )
 
 
@@ -113,40 +124,59 @@ def _predicates(
     return tuple(parsed)
 
 
-async def _pruned(
-    batches: AsyncIterator[Sequence[Add]],
-    predicates: tuple[Predicate, ...],
-    columns: frozenset[str] | None,
-    paths: DataPaths,
-) -> AsyncIterator[Sequence[Add]]:
-    async for batch in batches:
-        kept = [add for add in batch if _may_match(add, predicates)] if predicates else batch
-        for add in kept:
-            paths.check(add)
-        if kept:
-            yield kept if columns is None else [_narrowed(add, columns) for add in kept]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cut:
+    """What is left of the index's files for a reader."""
+
+    pruning: Pruning | None
+    columns: frozenset[str] | None
+    paths: DataPaths
+
+    @property
+    def wanted(self) -> Wanted:
+        if self.pruning is None:
+            return Wanted()
+        return Wanted(
+            partitions=self.pruning.needs_partition if self.pruning.by_partition else None,
+            with_statistics=self.pruning.by_file,
+        )
+
+    def lines(self, batch: StoredFiles) -> Sequence[bytes]:
+        if self.pruning is not None and self.pruning.by_file:
+            batch = batch.some(self.pruning.needed(batch.partitions, batch.stats))
+        self.paths.check_stored(batch)
+        if self.columns is None:
+            return batch.actions
+        return [_narrowed(line, self.columns) for line in batch.actions]
 
 
-def _may_match(add: Add, predicates: tuple[Predicate, ...]) -> bool:
-    statistics = _statistics(add)
-    return any(predicate.may_match(add.partition_values, statistics) for predicate in predicates)
+async def _files(
+    index: Index, table_id: str, version: int, cut: _Cut
+) -> AsyncIterator[Sequence[bytes]]:
+    if cut.pruning is not None and not cut.pruning.predicates:
+        return
+    async with aclosing(ahead(index.stored_files(table_id, version, cut.wanted))) as batches:
+        async for batch in batches:
+            if len(batch.actions) <= _AT_ONCE:
+                lines = cut.lines(batch)
+            else:
+                # Elsewhere, so that thousands of files do not hold up everybody's requests.
+                lines = await asyncio.to_thread(cut.lines, batch)
+            if lines:
+                yield lines
 
 
-def _statistics(add: Add) -> FileStatistics | None:
-    """None where the file has none, or where a foreign writer left something else."""
-    if add.stats is None:
-        return None
+def _narrowed(line: bytes, columns: frozenset[str]) -> bytes:
+    """The line with the statistics of these columns only; as it is where another writer left no
+    such thing."""
+    body = _FIELDS.decode(_FIELDS.decode(line)["add"])
     try:
-        return FileStatistics.parse(add.stats)
-    except InvalidStatistics:
-        return None
-
-
-def _narrowed(add: Add, columns: frozenset[str]) -> Add:
-    if add.stats is None:
-        return add
-    statistics = json.loads(add.stats)
-    for part in ("minValues", "maxValues", "nullCount"):
-        if isinstance(statistics.get(part), dict):
-            statistics[part] = {k: v for k, v in statistics[part].items() if k in columns}
-    return with_fields(add, {"stats": json.dumps(statistics, separators=(",", ":"))})
+        statistics = _FIELDS.decode(_TEXT.decode(body.get("stats", _NULL)))
+        cut: dict[str, object] = dict(statistics)
+        for part in ("minValues", "maxValues", "nullCount"):
+            if bytes(statistics.get(part, _NULL)) != _NULL:
+                of_columns = _FIELDS.decode(statistics[part])
+                cut[part] = {k: v for k, v in of_columns.items() if k in columns}
+    except msgspec.DecodeError:
+        return line
+    return msgspec.json.encode({"add": {**body, "stats": msgspec.json.encode(cut).decode()}})

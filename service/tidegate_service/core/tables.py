@@ -57,6 +57,7 @@ async def forget_table(context: Context, ref: str) -> None:
                     f"be published: {table.state_reason}"
                 )
             await publish_table(context.index, context.storage, table)
-        if await context.index.forget(table.id, by=context.caller):
+        forgetting = context.index.forget(table.id, by=context.caller)
+        if await context.sections.run((table.id, "forget"), forgetting):
             return
     raise IndexUnavailable(f"table {ref} keeps being committed to and was not forgotten")

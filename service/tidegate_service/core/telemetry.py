@@ -56,6 +56,10 @@ class Telemetry(Protocol):
         """Around a phase of a commit, however it ends."""
         ...
 
+    def waited(self, seconds: float) -> None:
+        """A commit's wait for its turn (`Phase.QUEUE`), which ends now."""
+        ...
+
     def decided(self, outcome: Outcome, *, catalog_managed: bool, code: Code | None) -> None:
         """A proposal has ended so; `code` where it ended in a problem."""
         ...
@@ -84,6 +88,9 @@ class Silent:
 
     def phase(self, phase: Phase) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def waited(self, seconds: float) -> None:
+        pass
 
     def decided(self, outcome: Outcome, *, catalog_managed: bool, code: Code | None) -> None:
         pass

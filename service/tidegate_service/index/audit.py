@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlalchemy import insert, literal, select
+from sqlalchemy import ColumnElement, Insert, Table, insert, literal, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.access import Caller
@@ -50,22 +50,33 @@ async def note_token(connection: AsyncConnection, deed: Deed, *, by: Caller, tok
     )
 
 
-async def keep_commits(connection: AsyncConnection, table_id: UUID, table_name: str) -> None:
-    """Add a row for each commit of a table whose own rows are about to go. What was written
-    past the service is nobody's deed."""
-    for source in (past_commits, commits):
-        made = (
-            select(
-                source.c.principal,
-                literal(Deed.COMMIT.value),
-                source.c.table_id,
-                literal(table_name),
-                source.c.version,
-                source.c.transaction_id,
-                source.c.timestamp,
-                source.c.request_id,
-            )
-            .where(source.c.table_id == table_id, source.c.principal.is_not(None))
-            .order_by(source.c.version)
+async def keep_commits(
+    connection: AsyncConnection, table_id: UUID, table_name: str, *, first: int, last: int
+) -> None:
+    """Add a row for each of these versions of a table whose own rows are about to go. What was
+    written past the service is nobody's deed."""
+    of_versions = commits.c.version.between(first, last)
+    await connection.execute(_kept(commits, table_id, table_name, of_versions))
+
+
+async def keep_past_commits(connection: AsyncConnection, table_id: UUID, table_name: str) -> None:
+    """The same for the commits that a rebuild found no more of than their ids."""
+    await connection.execute(_kept(past_commits, table_id, table_name, true()))
+
+
+def _kept(source: Table, table_id: UUID, table_name: str, which: ColumnElement[bool]) -> Insert:
+    made = (
+        select(
+            source.c.principal,
+            literal(Deed.COMMIT.value),
+            source.c.table_id,
+            literal(table_name),
+            source.c.version,
+            source.c.transaction_id,
+            source.c.timestamp,
+            source.c.request_id,
         )
-        await connection.execute(insert(audit).from_select(_OF_A_COMMIT, made))
+        .where(source.c.table_id == table_id, source.c.principal.is_not(None), which)
+        .order_by(source.c.version)
+    )
+    return insert(audit).from_select(_OF_A_COMMIT, made)

@@ -15,9 +15,15 @@ from tidegate_protocol.codec import encode
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.ports import UnreadableFile
 from tidegate_service.core.records import RatifiedCommit, TableRecord
-from tidegate_service.index.rows import commit_values, table_record
-from tidegate_service.index.schema import commits, metadata_versions, tables
-from tidegate_service.index.writes import effects_of, open_files, set_app_transactions, set_domains
+from tidegate_service.index import commit_rows, file_rows
+from tidegate_service.index.commit_rows import NewCommit
+from tidegate_service.index.connections import driver_of
+from tidegate_service.index.effects import effects_of
+from tidegate_service.index.file_rows import FileChange, chunks
+from tidegate_service.index.partitions import look_at_each
+from tidegate_service.index.rows import table_record
+from tidegate_service.index.schema import metadata_versions, tables
+from tidegate_service.index.writes import set_app_transactions, set_domains
 
 _PATIENCE = text("SET LOCAL idle_in_transaction_session_timeout = '120s'")
 
@@ -31,12 +37,13 @@ class BaseLoad:
         self._version = commit.record.version
         self._protocol: Protocol | None = None
         self._metadata: Metadata | None = None
+        self._unpartitioned = False
         self._num_files = 0
         self._size_bytes = 0
 
     async def begin(self, connection: AsyncConnection) -> None:
-        values = commit_values(self._table_id, self._commit, is_base=True)
-        await connection.execute(insert(commits).values(values))
+        base = NewCommit(table_id=self._table_id, commit=self._commit, is_base=True)
+        await commit_rows.insert(await driver_of(connection), [base])
 
     async def write(self, connection: AsyncConnection, actions: Sequence[Action]) -> None:
         """Raises `UnreadableFile` for a file that an earlier action has added."""
@@ -44,22 +51,34 @@ class BaseLoad:
         added = [(key, add) for key, add in effects.files.items() if add is not None]
         if len(added) < sum(isinstance(action, Add) for action in actions):
             raise _named_twice()
+        driver = await driver_of(connection)
+        changes = [FileChange(self._table_id, self._version, key, add) for key, add in added]
         try:
-            await open_files(connection, self._table_id, self._version, added)
+            for chunk in chunks(changes):
+                await file_rows.open_(driver, chunk)
         except psycopg.errors.UniqueViolation as error:
             if error.diag.constraint_name != "files_key":
                 raise
             raise _named_twice() from error
-        await set_app_transactions(connection, self._table_id, self._version, effects)
-        await set_domains(connection, self._table_id, self._version, effects)
+        table_id, version = self._table_id, self._version
+        await set_app_transactions(
+            driver, {(table_id, app_id): (version, txn) for app_id, txn in effects.txns.items()}
+        )
+        await set_domains(
+            driver,
+            {(table_id, name): (version, domain) for name, domain in effects.domains.items()},
+        )
         self._protocol = effects.protocol or self._protocol
         self._metadata = effects.metadata or self._metadata
+        self._unpartitioned = self._unpartitioned or not all(a.partition_values for _, a in added)
         self._num_files += len(added)
         self._size_bytes += sum(add.size for _, add in added)
 
     async def finish(self, connection: AsyncConnection) -> TableRecord:
         if self._protocol is None or self._metadata is None:
             raise ValueError("a base needs a protocol and metadata")
+        if self._unpartitioned and self._metadata.partition_columns:
+            await look_at_each(await driver_of(connection), self._table_id, at=self._version)
         state = {"protocol": encode(self._protocol), "metadata": encode(self._metadata)}
         await connection.execute(
             insert(metadata_versions).values(

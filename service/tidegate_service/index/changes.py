@@ -2,38 +2,16 @@
 
 from uuid import UUID
 
-from sqlalchemy import delete, insert, select, text, update
+from sqlalchemy import insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_protocol.problems import Code
-from tidegate_service.core.access import SERVICE, Caller
+from tidegate_service.core.access import SERVICE
 from tidegate_service.core.audit import Change, Deed
-from tidegate_service.core.errors import NotFound
 from tidegate_service.core.records import NewTable, TableRecord, TableState
 from tidegate_service.index import audit
 from tidegate_service.index.rows import table_record
-from tidegate_service.index.schema import (
-    aborted_transactions,
-    app_transactions,
-    commits,
-    domain_metadata,
-    files,
-    metadata_versions,
-    past_commits,
-    tables,
-)
+from tidegate_service.index.schema import tables
 from tidegate_service.index.section import quarantined
-
-# What refers to commits goes before them, and they before their table.
-_OF_A_TABLE = (
-    files,
-    app_transactions,
-    domain_metadata,
-    metadata_versions,
-    aborted_transactions,
-    past_commits,
-    commits,
-)
 
 _CLOCK = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
 
@@ -71,54 +49,6 @@ async def insert_table(connection: AsyncConnection, table: NewTable) -> TableRec
 async def now_ms(connection: AsyncConnection) -> int:
     """The database's clock, not the transaction's, which began before its lock was granted."""
     return int((await connection.execute(_CLOCK)).scalar_one())
-
-
-async def forget(connection: AsyncConnection, table_id: UUID, *, by: Caller) -> bool:
-    table = await lock_table(connection, table_id)
-    if table is None or table.published_version < table.latest_version:
-        return False
-    await audit.keep_commits(connection, table_id, table.name)
-    gone = Change(deed=Deed.FORGET, by=by, version=table.latest_version)
-    await audit.note(connection, gone, table_id=table_id, table_name=table.name)
-    for dependent in _OF_A_TABLE:
-        await connection.execute(delete(dependent).where(dependent.c.table_id == table_id))
-    await connection.execute(delete(tables).where(tables.c.id == table_id))
-    return True
-
-
-async def mark_published(connection: AsyncConnection, table_id: UUID, version: int) -> None:
-    table = await lock_table(connection, table_id)
-    if table is None:
-        raise NotFound(f"there is no table {table_id} any more", code=Code.TABLE_NOT_FOUND)
-    if version <= table.published_version:
-        return
-    if version > table.latest_version:
-        raise ValueError(f"version {version} does not exist: the latest is {table.latest_version}")
-    if version != table.published_version + 1:
-        raise ValueError(
-            f"version {version} cannot be published: the last that is, is {table.published_version}"
-        )
-    await connection.execute(
-        update(tables).where(tables.c.id == table_id).values(published_version=version)
-    )
-    await connection.execute(
-        update(commits)
-        .where(commits.c.table_id == table_id, commits.c.version == version)
-        .values(published=True)
-    )
-
-
-async def forget_content(connection: AsyncConnection, table_id: UUID, through: int) -> None:
-    await connection.execute(
-        update(commits)
-        .where(
-            commits.c.table_id == table_id,
-            commits.c.version <= through,
-            commits.c.content_held,
-            commits.c.published,
-        )
-        .values(content_held=False)
-    )
 
 
 async def quarantine(connection: AsyncConnection, table_id: UUID, reason: str) -> None:

@@ -10,13 +10,22 @@ from uuid import UUID
 from sqlalchemy import TextClause, Uuid, bindparam, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_protocol.actions import Action, DomainMetadata, Metadata, Protocol, Txn
+from tidegate_protocol.actions import (
+    Action,
+    DomainMetadata,
+    Metadata,
+    PartitionValues,
+    Protocol,
+    Txn,
+)
 from tidegate_protocol.codec import encode
 from tidegate_protocol.text import excerpt
 from tidegate_service.core.comparison import Comparison, FileCounts
+from tidegate_service.index.effects import Effects, effects_of
+from tidegate_service.index.file_rows import chunks
+from tidegate_service.index.partitions import filled_in_key, partition_key, values_text
 from tidegate_service.index.rows import expanded
 from tidegate_service.index.schema import commits, metadata_versions
-from tidegate_service.index.writes import Effects, chunks, effects_of
 
 _MOST_NAMED = 5
 """Files that one difference names; the rest is counted."""
@@ -30,16 +39,24 @@ _OF_FILES = _by_table("""
     SELECT file.path,
            file.action IS NULL
                OR coalesce(bool_or(
-                   life.added_version = :version AND life.action = file.action), false) AS opened,
+                   life.added_version = :version
+                   AND life.action = file.action
+                   AND life.stats IS NOT DISTINCT FROM file.stats
+                   AND CAST(life.partition_values AS text) = file.partition_values
+                   AND coalesce(life.partition IN (file.key, file.filled_in_key), true)
+               ), false) AS opened,
            count(*) FILTER (WHERE life.removed_version = :version) AS closed,
            coalesce(bool_or(
                life.added_version < :version
                AND (life.removed_version IS NULL OR life.removed_version > :version)
            ), false) AS survived
-    FROM unnest(CAST(:paths AS text[]), CAST(:dv_ids AS text[]), CAST(:actions AS bytea[]))
-        AS file (path, dv_id, action)
+    FROM unnest(
+        CAST(:paths AS text[]), CAST(:dv_ids AS text[]), CAST(:actions AS bytea[]),
+        CAST(:stats AS text[]), CAST(:partition_values AS text[]), CAST(:keys AS text[]),
+        CAST(:filled_in_keys AS text[])
+    ) AS file (path, dv_id, action, stats, partition_values, key, filled_in_key)
     LEFT JOIN LATERAL (
-        SELECT added_version, removed_version, action
+        SELECT added_version, removed_version, action, stats, partition_values, partition
         FROM files
         WHERE files.table_id = :table_id
           AND files.path = file.path
@@ -139,6 +156,11 @@ async def _files(
                 "paths": [path for (path, _), _ in chunk],
                 "dv_ids": [dv_id for (_, dv_id), _ in chunk],
                 "actions": [None if add is None else encode(add) for _, add in chunk],
+                # What scans prune by.
+                "stats": [None if add is None else add.stats for _, add in chunk],
+                **_partition_columns(
+                    [None if add is None else add.partition_values for _, add in chunk]
+                ),
             },
         )
         for row in rows:
@@ -153,6 +175,20 @@ async def _files(
     if surviving:
         found.append(f"files it removes or replaces live on: {_some(surviving)}")
     return found, closed
+
+
+def _partition_columns(
+    partitions: Sequence[PartitionValues | None],
+) -> dict[str, list[str | None]]:
+    return {
+        "partition_values": [
+            None if values is None else values_text(values).decode() for values in partitions
+        ],
+        "keys": [None if values is None else partition_key(values) for values in partitions],
+        "filled_in_keys": [
+            None if values is None else filled_in_key(values) for values in partitions
+        ],
+    }
 
 
 async def _keyed(

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import psycopg
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.pool import QueuePool
@@ -12,6 +14,7 @@ from sqlalchemy.pool import QueuePool
 from tidegate_service.core.errors import ServiceError, root_cause
 from tidegate_service.core.gauges import PoolUse
 from tidegate_service.index.failures import translated
+from tidegate_service.index.file_rows import Driver
 
 T = TypeVar("T")
 
@@ -89,7 +92,14 @@ class Connections:
             connection = await self._engine.connect()
         try:
             async with asyncio.timeout(self.answer_timeout_s):
-                return connection, await first(connection)
+                try:
+                    return connection, await first(connection)
+                except psycopg.OperationalError:
+                    # From the driver itself. A connection that was lost is lost to SQLAlchemy,
+                    # too, which then drops all that are as old.
+                    if (await driver_of(connection)).closed:
+                        await connection.execute(text("SELECT 1"))
+                    raise
         except ServiceError:
             # An answer, not a failure: the statements themselves went well.
             await give_back(connection, broken=False)
@@ -97,6 +107,13 @@ class Connections:
         except BaseException:
             await give_back(connection, broken=True)
             raise
+
+
+async def driver_of(connection: AsyncConnection) -> Driver:
+    """The driver's own connection, for what goes past SQLAlchemy."""
+    driver = (await connection.get_raw_connection()).driver_connection
+    assert isinstance(driver, psycopg.AsyncConnection)
+    return driver
 
 
 async def give_back(connection: AsyncConnection, *, broken: bool) -> None:

@@ -1,5 +1,6 @@
 """The commit index in Postgres: the port's calls, each with its connection."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from tidegate_protocol.actions import Action, Add, Txn
+from tidegate_protocol.content import Content
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
 from tidegate_protocol.transaction import ReadState
@@ -17,12 +19,26 @@ from tidegate_service.core.comparison import Comparison, FileCounts
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.gauges import Census, PoolUse
 from tidegate_service.core.records import Aborted, CommitRecord, NewTable, TableRecord
+from tidegate_service.core.scanned import StoredFiles, Wanted
 from tidegate_service.core.telemetry import SILENT, Phase, Telemetry
-from tidegate_service.index import changes, comparison, locations, reads
+from tidegate_service.index import (
+    changes,
+    comparison,
+    forgetting,
+    groups,
+    locations,
+    publishing,
+    reads,
+)
 from tidegate_service.index.census import census
-from tidegate_service.index.connections import Connections, give_back
+from tidegate_service.index.connections import Connections, driver_of, give_back
+from tidegate_service.index.effects import FileKey
+from tidegate_service.index.failures import translated
+from tidegate_service.index.groups import PostgresCommitGroup
 from tidegate_service.index.queues import TableQueues
+from tidegate_service.index.scanning import Snapshot
 from tidegate_service.index.section import PostgresCommitSection
+from tidegate_service.index.unit_of_work import UnitOfWork
 
 logger = logging.getLogger("tidegate.index")
 
@@ -64,6 +80,22 @@ class PostgresIndex:
             yield section
 
     @asynccontextmanager
+    async def commit_group(
+        self, asked: Mapping[str, Sequence[str]], *, wait: bool
+    ) -> AsyncIterator[PostgresCommitGroup]:
+        by_id = {_id_of_existing(table_id): names for table_id, names in asked.items()}
+        with self._telemetry.phase(Phase.LOCK):
+            connection, locked = await self._connections.begin(
+                lambda c: groups.lock(c, by_id, wait=wait)
+            )
+        unit = await self._unit(connection)
+        try:
+            yield PostgresCommitGroup(unit, locked, by_id, telemetry=self._telemetry)
+        finally:
+            await unit.abandon()
+            await give_back(connection, broken=unit.broken)
+
+    @asynccontextmanager
     async def creation_section(self, table: NewTable) -> AsyncIterator[PostgresCommitSection]:
         async def claim(connection: AsyncConnection) -> Locked:
             await locations.claim(connection, table)
@@ -92,7 +124,27 @@ class PostgresIndex:
         identity = reads.table_id_of(table_id)
         if identity is None:
             return False
-        return await self._connections.write(lambda c: changes.forget(c, identity, by=by))
+        connection, table = await self._connections.begin(
+            lambda c: changes.lock_table(c, identity)
+        )
+        broken = False
+
+        @asynccontextmanager
+        async def statement() -> AsyncIterator[AsyncConnection]:
+            with translated():
+                async with asyncio.timeout(self._connections.answer_timeout_s):
+                    yield connection
+
+        try:
+            gone = table is not None and await forgetting.forget(statement, table, by=by)
+            async with statement():
+                await connection.commit()
+        except BaseException:
+            broken = True
+            raise
+        finally:
+            await give_back(connection, broken=broken)
+        return gone
 
     async def transaction(
         self, table_id: str, transaction_id: str
@@ -132,7 +184,7 @@ class PostgresIndex:
         its time holds neither a connection nor a transaction.
         """
         identity = _id_of_existing(table_id)
-        after: reads.FileKey = ("", "")
+        after: FileKey = ("", "")
         size = self._files_per_batch
         batch: Sequence[Add] | None = None
         while batch is None or len(batch) == size:
@@ -142,6 +194,18 @@ class PostgresIndex:
             batch, after = page
             if batch:
                 yield batch
+
+    def stored_files(
+        self, table_id: str, version: int, wanted: Wanted
+    ) -> AsyncIterator[StoredFiles]:
+        """Each batch as in `files`."""
+        snapshot = Snapshot(
+            connections=self._connections,
+            table_id=_id_of_existing(table_id),
+            version=version,
+            batch_size=self._files_per_batch,
+        )
+        return snapshot.files(wanted)
 
     async def app_transaction(self, table_id: str, app_id: str) -> Txn | None:
         return await self._of(table_id, lambda c, t: reads.app_transaction(c, t, app_id))
@@ -166,15 +230,23 @@ class PostgresIndex:
         return await self._connections.read(lambda c: comparison.head_differences(c, identity))
 
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
-        return await self._connections.read(lambda c: reads.unpublished(c, limit=limit))
+        return await self._connections.read(lambda c: publishing.unpublished(c, limit=limit))
 
-    async def mark_published(self, table_id: str, version: int) -> None:
+    async def unpublished_versions(
+        self, table_id: str, *, limit: int
+    ) -> Sequence[tuple[int, Content]]:
+        stored = await self._of(
+            table_id, lambda c, t: publishing.unpublished_versions(c, t, limit=limit)
+        )
+        return await publishing.expanded_versions(stored or [])
+
+    async def mark_published(self, table_id: str, first: int, last: int) -> None:
         identity = _id_of_existing(table_id)
-        await self._connections.write(lambda c: changes.mark_published(c, identity, version))
+        await self._connections.write(lambda c: publishing.mark_published(c, identity, first, last))
 
     async def forget_content(self, table_id: str, *, through: int) -> None:
         identity = _id_of_existing(table_id)
-        await self._connections.write(lambda c: changes.forget_content(c, identity, through))
+        await self._connections.write(lambda c: publishing.forget_content(c, identity, through))
 
     async def quarantine(self, table_id: str, reason: str) -> None:
         identity = _id_of_existing(table_id)
@@ -204,17 +276,19 @@ class PostgresIndex:
     ) -> AsyncIterator[PostgresCommitSection]:
         with self._telemetry.phase(Phase.LOCK):
             connection, (table, now_ms) = await self._connections.begin(begin)
-        section = PostgresCommitSection(
-            connection,
-            table,
-            now_ms=now_ms,
-            answer_timeout_s=self._connections.answer_timeout_s,
-            telemetry=self._telemetry,
-        )
+        unit = await self._unit(connection)
         try:
-            yield section
+            yield PostgresCommitSection(unit, table, now_ms=now_ms, telemetry=self._telemetry)
         finally:
-            await give_back(connection, broken=section.broken)
+            await unit.abandon()
+            await give_back(connection, broken=unit.broken)
+
+    async def _unit(self, connection: AsyncConnection) -> UnitOfWork:
+        return UnitOfWork(
+            connection,
+            await driver_of(connection),
+            answer_timeout_s=self._connections.answer_timeout_s,
+        )
 
     async def _of(
         self, table_id: str, query: Callable[[AsyncConnection, UUID], Awaitable[T | None]]
@@ -227,7 +301,7 @@ class PostgresIndex:
 
 
 def _files_page(
-    table_id: UUID, version: int, after: reads.FileKey, limit: int
+    table_id: UUID, version: int, after: FileKey, limit: int
 ) -> Callable[[AsyncConnection], Awaitable[reads.FilesPage | None]]:
     return lambda c: reads.files_page(c, table_id, version, after=after, limit=limit)
 

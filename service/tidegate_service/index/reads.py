@@ -1,5 +1,6 @@
 """The index's queries. Each is one statement, so it sees one state of the database."""
 
+import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -22,8 +23,11 @@ from tidegate_protocol.problems import Code
 from tidegate_protocol.row_tracking import DOMAIN, NO_ROW_IDS, high_water_mark
 from tidegate_protocol.transaction import ReadState, Winner
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.records import Aborted, CommitRecord, TableRecord, TableState
+from tidegate_service.core.records import Aborted, CommitRecord, TableRecord
+from tidegate_service.index.base import take_time
+from tidegate_service.index.effects import FileKey
 from tidegate_service.index.keys import key
+from tidegate_service.index.large_winners import LARGE_BYTES, large_winner
 from tidegate_service.index.rows import (
     COMMIT_COLUMNS,
     RECORD_COLUMNS,
@@ -46,9 +50,6 @@ from tidegate_service.index.schema import (
     past_commits,
     tables,
 )
-
-FileKey = tuple[str, str]
-"""(path, deletion vector id or ''), as index keys."""
 
 FilesPage = tuple[list[Add], FileKey]
 """A batch of files and the key of the last one."""
@@ -91,24 +92,6 @@ async def tables_page(
     if within is not None:
         inside = (func.starts_with(name, lower(f"{scope}.")) for scope in within)
         query = query.where(or_(name.in_(list(within)), *inside))
-    return [table_record(row) for row in await connection.execute(query)]
-
-
-async def unpublished(connection: AsyncConnection, *, limit: int) -> list[TableRecord]:
-    # Found by the commits that wait, so that tables at rest cost nothing. In random order, so
-    # that tables that cannot be published never keep the others out of a limited answer.
-    waiting = select(commits.c.table_id).where(commits.c.content_held).distinct().subquery()
-    query = (
-        select(tables)
-        .join(waiting, waiting.c.table_id == tables.c.id)
-        .where(
-            tables.c.catalog_managed,
-            tables.c.state == TableState.ACTIVE.value,
-            tables.c.published_version < tables.c.latest_version,
-        )
-        .order_by(func.random())
-        .limit(limit)
-    )
     return [table_record(row) for row in await connection.execute(query)]
 
 
@@ -156,7 +139,9 @@ async def content(connection: AsyncConnection, table_id: UUID, version: int) -> 
         commits.c.table_id == table_id, commits.c.version == version, commits.c.content_held
     )
     stored = (await connection.execute(query)).scalar_one_or_none()
-    return None if stored is None else expanded(stored)
+    if stored is None or len(stored) <= LARGE_BYTES:
+        return None if stored is None else expanded(stored)
+    return await asyncio.to_thread(expanded, stored)
 
 
 async def content_sha256(connection: AsyncConnection, table_id: UUID, version: int) -> str | None:
@@ -203,7 +188,15 @@ async def winners(
         )
         .order_by(commits.c.version)
     )
-    found = [winner(row) for row in await connection.execute(query)]
+    rows = (await connection.execute(query)).all()
+    if any(len(row.content) > LARGE_BYTES for row in rows):
+        await take_time(connection)
+    found = [
+        winner(row)
+        if len(row.content) <= LARGE_BYTES
+        else await asyncio.to_thread(large_winner, row.version, row.timestamp, row.content)
+        for row in rows
+    ]
     return found if len(found) == max(0, through - after) else None
 
 

@@ -1,7 +1,9 @@
 """Rows of the index as the records that use cases see, and back."""
 
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
-from uuid import UUID
 
 import msgspec
 import zstandard
@@ -10,20 +12,23 @@ from sqlalchemy import Row
 from tidegate_protocol.actions import Action, Add, DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.codec import decode_lines
 from tidegate_protocol.commits import summarize
+from tidegate_protocol.content import Content
 from tidegate_protocol.transaction import IsolationLevel, ReadState, Winner
 from tidegate_service.core.records import (
     CommitMetrics,
     CommitRecord,
-    RatifiedCommit,
     TableRecord,
     TableState,
 )
-from tidegate_service.index.keys import key
-from tidegate_service.index.schema import commits, past_commits
+from tidegate_service.index.schema import commits, past_commits, tables
 
 # Everything of a commit but its bytes, which may be megabytes.
 COMMIT_COLUMNS = [column for column in commits.c if column.name != "content"]
 RECORD_COLUMNS = [column.name for column in past_commits.c]
+TABLE_COLUMNS = [column.name for column in tables.c]
+
+_REMEMBERED_BYTES = 64 * 1024
+"""Up to this size an action is decoded once; all that are remembered are at most 64 MiB."""
 
 Known = TypeVar("Known", bound=msgspec.Struct)
 
@@ -47,22 +52,28 @@ _LINES = msgspec.json.Decoder(_Line)
 
 def table_record(row: Row[*tuple[Any, ...]]) -> TableRecord:
     """A row of `tables`."""
+    return table_of(tuple(row))
+
+
+def table_of(values: Sequence[Any]) -> TableRecord:
+    """A row of `tables` as its values in the order of `TABLE_COLUMNS`."""
+    row = dict(zip(TABLE_COLUMNS, values, strict=True))
     return TableRecord(
-        id=str(row.id),
-        name=row.name,
-        location=row.location,
-        catalog_managed=row.catalog_managed,
-        state=TableState(row.state),
-        state_reason=row.state_reason,
-        latest_version=row.latest_version,
-        published_version=row.published_version,
-        latest_timestamp=row.latest_timestamp,
-        protocol=None if row.protocol is None else protocol_of(row.protocol),
-        metadata=None if row.metadata is None else metadata_of(row.metadata),
-        num_files=row.num_files,
-        size_bytes=int(row.size_bytes),
-        first_version=row.first_version,
-        epoch=row.epoch,
+        id=str(row["id"]),
+        name=row["name"],
+        location=row["location"],
+        catalog_managed=row["catalog_managed"],
+        state=TableState(row["state"]),
+        state_reason=row["state_reason"],
+        latest_version=row["latest_version"],
+        published_version=row["published_version"],
+        latest_timestamp=row["latest_timestamp"],
+        protocol=None if row["protocol"] is None else protocol_of(bytes(row["protocol"])),
+        metadata=None if row["metadata"] is None else metadata_of(bytes(row["metadata"])),
+        num_files=row["num_files"],
+        size_bytes=int(row["size_bytes"]),
+        first_version=row["first_version"],
+        epoch=row["epoch"],
     )
 
 
@@ -99,49 +110,6 @@ def commit_record(row: Row[*tuple[Any, ...]]) -> CommitRecord:
     )
 
 
-def commit_values(table_id: UUID, commit: RatifiedCommit, *, is_base: bool) -> dict[str, Any]:
-    """The row of `commits` for a ratified commit; `is_base` for the table's first one."""
-    record = commit.record
-    metrics = record.metrics
-    details: dict[str, Any] = {
-        "operation": record.operation,
-        "operation_parameters": dict(record.operation_parameters),
-        "operation_metrics": dict(record.operation_metrics),
-        "engine_info": record.engine_info,
-        "user_metadata": record.user_metadata,
-        "tags": dict(record.tags),
-    }
-    transaction_id = None if record.transaction_id is None else key(record.transaction_id)
-    if transaction_id != record.transaction_id:
-        details["transaction_id"] = record.transaction_id
-    return {
-        "table_id": table_id,
-        "version": record.version,
-        "previous_version": None if is_base else record.version - 1,
-        "timestamp": record.timestamp,
-        "transaction_id": transaction_id,
-        "body_digest": record.body_digest,
-        "content_sha256": record.content_sha256,
-        "isolation_level": record.isolation_level and record.isolation_level.value,
-        "is_blind_append": record.is_blind_append,
-        "read_version": record.read_version,
-        "rebased_over": record.rebased_over,
-        "is_foreign": record.foreign,
-        "num_added_files": metrics.num_added_files,
-        "num_removed_files": metrics.num_removed_files,
-        "bytes_added": metrics.bytes_added,
-        "bytes_removed": metrics.bytes_removed,
-        "attempts": metrics.attempts,
-        "duration_ms": metrics.duration_ms,
-        "principal": record.principal,
-        "request_id": record.request_id,
-        "details": details,
-        "published": commit.published,
-        "content_held": not commit.published,
-        "content": None if commit.content is None else compressed(commit.content),
-    }
-
-
 def read_state(version: int, row: Row[*tuple[Any, ...]]) -> ReadState:
     """A row of `metadata_versions` as the state at a version at or after it."""
     return ReadState(
@@ -155,12 +123,32 @@ def winner(row: Row[*tuple[Any, ...]]) -> Winner:
     return summarize(row.version, actions, timestamp_fallback=row.timestamp)
 
 
-def compressed(content: bytes) -> bytes:
-    return zstandard.compress(content)
+# Higher ones find little more in a million log lines.
+_LEVEL_OF_LARGE = 1
+
+
+class _Zstd(threading.local):
+    """Making a compressor costs four times what it does to a small commit; none may be used by
+    two threads at once."""
+
+    def __init__(self) -> None:
+        self.compress = zstandard.ZstdCompressor().compress
+        self.decompress = zstandard.ZstdDecompressor().decompress
+
+
+_ZSTD = _Zstd()
+
+
+def compressed(content: Content) -> bytes:
+    if isinstance(content, bytes):
+        return _ZSTD.compress(content)
+    compressor = zstandard.ZstdCompressor(level=_LEVEL_OF_LARGE).compressobj(size=len(content))
+    pieces = [compressor.compress(piece) for piece in content.pieces()]
+    return b"".join([*pieces, compressor.flush()])
 
 
 def expanded(stored: bytes) -> bytes:
-    return zstandard.decompress(stored)
+    return _ZSTD.decompress(stored)
 
 
 def add_of(raw: bytes) -> Add:
@@ -168,11 +156,24 @@ def add_of(raw: bytes) -> Add:
 
 
 def protocol_of(raw: bytes) -> Protocol:
-    return _known(_LINES.decode(raw).protocol, raw)
+    return _small_protocol(raw) if len(raw) <= _REMEMBERED_BYTES else _protocol(raw)
 
 
 def metadata_of(raw: bytes) -> Metadata:
+    return _small_metadata(raw) if len(raw) <= _REMEMBERED_BYTES else _metadata(raw)
+
+
+def _protocol(raw: bytes) -> Protocol:
+    return _known(_LINES.decode(raw).protocol, raw)
+
+
+def _metadata(raw: bytes) -> Metadata:
     return _known(_LINES.decode(raw).metadata, raw)
+
+
+# Every lock of a table's row brings these two along, and they hardly ever change.
+_small_protocol = lru_cache(maxsize=256)(_protocol)
+_small_metadata = lru_cache(maxsize=1024)(_metadata)
 
 
 def domain_of(raw: bytes) -> DomainMetadata:

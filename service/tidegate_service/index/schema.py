@@ -211,9 +211,10 @@ files = Table(
     Column("partition_values", JSON, nullable=False),
     Column("stats", Text),
     Column("action", LargeBinary, nullable=False),
-    # One index does it all: at most one live row a file (NULLs are equal here), the look-up of
-    # that row, and the order that snapshots are read in. No foreign key: its check would cost
-    # more than the row, and rows are only written under the table's lock.
+    Column("partition", _bytes_order()),
+    # One index does it all but for scans of partitions: at most one live row a file (NULLs are
+    # equal here), the look-up of that row, and the order that snapshots are read in. No foreign
+    # key: its check would cost more than the row, and rows are only written under the table's lock.
     UniqueConstraint(
         "table_id",
         "path",
@@ -226,7 +227,19 @@ files = Table(
 )
 """One row per added file; live while `removed_version` is NULL. `path` is the decoded path,
 `dv_id` the deletion vector's id ('' for none), both as `keys.key` stores them; `action` is the
-whole log line of the add. A file that is added again while it is live gets a new row."""
+whole log line of the add. A file that is added again while it is live gets a new row. `partition`
+is `partitions.partition_key` of the partition values; NULL where that is not known, as in rows of
+the release before: such files are looked at one by one."""
+
+# Files without partitions do not pay for it.
+Index(
+    "files_partition_idx",
+    files.c.table_id,
+    files.c.partition,
+    files.c.path,
+    files.c.dv_id,
+    postgresql_where=text("partition IS DISTINCT FROM ''"),
+)
 
 app_transactions = Table(
     "app_transactions",

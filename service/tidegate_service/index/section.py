@@ -1,19 +1,17 @@
 """A commit section: one Postgres transaction that holds one table's row lock."""
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from sqlalchemy import func, insert, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.actions import Action, Add, PartitionValues
 from tidegate_protocol.transaction import ReadState, Winner
+from tidegate_service.core import heavy
 from tidegate_service.core.access import SERVICE
 from tidegate_service.core.audit import Change, Deed
-from tidegate_service.core.errors import CommitStateUnknown
 from tidegate_service.core.records import (
     Aborted,
     CommitRecord,
@@ -22,79 +20,77 @@ from tidegate_service.core.records import (
     TableState,
 )
 from tidegate_service.core.telemetry import SILENT, Telemetry
-from tidegate_service.index import audit, reads, rebuilding, writes
+from tidegate_service.index import audit, reads, rebuilding
 from tidegate_service.index.base import BaseLoad, date_back, take_time
-from tidegate_service.index.failures import is_certain_rollback, translated
+from tidegate_service.index.effects import FileKey, effects_of
 from tidegate_service.index.keys import key
 from tidegate_service.index.rows import table_record
 from tidegate_service.index.schema import aborted_transactions, tables
+from tidegate_service.index.unit_of_work import UnitOfWork
+from tidegate_service.index.writes import Counts, Staged
 
 logger = logging.getLogger("tidegate.index")
 
 _FILES_PER_BATCH = 5_000
-_ROWS_A_S = 5_000
-"""What the slowest database is expected to write in a second."""
 
 
 class PostgresCommitSection:
     """Implements `core.ports.CommitSection`; made by `PostgresIndex` with the row locked.
 
-    `broken` says that the connection must not be used again: a statement on it failed, or its
-    COMMIT got no answer. `answer_timeout_s` ends the wait for a database that went silent,
-    which its own timeouts cannot.
+    `unused` are the transaction ids that were looked for and not found when the lock was granted.
     """
 
     def __init__(
         self,
-        connection: AsyncConnection,
+        unit: UnitOfWork,
         table: TableRecord,
         *,
         now_ms: int,
-        answer_timeout_s: float,
+        unused: Iterable[str] = (),
         telemetry: Telemetry = SILENT,
     ) -> None:
         self.table = table
         self.now_ms = now_ms
-        self.broken = False
-        self._connection = connection
+        self._unit = unit
         self._id = UUID(table.id)
-        self._answer_timeout_s = answer_timeout_s
-        self._saved = False
+        self._unused = set(unused)
         self._telemetry = telemetry
         self._foreign = 0
         self._quarantined_for: str | None = None
 
     async def transaction(self, transaction_id: str) -> CommitRecord | Aborted | None:
-        async with self._statements() as connection:
+        if transaction_id in self._unused:
+            return None
+        async with self._unit.statements() as connection:
             return await reads.transaction(connection, self._id, transaction_id)
 
     async def state_at(self, version: int) -> ReadState | None:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             return await reads.state_at(connection, self._id, version)
 
     async def winners(self, after: int, through: int) -> Sequence[Winner] | None:
         if after >= through:
             return ()
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             return await reads.winners(connection, self._id, after=after, through=through)
 
     async def partition_values(self, path: str, version: int) -> PartitionValues | None:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             return await reads.partition_values(connection, self._id, path, version)
 
     async def head_sha256(self) -> str | None:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             return await reads.content_sha256(connection, self._id, self.table.latest_version)
 
     async def row_id_high_water_mark(self) -> int:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             return await reads.row_id_high_water_mark(connection, self._id)
 
     async def live_files(self, version: int) -> AsyncIterator[Sequence[Add]]:
-        after: reads.FileKey = ("", "")
+        after: FileKey = ("", "")
         batch: Sequence[Add] | None = None
         while batch is None or len(batch) == _FILES_PER_BATCH:
-            async with self._statements() as connection:
+            async with self._unit.statements() as connection:
                 page = await reads.files_page(
                     connection, self._id, version, after=after, limit=_FILES_PER_BATCH
                 )
@@ -113,12 +109,27 @@ class PostgresCommitSection:
             )
         if not commit.published and not head.catalog_managed:
             raise ValueError(f"version {version} of a plain table must lie in its log already")
-        async with self._statements(rows=len(commit.actions)) as connection:
-            self.table = await writes.append(connection, head, commit)
+        effects = await heavy.run(len(commit.actions), effects_of, commit.actions)
+        staged = Staged(table_id=self._id, before=head, commit=commit, effects=effects)
+        self.table = self._unit.stage(staged, self._counted)
+        if commit.record.transaction_id is not None:
+            self._unused.discard(commit.record.transaction_id)
         self._foreign += commit.record.foreign
+        if self._unit.is_full:
+            await self._unit.flush()
+
+    def write_ahead(self) -> None:
+        self._unit.write_ahead()
+
+    async def flush(self) -> None:
+        await self._unit.flush()
+
+    def _counted(self, _: UUID, counts: Counts) -> None:
+        num_files, size_bytes = counts
+        self.table = replace(self.table, num_files=num_files, size_bytes=size_bytes)
 
     async def take_time(self) -> None:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             await take_time(connection)
 
     async def load_base(
@@ -127,24 +138,25 @@ class PostgresCommitSection:
         if self.table.latest_version != -1:
             raise ValueError(f"the table is at version {self.table.latest_version} already")
         load = BaseLoad(self._id, commit)
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             await load.begin(connection)
         async for batch in actions:
-            async with self._statements() as connection:
+            async with self._unit.statements() as connection:
                 await load.write(connection, batch)
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             self.table = await load.finish(connection)
 
     async def date_back(self, before: int) -> None:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             self.table = await date_back(connection, self._id, before)
 
     async def abort(self, transaction_id: str, *, fenced: bool = True) -> None:
+        self._unused.discard(transaction_id)
         known = await self.transaction(transaction_id)
         if isinstance(known, CommitRecord):
             raise ValueError(f"the transaction has landed as version {known.version}")
         if known is None:
-            async with self._statements() as connection:
+            async with self._unit.statements() as connection:
                 await connection.execute(
                     insert(aborted_transactions).values(
                         table_id=self._id,
@@ -154,13 +166,13 @@ class PostgresCommitSection:
                 )
 
     async def note(self, change: Change) -> None:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             await audit.note(connection, change, table_id=self._id, table_name=self.table.name)
 
     async def quarantine(self, reason: str) -> None:
         if self.table.state is not TableState.QUARANTINED:
             await self.note(Change(deed=Deed.QUARANTINE, by=SERVICE))
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             row = (
                 await connection.execute(
                     update(tables)
@@ -173,55 +185,41 @@ class PostgresCommitSection:
         self._quarantined_for = reason
 
     async def release(self) -> None:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             self.table = await rebuilding.release(connection, self._id)
 
     async def held(self) -> Sequence[tuple[int, bytes]]:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             return await rebuilding.held(connection, self._id, after=self.table.published_version)
 
     async def reset(self) -> None:
-        async with self._statements() as connection:
+        self._unused.clear()
+        async with self._unit.statements() as connection:
             await rebuilding.put_aside(connection, self._id)
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             await rebuilding.drop_state(connection, self._id)
         after = self.table.latest_version
         while after >= self.table.first_version:
             # The newest first: each is referred to by the one that follows it.
             after -= rebuilding.COMMITS_AT_ONCE
-            async with self._statements() as connection:
+            async with self._unit.statements() as connection:
                 await rebuilding.drop_commits(connection, self._id, after=after)
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             self.table = await rebuilding.reset(connection, self._id)
 
     async def rewritten(self) -> int | None:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             return await rebuilding.rewritten(connection, self._id)
 
     async def restore_ids(self) -> None:
-        async with self._statements() as connection:
+        async with self._unit.statements() as connection:
             await rebuilding.restore_ids(connection, self._id)
 
     async def save(self) -> None:
-        self._check_usable()
-        self._saved = True
-        try:
-            async with asyncio.timeout(self._answer_timeout_s):
-                await self._connection.commit()
-        except Exception as error:
-            self.broken = True
-            if is_certain_rollback(error):
-                with translated():
-                    raise
-            raise CommitStateUnknown(
-                f"the database did not say whether a commit to table {self.table.name} succeeded"
-            ) from error
-        except BaseException:
-            self.broken = True
-            raise
-        self._tell()
+        await self._unit.save(f"table {self.table.name}")
+        self.tell()
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
         """What nobody asked for and an operator wants to know, once it is certain."""
         if self._foreign:
             self._telemetry.foreign_commits(self._foreign)
@@ -239,23 +237,6 @@ class PostgresCommitSection:
                 "the table was quarantined",
                 extra={"table": self.table.name, "reason": self._quarantined_for},
             )
-
-    @asynccontextmanager
-    async def _statements(self, *, rows: int = 0) -> AsyncIterator[AsyncConnection]:
-        """`rows` is how many are written, which takes its time however well the database is."""
-        self._check_usable()
-        try:
-            with translated():
-                async with asyncio.timeout(self._answer_timeout_s + rows / _ROWS_A_S):
-                    yield self._connection
-        except BaseException:
-            # Postgres takes nothing more in this transaction, and who knows what else is amiss.
-            self.broken = True
-            raise
-
-    def _check_usable(self) -> None:
-        if self.broken or self._saved:
-            raise RuntimeError("the commit section is over: it was saved, or a statement failed")
 
 
 def quarantined(reason: str) -> dict[str, object]:

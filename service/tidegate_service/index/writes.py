@@ -1,264 +1,302 @@
-"""What one commit writes. Every statement takes all the rows of its kind at once.
+"""What commits write. Every statement takes all the rows of its kind at once, of any table.
 
-All of it runs under the lock of the table's row, in the transaction of a commit section. The
-cost depends on the commit's own size: rows of `files` are found by key, never by reading on.
+All of it runs under the locks of the tables' rows, in the transaction of a commit section. The
+cost depends on the commits' own size: rows of `files` are found by key, never by reading on. The
+statements go to the driver as a pipeline, since for a small commit the way there and back is most
+of their cost.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-import msgspec
-import psycopg
-from sqlalchemy import Numeric, TextClause, Uuid, bindparam, insert, literal, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from tidegate_protocol.actions import (
-    Action,
-    Add,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    Remove,
-    Txn,
-    file_key,
-)
+from tidegate_protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.codec import encode
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.records import RatifiedCommit, TableRecord
-from tidegate_service.index.keys import key
-from tidegate_service.index.reads import FileKey
-from tidegate_service.index.rows import commit_values, table_record
-from tidegate_service.index.schema import commits, metadata_versions, tables
+from tidegate_service.index import bulk_files, commit_rows, file_rows
+from tidegate_service.index.arrays import PackedArray, byteas, int8s, texts, uuids
+from tidegate_service.index.commit_rows import NewCommit
+from tidegate_service.index.effects import Effects, FileKey
+from tidegate_service.index.file_rows import ROWS, Closed, Cursor, Driver, FileChange, chunks
+from tidegate_service.index.partitions import look_at_each, needs_looking_at
+from tidegate_service.index.rows import compressed, metadata_of, protocol_of
 
-T = TypeVar("T")
-
-# Rows a statement: enough for speed, few enough for the arrays' memory.
-_ROWS = 5_000
-
-
-def _by_table(statement: str) -> TextClause:
-    return text(statement).bindparams(bindparam("table_id", type_=Uuid))
-
-
-# Ends the life of what is live among the named files, and says how much that was. The lateral
-# query with its LIMIT cannot be turned around: each named file costs one look into the index.
-# A plain join leaves the planner the choice to read all that is live in the table, and with
-# the row estimates of a growing table it takes that.
-CLOSE_FILES = _by_table("""
-    WITH named AS (
-        SELECT live.row_id
-        FROM unnest(CAST(:paths AS text[]), CAST(:dv_ids AS text[])) AS file (path, dv_id)
-        CROSS JOIN LATERAL (
-            SELECT files.ctid AS row_id
-            FROM files
-            WHERE files.table_id = :table_id
-              AND files.path = file.path
-              AND files.dv_id = file.dv_id
-              AND files.removed_version IS NULL
-            LIMIT 1
-        ) AS live
-    ), closed AS (
-        UPDATE files SET removed_version = :version
-        WHERE files.ctid = ANY (ARRAY (SELECT row_id FROM named))
-        RETURNING files.size
-    )
-    SELECT count(*) AS files, coalesce(sum(size), 0) AS bytes FROM closed
-""")
-
-# COPY takes a sixth of the time of an INSERT from arrays, and no longer for a single row.
-_OPEN_FILES = (
-    "COPY files (table_id, path, dv_id, added_version, size, partition_values, stats, action) "
-    "FROM STDIN (FORMAT BINARY)"
-)
-_OPEN_FILES_TYPES = ["uuid", "text", "text", "int8", "numeric", "json", "text", "bytea"]
-
-# A commit's own keys are distinct, as ON CONFLICT wants them.
-_SET_APP_TRANSACTIONS = _by_table("""
+# A run of commits has each key once, as ON CONFLICT wants them.
+_SET_APP_TRANSACTIONS = """
     INSERT INTO app_transactions (table_id, app_id, version, action)
-    SELECT :table_id, app_id, :version, action
-    FROM unnest(CAST(:keys AS text[]), CAST(:actions AS bytea[])) AS written (app_id, action)
+    SELECT * FROM unnest(%s, %s, %s, %s)
     ON CONFLICT (table_id, app_id)
     DO UPDATE SET version = excluded.version, action = excluded.action
-""")
-
-_SET_DOMAINS = _by_table("""
+"""
+_SET_DOMAINS = """
     INSERT INTO domain_metadata (table_id, domain, version, action)
-    SELECT :table_id, domain, :version, action
-    FROM unnest(CAST(:keys AS text[]), CAST(:actions AS bytea[])) AS written (domain, action)
+    SELECT * FROM unnest(%s, %s, %s, %s)
     ON CONFLICT (table_id, domain)
     DO UPDATE SET version = excluded.version, action = excluded.action
-""")
+"""
+_DROP_DOMAINS = """
+    DELETE FROM domain_metadata
+    USING unnest(%s, %s) AS dropped (table_id, domain)
+    WHERE domain_metadata.table_id = dropped.table_id AND domain_metadata.domain = dropped.domain
+"""
+
+_INSERT_STATE = """
+    INSERT INTO metadata_versions (table_id, version, protocol, metadata) VALUES (%s, %s, %s, %s)
+"""
+_SET_STATE = "UPDATE tables SET protocol = %s, metadata = %s WHERE id = %s"
+
+_MOVE_HEADS = """
+    UPDATE tables
+    SET latest_version = moved.through,
+        published_version = greatest(tables.published_version, moved.published),
+        latest_timestamp = moved.latest_timestamp,
+        num_files = tables.num_files + moved.files,
+        size_bytes = tables.size_bytes + CAST(moved.size AS numeric)
+    FROM unnest(%s, %s, %s, %s, %s, %s, %s)
+        AS moved (id, head, through, published, latest_timestamp, files, size)
+    WHERE tables.id = moved.id AND tables.latest_version = moved.head
+    RETURNING tables.id, tables.num_files, tables.size_bytes
+"""
+_COUNT_CLOSED = """
+    UPDATE tables
+    SET num_files = tables.num_files - closed.files,
+        size_bytes = tables.size_bytes - CAST(closed.size AS numeric)
+    FROM unnest(%s, %s, %s) AS closed (id, files, size)
+    WHERE tables.id = closed.id
+    RETURNING tables.id, tables.num_files, tables.size_bytes
+"""
+
+Counts = tuple[int, int]
+"""A table's number of files, and their bytes."""
 
 
-_DROP_DOMAINS = _by_table("""
-    DELETE FROM domain_metadata WHERE table_id = :table_id AND domain = ANY (CAST(:keys AS text[]))
-""")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """A commit to write, with the head that it follows and what is left of its actions."""
+
+    table_id: UUID
+    before: TableRecord
+    commit: RatifiedCommit
+    effects: Effects
+
+    @property
+    def version(self) -> int:
+        return self.commit.record.version
 
 
-@dataclass(slots=True)
-class Effects:
-    """What is left of a commit's actions, in their order: the last one about a thing counts.
-
-    A prepared commit names each thing once; a foreign one need not.
-    """
-
-    files: dict[FileKey, Add | None] = field(default_factory=dict)
-    txns: dict[str, Txn] = field(default_factory=dict)
-    domains: dict[str, DomainMetadata] = field(default_factory=dict)
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
-
-
-def effects_of(actions: Sequence[Action]) -> Effects:
-    effects = Effects()
-    for action in actions:
-        match action:
-            case Add():
-                effects.files[_file_key(action)] = action
-            case Remove():
-                effects.files[_file_key(action)] = None
-            case Txn():
-                effects.txns[key(action.app_id)] = action
-            case DomainMetadata():
-                effects.domains[key(action.domain)] = action
-            case Protocol():
-                effects.protocol = action
-            case Metadata():
-                effects.metadata = action
-    return effects
-
-
-async def append(
-    connection: AsyncConnection, head: TableRecord, commit: RatifiedCommit
-) -> TableRecord:
-    """Write the version after `head` and return the new head.
-
-    Raises `ServiceError` where the head is not where the lock's holder saw it: a defect.
-    """
-    table_id, version = UUID(head.id), commit.record.version
-    effects = effects_of(commit.actions)
-    values = commit_values(table_id, commit, is_base=head.latest_version == -1)
-    await connection.execute(insert(commits).values(values))
-    closed_files, closed_bytes = await _close_files(connection, table_id, version, effects)
-    added = [(key, add) for key, add in effects.files.items() if add is not None]
-    await open_files(connection, table_id, version, added)
-    await set_app_transactions(connection, table_id, version, effects)
-    await set_domains(connection, table_id, version, effects)
-    changed = _encoded(protocol=effects.protocol, metadata=effects.metadata)
-    if changed:
-        state = _encoded(protocol=head.protocol, metadata=head.metadata) | changed
-        await connection.execute(
-            insert(metadata_versions).values(table_id=table_id, version=version, **state)
-        )
-    grown = sum(add.size for _, add in added) - closed_bytes
-    moved = await connection.execute(
-        update(tables)
-        .where(tables.c.id == table_id, tables.c.latest_version == version - 1)
-        .values(
-            latest_version=version,
-            published_version=version if commit.published else tables.c.published_version,
-            latest_timestamp=commit.record.timestamp,
-            num_files=tables.c.num_files + (len(added) - closed_files),
-            size_bytes=tables.c.size_bytes + literal(grown, Numeric()),
-            # Only what changed: a value that is set again is written again, however long.
-            **changed,
-        )
-        .returning(*tables.c)
+def head_after(staged: Staged) -> TableRecord:
+    """The table's head once the commit is written; its counts are known only then."""
+    record, effects, before = staged.commit.record, staged.effects, staged.before
+    return replace(
+        before,
+        latest_version=record.version,
+        published_version=record.version if staged.commit.published else before.published_version,
+        latest_timestamp=record.timestamp,
+        # As they will be read.
+        protocol=protocol_of(encode(effects.protocol)) if effects.protocol else before.protocol,
+        metadata=metadata_of(encode(effects.metadata)) if effects.metadata else before.metadata,
     )
-    row = moved.one_or_none()
-    if row is None:
-        raise ServiceError(f"the head of table {head.id} is not at version {version - 1} any more")
-    return table_record(row)
 
 
-async def _close_files(
-    connection: AsyncConnection, table_id: UUID, version: int, effects: Effects
-) -> tuple[int, int]:
-    # Added files too: one that is live already is replaced.
-    files, size = 0, 0
-    for keys in chunks(list(effects.files)):
-        closed = await connection.execute(
-            CLOSE_FILES,
-            {
-                "table_id": table_id,
-                "version": version,
-                "paths": [path for path, _ in keys],
-                "dv_ids": [dv_id for _, dv_id in keys],
-            },
-        )
-        row = closed.one()
-        files += row.files
-        size += int(row.bytes)
-    return files, size
+async def write(driver: Driver, staged: Sequence[Staged]) -> dict[UUID, Counts]:
+    """Write the commits, those of one table in the order of their versions, and say what each
+    table then holds.
+
+    Raises `ServiceError` where a head is not where the lock's holder saw it: a defect.
+    """
+    counts: dict[UUID, Counts] = {}
+    for run in _runs(staged):
+        counts |= await _write_run(driver, run)
+    return counts
 
 
-async def open_files(
-    connection: AsyncConnection,
-    table_id: UUID,
-    version: int,
-    added: Sequence[tuple[FileKey, Add]],
-) -> None:
-    if not added:
-        return
-    driver = (await connection.get_raw_connection()).driver_connection
-    assert isinstance(driver, psycopg.AsyncConnection)
-    # One COPY of a million rows would take longer than a statement may.
-    for chunk in chunks(added):
-        async with driver.cursor() as cursor, cursor.copy(_OPEN_FILES) as copy:
-            copy.set_types(_OPEN_FILES_TYPES)
-            for (path, dv_id), add in chunk:
-                values = msgspec.json.encode(add.partition_values).decode()
-                await copy.write_row(
-                    (table_id, path, dv_id, version, add.size, values, add.stats, encode(add))
+def _runs(staged: Iterable[Staged]) -> Iterator[list[Staged]]:
+    """Commits that one set of statements can write: no file is named by two of them."""
+    run: list[Staged] = []
+    named: set[tuple[UUID, FileKey]] = set()
+    for one in staged:
+        table_id = one.table_id
+        if one.effects.bulk:
+            if run:
+                yield run
+            yield [one]
+            run, named = [], set()
+            continue
+        keys = {(table_id, key) for key in one.effects.files}
+        if run and (len(named) + len(keys) > ROWS or not named.isdisjoint(keys)):
+            yield run
+            run, named = [], set()
+        run.append(one)
+        named |= keys
+    if run:
+        yield run
+
+
+async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts]:
+    changes = [
+        FileChange(one.table_id, one.version, key, add)
+        for one in run
+        for key, add in one.effects.files.items()
+    ]
+    closed: defaultdict[UUID, Closed] = defaultdict(Closed)
+    stored = await _write_bulk(driver, run[0], closed) if run[0].effects.bulk else None
+    first, *others = list(chunks(changes)) or [[]]
+    async with driver.pipeline():
+        await commit_rows.insert(
+            driver,
+            [
+                NewCommit(
+                    table_id=one.table_id,
+                    commit=one.commit,
+                    is_base=one.before.latest_version == -1,
+                    stored=stored,
                 )
-
-
-async def set_app_transactions(
-    connection: AsyncConnection, table_id: UUID, version: int, effects: Effects
-) -> None:
-    for chunk in chunks(list(effects.txns.items())):
-        await connection.execute(
-            _SET_APP_TRANSACTIONS,
-            {
-                "table_id": table_id,
-                "version": version,
-                "keys": [app_id for app_id, _ in chunk],
-                "actions": [encode(txn) for _, txn in chunk],
-            },
+                for one in run
+            ],
         )
+        closing = await file_rows.close(driver, first) if first else None
+        await file_rows.open_(driver, first)
+        await set_app_transactions(driver, run_txns(run))
+        await set_domains(driver, run_domains(run))
+        await _set_states(driver, run)
+        moving = await _move_heads(driver, run)
+        if closing is not None:
+            file_rows.count(closed, await closing.fetchall())
+        moved = await moving.fetchall()
+    for chunk in others:
+        async with driver.pipeline():
+            closing = await file_rows.close(driver, chunk)
+            await file_rows.open_(driver, chunk)
+            file_rows.count(closed, await closing.fetchall())
+    counts = {table_id: (files, int(size)) for table_id, files, size in moved}
+    for one in run:
+        if one.table_id not in counts:
+            raise ServiceError(
+                f"the head of table {one.table_id} is not before version {one.version} any more"
+            )
+        metadata = one.effects.metadata or one.before.metadata
+        if needs_looking_at(one.before.metadata, metadata, one.effects.files.values()):
+            await look_at_each(driver, one.table_id, at=one.version)
+    return counts | await _count_closed(driver, closed)
 
 
-async def set_domains(
-    connection: AsyncConnection, table_id: UUID, version: int, effects: Effects
-) -> None:
-    removed = [domain for domain, action in effects.domains.items() if action.removed]
-    if removed:
-        await connection.execute(_DROP_DOMAINS, {"table_id": table_id, "keys": removed})
-    written = [(domain, a) for domain, a in effects.domains.items() if not a.removed]
-    for chunk in chunks(written):
-        await connection.execute(
-            _SET_DOMAINS,
-            {
-                "table_id": table_id,
-                "version": version,
-                "keys": [domain for domain, _ in chunk],
-                "actions": [encode(action) for _, action in chunk],
-            },
-        )
+async def _write_bulk(
+    driver: Driver, one: Staged, closed: Mapping[UUID, Closed]
+) -> bytes:
+    """Write the files of a very large commit, and return its content as it is stored: both take
+    seconds, the one of the database's time and the other of ours."""
+    content = one.commit.content
+    if content is None:
+        raise ValueError("a commit that was proposed has its bytes")
+    compressing = asyncio.create_task(asyncio.to_thread(compressed, content))
+    try:
+        bulk = await bulk_files.write(driver, one.table_id, one.version, one.effects.bulk)
+    finally:
+        await asyncio.wait([compressing])
+    closed[one.table_id].files += bulk.files
+    closed[one.table_id].size += bulk.size
+    return compressing.result()
 
 
-def _file_key(action: Add | Remove) -> FileKey:
-    path, vector = file_key(action)
-    return key(path), "" if vector is None else key(vector)
+async def _set_states(driver: Driver, run: Sequence[Staged]) -> None:
+    """Protocol and metadata, both, at each version that changes either."""
+    for one in run:
+        if one.effects.protocol is None and one.effects.metadata is None:
+            continue
+        head = head_after(one)
+        state = (_encoded(head.protocol), _encoded(head.metadata))
+        await driver.execute(_INSERT_STATE, (one.table_id, one.version, *state))
+        await driver.execute(_SET_STATE, (*state, one.table_id))
 
 
-def _encoded(**actions: Protocol | Metadata | None) -> dict[str, bytes]:
-    return {name: encode(action) for name, action in actions.items() if action is not None}
+async def _move_heads(driver: Driver, run: Sequence[Staged]) -> Cursor:
+    of_table: defaultdict[UUID, list[Staged]] = defaultdict(list)
+    for one in run:
+        of_table[one.table_id].append(one)
+    moves = list(of_table.values())
+    return await driver.execute(
+        _MOVE_HEADS,
+        (
+            uuids(list(of_table)),
+            int8s([move[0].before.latest_version for move in moves]),
+            int8s([move[-1].version for move in moves]),
+            int8s(
+                [max((m.version for m in move if m.commit.published), default=-1) for move in moves]
+            ),
+            int8s([move[-1].commit.record.timestamp for move in moves]),
+            int8s([sum(one.effects.opened for one in move) for move in moves]),
+            texts([str(sum(one.effects.opened_bytes for one in move)) for move in moves]),
+        ),
+    )
 
 
-def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """As many rows at a time as one statement takes."""
-    for start in range(0, len(items), _ROWS):
-        yield items[start : start + _ROWS]
+def _published(move: Sequence[Staged]) -> int:
+    return max((one.version for one in move if one.commit.published), default=-1)
+
+
+async def _count_closed(driver: Driver, closed: Mapping[UUID, Closed]) -> dict[UUID, Counts]:
+    if not closed:
+        return {}
+    counted = await driver.execute(
+        _COUNT_CLOSED,
+        (
+            uuids(list(closed)),
+            int8s([count.files for count in closed.values()]),
+            texts([str(count.size) for count in closed.values()]),
+        ),
+    )
+    return {table_id: (files, int(size)) for table_id, files, size in await counted.fetchall()}
+
+
+Keyed = tuple[UUID, str]
+"""A table and a key in it."""
+
+
+def run_txns(run: Sequence[Staged]) -> dict[Keyed, tuple[int, Txn]]:
+    """The last `txn` of each application, with its version."""
+    return {
+        (one.table_id, app_id): (one.version, txn)
+        for one in run
+        for app_id, txn in one.effects.txns.items()
+    }
+
+
+def run_domains(run: Sequence[Staged]) -> dict[Keyed, tuple[int, DomainMetadata]]:
+    """The last `domainMetadata` of each domain, with its version."""
+    return {
+        (one.table_id, domain): (one.version, action)
+        for one in run
+        for domain, action in one.effects.domains.items()
+    }
+
+
+async def set_app_transactions(driver: Driver, txns: Mapping[Keyed, tuple[int, Txn]]) -> None:
+    for chunk in chunks(list(txns.items())):
+        await driver.execute(_SET_APP_TRANSACTIONS, _keyed_columns(chunk))
+
+
+async def set_domains(driver: Driver, domains: Mapping[Keyed, tuple[int, DomainMetadata]]) -> None:
+    removed = [keyed for keyed, (_, action) in domains.items() if action.removed]
+    for keys in chunks(removed):
+        tables, names = [table_id for table_id, _ in keys], [name for _, name in keys]
+        await driver.execute(_DROP_DOMAINS, (uuids(tables), texts(names)))
+    for chunk in chunks([item for item in domains.items() if not item[1][1].removed]):
+        await driver.execute(_SET_DOMAINS, _keyed_columns(chunk))
+
+
+def _keyed_columns(
+    rows: Sequence[tuple[Keyed, tuple[int, Txn | DomainMetadata]]],
+) -> tuple[PackedArray, ...]:
+    return (
+        uuids([table_id for (table_id, _), _ in rows]),
+        texts([name for (_, name), _ in rows]),
+        int8s([version for _, (version, _) in rows]),
+        byteas([encode(action) for _, (_, action) in rows]),
+    )
+
+
+def _encoded(action: Protocol | Metadata | None) -> bytes | None:
+    return None if action is None else encode(action)

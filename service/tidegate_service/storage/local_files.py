@@ -10,16 +10,26 @@ symbolic link: nothing here can leave the root, even while somebody swaps folder
 """
 
 import errno
+import math
 import os
 import secrets
 import stat
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, Future, wait
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, ParamSpec, TypeVar
 
+from tidegate_protocol.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports import LogEntry, PutResult
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+STAGED_AT_ONCE = 16
+"""Files of one call that are written at a time."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Without waiting: opening a named pipe would otherwise block until somebody writes to it.
@@ -53,40 +63,72 @@ class LocalFiles:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def put_if_absent(self, path: str, content: bytes, *, create_folders: bool) -> PutResult:
+    def put_if_absent(self, path: str, content: Content, *, create_folders: bool) -> PutResult:
         """Write a file of at least one folder's depth, unless its name is taken.
 
         Either way the name is durable on return. The root itself is never created: a root that
         is missing is a file system that is not mounted. Raises `StorageUnavailable` where the
         file was certainly not written by this call, `StorageUnknown` where it may have been.
         """
-        *folders, name = path.split("/")
-        staged = f".tidegate-{secrets.token_hex(8)}.tmp"
+        folder, _, name = path.rpartition("/")
+        (result,) = self.put_in_order(
+            folder,
+            [(name, content)],
+            create_folders=create_folders,
+            within_s=math.inf,
+            writers=_InPlace(),
+        )
+        return result
+
+    def put_in_order(
+        self,
+        folder: str,
+        files: Sequence[tuple[str, Content]],
+        *,
+        create_folders: bool,
+        within_s: float,
+        writers: Executor,
+    ) -> list[PutResult]:
+        """Write files of one folder, by threads of `writers`, name them one after the other, and
+        sync the folder once.
+
+        Ends behind the first whose name was taken, before one that cannot be written, and begins
+        none after `within_s` seconds. Returns what became of those before that, and raises like
+        `put_if_absent` where there are none. A file system that keeps the order of what is done
+        in a folder, as those with a journal do, loses the newest names first in a power failure.
+        """
+        *above, last = folder.split("/")
+        until = time.monotonic() + within_s
+        results: list[PutResult] = []
         with ExitStack() as stack:
             try:
                 # Beside the folder and not in it: whoever lists a log must not meet it.
-                beside = stack.enter_context(self._open(folders[:-1], create=create_folders))
-                folder = stack.enter_context(_open_child(beside, folders[-1], create_folders))
-                stack.callback(_remove, staged, beside)
-                _write(staged, content, beside)
+                beside = stack.enter_context(self._open(above, create=create_folders))
+                opened = stack.enter_context(_open_child(beside, last, create_folders))
             except OSError as error:
-                raise StorageUnavailable(f"a file could not be written: {_why(error)}") from error
+                raise _not_written(error) from error
             try:
-                os.link(staged, name, src_dir_fd=beside, dst_dir_fd=folder, follow_symlinks=False)
-                result = PutResult.CREATED
-            except FileExistsError:
-                result = PutResult.EXISTS
-            except OSError as error:
-                kind = StorageUnavailable if error.errno in _LINK_REFUSED else StorageUnknown
-                raise kind(f"a written file could not be named: {_why(error)}") from error
+                for start in range(0, len(files), STAGED_AT_ONCE):
+                    if results and time.monotonic() > until:
+                        break
+                    staged = files[start : start + STAGED_AT_ONCE]
+                    with closing(_put(staged, opened, beside, writers)) as putting:
+                        for result in putting:
+                            results.append(result)
+                    if results[-1] is PutResult.EXISTS:
+                        break
+            except (StorageUnavailable, StorageUnknown):
+                if not results:
+                    raise
             try:
                 # Also for EXISTS: whoever made the name may have died before this line, and
                 # the caller is about to build on it.
-                os.fsync(folder)
+                os.fsync(opened)
             except OSError as error:
-                kind = StorageUnknown if result is PutResult.CREATED else StorageUnavailable
+                created = PutResult.CREATED in results
+                kind = StorageUnknown if created else StorageUnavailable
                 raise kind(f"a folder could not be synced: {_why(error)}") from error
-        return result
+        return results
 
     def open(self, path: str) -> BinaryIO | None:
         """A regular file, to be read and closed by the caller; None where there is none.
@@ -182,10 +224,63 @@ def _entry(name: str, folder: int) -> LogEntry | None:
     return LogEntry(name=name, size=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
 
 
-def _write(name: str, content: bytes, folder: int) -> None:
+def _put(
+    files: Sequence[tuple[str, Content]], folder: int, beside: int, writers: Executor
+) -> Generator[PutResult]:
+    """Files that are whole and durable under their names, to the first that was taken; the names
+    are not durable yet. The files are written at once, which lets them share what a sync costs,
+    and named in their order."""
+    with ExitStack() as stack:
+        staged = []
+        for name, content in files:
+            temporary = f".tidegate-{secrets.token_hex(8)}.tmp"
+            stack.callback(_remove, temporary, beside)
+            written = writers.submit(_write, temporary, content, beside)
+            staged.append((name, temporary, written))
+        # None is removed that is yet to be written.
+        stack.callback(wait, [written for _, _, written in staged])
+        for name, temporary, written in staged:
+            try:
+                written.result()
+            except OSError as error:
+                raise _not_written(error) from error
+            result = _named(temporary, name, folder, beside)
+            yield result
+            if result is PutResult.EXISTS:
+                return
+
+
+def _named(temporary: str, name: str, folder: int, beside: int) -> PutResult:
+    try:
+        os.link(temporary, name, src_dir_fd=beside, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        return PutResult.EXISTS
+    except OSError as error:
+        kind = StorageUnavailable if error.errno in _LINK_REFUSED else StorageUnknown
+        raise kind(f"a written file could not be named: {_why(error)}") from error
+    return PutResult.CREATED
+
+
+class _InPlace(Executor):
+    """Does it there and then, for a single file."""
+
+    def submit(self, task: Callable[P, T], /, *arguments: P.args, **named: P.kwargs) -> Future[T]:
+        done: Future[T] = Future()
+        try:
+            done.set_result(task(*arguments, **named))
+        except OSError as error:
+            done.set_exception(error)
+        return done
+
+
+def _not_written(error: OSError) -> StorageUnavailable:
+    return StorageUnavailable(f"a file could not be written: {_why(error)}")
+
+
+def _write(name: str, content: Content, folder: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
-        file.write(content)
+        file.writelines([content] if isinstance(content, bytes) else content.pieces())
         file.flush()
         os.fsync(file.fileno())
 

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from tidegate_protocol.content import Content
 from tidegate_protocol.text import excerpt
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports import LogEntry, PutResult
-from tidegate_service.storage.local_files import LocalFiles
+from tidegate_service.storage.local_files import STAGED_AT_ONCE, LocalFiles
 from tidegate_service.storage.roots import LISTED_AT_ONCE
 
 
@@ -25,15 +28,39 @@ class LocalRoot:
             )
         self._url = url
         self._files = LocalFiles(path)
+        # Many files at a time take theirs: in threads of their own, they keep nobody waiting who
+        # writes or reads one.
+        self._batches = ThreadPoolExecutor(4, thread_name_prefix="tidegate-batches")
+        self._writers = ThreadPoolExecutor(STAGED_AT_ONCE, thread_name_prefix="tidegate-writers")
 
     @property
     def url(self) -> str:
         return self._url
 
-    async def put_if_absent(self, path: str, content: bytes, *, create_folders: bool) -> PutResult:
+    async def put_if_absent(
+        self, path: str, content: Content, *, create_folders: bool
+    ) -> PutResult:
         return await asyncio.to_thread(
             self._files.put_if_absent, path, content, create_folders=create_folders
         )
+
+    async def put_in_order(
+        self,
+        folder: str,
+        files: Sequence[tuple[str, Content]],
+        *,
+        create_folders: bool,
+        within_s: float,
+    ) -> Sequence[PutResult]:
+        write = partial(
+            self._files.put_in_order,
+            folder,
+            files,
+            create_folders=create_folders,
+            within_s=within_s,
+            writers=self._writers,
+        )
+        return await asyncio.get_running_loop().run_in_executor(self._batches, write)
 
     async def read(self, path: str) -> bytes | None:
         return await asyncio.to_thread(self._files.read, path)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import BinaryIO
 
 from tidegate_protocol.actions import Action
+from tidegate_protocol.content import Content
 from tidegate_protocol.log_files import (
     CheckpointFile,
     CommitFile,
@@ -50,11 +51,19 @@ class ObjectLog:
         self._root = root
         self._folder = f"{table}/_delta_log"
 
-    async def put_if_absent(self, version: int, content: bytes) -> PutResult:
+    async def put_if_absent(self, version: int, content: Content) -> PutResult:
         # Only a table's first commit makes folders. Later a missing folder is a file system
         # that is not mounted, and a version written there would be lost to the log.
         return await self._root.put_if_absent(
             self._commit(version), content, create_folders=version == 0
+        )
+
+    async def put_in_order(
+        self, commits: Sequence[tuple[int, Content]], *, within_s: float
+    ) -> Sequence[PutResult]:
+        files = [(commit_name(version), content) for version, content in commits]
+        return await self._root.put_in_order(
+            self._folder, files, create_folders=commits[0][0] == 0, within_s=within_s
         )
 
     async def read(self, version: int) -> bytes | None:

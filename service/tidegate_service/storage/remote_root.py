@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 
+from tidegate_protocol.content import Content, whole
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports import LogEntry, PutResult
 from tidegate_service.storage.advice import advised
 from tidegate_service.storage.failures import Failure, failure
 from tidegate_service.storage.remote_file import RemoteFile
-from tidegate_service.storage.roots import LISTED_AT_ONCE
+from tidegate_service.storage.roots import LISTED_AT_ONCE, one_by_one
 from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_clients
 
 _BUFFER = 1024 * 1024
@@ -38,16 +39,19 @@ class RemoteRoot:
     def url(self) -> str:
         return self._url
 
-    async def put_if_absent(self, path: str, content: bytes, *, create_folders: bool) -> PutResult:
+    async def put_if_absent(
+        self, path: str, content: Content, *, create_folders: bool
+    ) -> PutResult:
         """`create_folders` has no meaning here: a key needs no folder."""
         del create_folders
+        body = content if isinstance(content, bytes) else await asyncio.to_thread(whole, content)
         try:
-            async with asyncio.timeout(min(PUT_S + len(content) / PUT_BYTES_A_S, CALL_S)):
+            async with asyncio.timeout(min(PUT_S + len(body) / PUT_BYTES_A_S, CALL_S)):
                 # Never in parts: only a single PUT can be conditional.
                 await obstore.put_async(
                     self._clients.once,
                     self._key(path),
-                    content,
+                    body,
                     mode="create",
                     use_multipart=False,
                 )
@@ -73,6 +77,21 @@ class RemoteRoot:
                 self._clients,
             ) from None
         return PutResult.CREATED
+
+    async def put_in_order(
+        self,
+        folder: str,
+        files: Sequence[tuple[str, Content]],
+        *,
+        create_folders: bool,
+        within_s: float,
+    ) -> Sequence[PutResult]:
+        async def put(name: str, content: Content) -> PutResult:
+            return await self.put_if_absent(
+                f"{folder}/{name}", content, create_folders=create_folders
+            )
+
+        return await one_by_one(put, files, within_s=within_s)
 
     async def read(self, path: str) -> bytes | None:
         async with self._within("read"):

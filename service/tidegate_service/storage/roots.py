@@ -1,12 +1,38 @@
 """What a place that tables may live under can do; one implementation for local files, one for
 object stores. Paths are relative to the root, `folder/.../name`."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import BinaryIO, Protocol
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import BinaryIO, Protocol, TypeVar
 
+from tidegate_protocol.content import Content
+from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports import LogEntry, PutResult
 
 LISTED_AT_ONCE = 1000
+
+Name = TypeVar("Name")
+
+
+async def one_by_one(
+    put: Callable[[Name, Content], Awaitable[PutResult]],
+    files: Sequence[tuple[Name, Content]],
+    *,
+    within_s: float,
+) -> list[PutResult]:
+    """`put_in_order` by means of single ones."""
+    until = time.monotonic() + within_s
+    results: list[PutResult] = []
+    for name, content in files:
+        if results and (results[-1] is PutResult.EXISTS or time.monotonic() > until):
+            break
+        try:
+            results.append(await put(name, content))
+        except (StorageUnavailable, StorageUnknown):
+            if not results:
+                raise
+            break
+    return results
 
 
 class Root(Protocol):
@@ -17,12 +43,25 @@ class Root(Protocol):
         """Canonical, without a trailing slash."""
         ...
 
-    async def put_if_absent(self, path: str, content: bytes, *, create_folders: bool) -> PutResult:
+    async def put_if_absent(
+        self, path: str, content: Content, *, create_folders: bool
+    ) -> PutResult:
         """Write a file durably unless its name is taken; tried exactly once.
 
         Raises `StorageUnavailable` where the file was certainly not written by this call and
         `StorageUnknown` where it may have been.
         """
+        ...
+
+    async def put_in_order(
+        self,
+        folder: str,
+        files: Sequence[tuple[str, Content]],
+        *,
+        create_folders: bool,
+        within_s: float,
+    ) -> Sequence[PutResult]:
+        """`put_if_absent` for files of one folder, as `core.ports.Log.put_in_order` says."""
         ...
 
     async def read(self, path: str) -> bytes | None:

@@ -35,21 +35,22 @@ class Exposition:
     """The text of `/metrics`. Any number of scrapers cost the index one census in ten seconds."""
 
     def __init__(self, registry: CollectorRegistry, instruments: Instruments) -> None:
-        self._registry = registry
+        self.registry = registry
         self._instruments = instruments
         self._gauges = _Gauges(instruments)
         registry.register(self._gauges)
         self._asked_at: float | None = None
         self._asking = asyncio.Lock()
 
-    async def text(self) -> bytes:
-        """In Prometheus's text format. A silent index is a gauge of its own, not an error."""
+    async def text(self, exposed: CollectorRegistry | None = None) -> bytes:
+        """In Prometheus's text format, of `exposed` where that is given, which shows the own
+        registry in another form. A silent index is a gauge of its own, not an error."""
         async with self._asking:
             now = time.monotonic()
             if self._asked_at is None or now - self._asked_at >= CENSUS_AGE_S:
                 self._gauges.census = await self._census()
                 self._asked_at = now
-        return generate_latest(self._registry)
+        return generate_latest(exposed or self.registry)
 
     async def _census(self) -> Census | None:
         try:

@@ -46,6 +46,7 @@ class Metrics:
             buckets=_REQUEST_SECONDS,
             registry=registry,
         )
+        self._known_requests: dict[tuple[str, str | None, int], Histogram] = {}
         phases = Histogram(
             "tidegate_commit_phase_seconds",
             "How long the parts of a proposal's way take.",
@@ -87,11 +88,15 @@ class Metrics:
         )
 
     def answered(self, *, method: str, route: str | None, status: int, seconds: float) -> None:
-        self._requests.labels(
-            method if method in _METHODS else OTHER_METHOD,
-            route or UNMATCHED,
-            f"{status // 100}xx",
-        ).observe(seconds)
+        # Few, since their labels' values are: `labels` itself takes longer than all else here.
+        kind = (method, route, status // 100)
+        histogram = self._known_requests.get(kind)
+        if histogram is None:
+            labels = method if method in _METHODS else OTHER_METHOD, route or UNMATCHED
+            histogram = self._requests.labels(*labels, f"{status // 100}xx")
+            if method in _METHODS:
+                self._known_requests[kind] = histogram
+        histogram.observe(seconds)
 
     def phase(self, phase: Phase, seconds: float) -> None:
         self._phases[phase].observe(seconds)

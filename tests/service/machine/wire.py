@@ -4,13 +4,15 @@ Each thing scripted happens once. An instance that dies is one whose request end
 transaction is rolled back, as Postgres does for a connection that went away.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from tidegate_protocol.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.faults import Side, Step
 from tidegate_service.core.ports import Log, PutResult, Storage
+from tidegate_service.storage.roots import one_by_one
 
 
 class Died(BaseException):
@@ -104,6 +106,11 @@ class ScriptedLog:
             case Put.DIED:
                 raise Died
         return result
+
+    async def put_in_order(
+        self, commits: Sequence[tuple[int, Content]], *, within_s: float
+    ) -> Sequence[PutResult]:
+        return await one_by_one(self.put_if_absent, commits, within_s=within_s)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)

@@ -6,10 +6,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from obstore.store import S3Store
 
+from tests.service.committing import scanned
 from tests.service.delta_logs import names
 from tests.service.world import add, proposal
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.propose import Committed, propose
+from tidegate_service.core.outcomes import Committed
+from tidegate_service.core.propose import propose
 from tidegate_service.core.register import RegisterTable, register_table
 from tidegate_service.core.scan import ScanRequest, scan
 
@@ -41,7 +43,7 @@ async def test_its_files_are_those_that_its_writer_sees(world, s3_server, locati
     table = await registered(world, location)
 
     found = await scan(world.context, table.id, ScanRequest())
-    files = sorted([file.path async for batch in found.files for file in batch])
+    files = sorted([file.path for file in await scanned(found)])
 
     theirs = DeltaTable(location, storage_options=s3_server.storage_options)
     assert table.latest_version == theirs.version() == 2

@@ -10,7 +10,8 @@ from tests.store_proxy import COMMITS, StoreFault
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core import ratify
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
-from tidegate_service.core.propose import Committed, propose
+from tidegate_service.core.outcomes import Committed
+from tidegate_service.core.propose import propose
 from tidegate_service.core.records import TableState
 from tidegate_service.core.tables import get_table
 from tidegate_service.storage import remote_root

@@ -1,0 +1,200 @@
+"""`tidegate serve --workers N`: a parent that serves nothing itself.
+
+It owns what the processes share (the address, an embedded Postgres), starts N that serve and one
+that publishes for them, starts again whatever ends by itself, and passes signals on. Each worker
+is an instance like any other, so what they do at once is decided in Postgres; killing one loses
+what killing an instance does: nothing that was answered.
+
+They share one listening socket. What waits on it belongs to none of them, so a worker that dies
+takes only the connections along that it had accepted.
+"""
+
+import asyncio
+import logging
+import multiprocessing
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from tidegate_service import app
+from tidegate_service.cli import worker
+from tidegate_service.cli.worker import Failed, Hurry, Ready
+from tidegate_service.index.embedded import MAX_CONNECTIONS
+from tidegate_service.settings import Settings
+from tidegate_service.telemetry.peers import Peers
+
+logger = logging.getLogger("tidegate.service")
+
+PUBLISHER = "publisher"
+PUBLISHER_POOL = 4
+USABLE_CONNECTIONS = MAX_CONNECTIONS - 10
+"""Some are left for whoever looks after the database, and for commands beside the service."""
+RESTART_S = 1.0
+STOP_S = 12.0
+"""From the first signal: a worker's own time to stop, and a little. An embedded Postgres needs the
+rest of the 15 seconds."""
+_KILLED_S = 1.0
+
+_forking = multiprocessing.get_context("forkserver")
+# One process imports everything, and every worker is a fork of it: up at once, and small.
+_forking.set_forkserver_preload(["tidegate_service.cli.worker"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    process: BaseProcess
+    pipe: Connection
+    ended: asyncio.Future[None]
+
+
+class Workers:
+    """The processes of one service, named `1`, `2` and so on, and `publisher`."""
+
+    def __init__(self, settings: Settings, listener: socket.socket, folder: Path) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._folder = folder
+        self._names = [*map(str, range(1, settings.workers + 1)), PUBLISHER]
+        self._running: dict[str, _Running] = {}
+        self._stop_by: float | None = None
+        self._stopping = asyncio.Event()
+
+    async def run(self, on_started: Callable[[], None]) -> None:
+        """Keep them running until `stop`; `on_started` is called once all do their work. Raises
+        `CannotStart` where one cannot start."""
+        try:
+            for name in self._names:
+                self._fork(name)
+            for name in self._names:
+                await self._ready(name)
+            on_started()
+            keeping = [asyncio.create_task(self._keep(name)) for name in self._names]
+            await self._stopping.wait()
+            for task in keeping:
+                task.cancel()
+            await asyncio.gather(*keeping, return_exceptions=True)
+        finally:
+            await asyncio.shield(self._end())
+
+    def stop(self) -> None:
+        """Begin to stop; a second call ends the wait for what is under way."""
+        if self._stop_by is None:
+            self._stop_by = time.monotonic() + STOP_S
+            self._stopping.set()
+            for running in self._running.values():
+                running.process.terminate()
+        else:
+            for running in self._running.values():
+                worker.tell(running.pipe, Hurry())
+
+    def _fork(self, name: str) -> None:
+        ours, theirs = _forking.Pipe()
+        peers = Peers(name=name, folder=self._folder)
+        title = f"tidegate-{name}"
+        if name == PUBLISHER:
+            few = self._settings.model_copy(update={"database_pool_size": PUBLISHER_POOL})
+            process = _forking.Process(target=worker.publish, args=(few, theirs, peers), name=title)
+        else:
+            process = _forking.Process(
+                target=worker.serve,
+                args=(self._settings, theirs, peers, self._listener),
+                name=title,
+            )
+        process.start()
+        theirs.close()
+        self._running[name] = _Running(process, ours, _readable(process.sentinel))
+
+    async def _ready(self, name: str) -> None:
+        """Wait until one does its work. Raises `CannotStart`."""
+        running = self._running[name]
+        reported = _readable(running.pipe.fileno())
+        await asyncio.wait({reported, running.ended}, return_when=asyncio.FIRST_COMPLETED)
+        asyncio.get_running_loop().remove_reader(running.pipe.fileno())
+        match worker.told(running.pipe):
+            case Ready():
+                return
+            case Failed(message):
+                raise app.CannotStart(message)
+        raise app.CannotStart(f"the process {running.process.name} ended while it started")
+
+    async def _keep(self, name: str) -> None:
+        while True:
+            running = self._running[name]
+            await asyncio.wait({running.ended})
+            running.pipe.close()
+            code = running.process.exitcode
+            logger.error("a worker has ended and is started again", extra=_of(name, exit_code=code))
+            await asyncio.sleep(RESTART_S)
+            if self._stopping.is_set():
+                return
+            self._fork(name)
+            try:
+                await self._ready(name)
+            except app.CannotStart as error:
+                logger.error("a worker does not start", extra=_of(name, reason=str(error)))
+
+    async def _end(self) -> None:
+        """Wait for all of them; what takes too long is killed."""
+        if self._stop_by is None:
+            self.stop()
+        assert self._stop_by is not None
+        ends = {running.ended for running in self._running.values()}
+        _, left = await asyncio.wait(ends, timeout=max(0.0, self._stop_by - time.monotonic()))
+        for running in self._running.values():
+            if running.ended in left:
+                logger.error("a worker does not end and is killed")
+                running.process.kill()
+        if left:
+            await asyncio.wait(left, timeout=_KILLED_S)
+
+
+async def keep(
+    settings: Settings,
+    listener: socket.socket,
+    *,
+    on_started: Callable[[socket.socket], None],
+    on_workers: Callable[[Workers], None],
+) -> None:
+    """Serve by several processes on a bound socket until they are told to stop. Once all do their
+    work, `on_workers` gets what can be stopped, and `on_started` is called. Raises
+    `CannotStart`."""
+    # Each has as many again under load.
+    connections = 2 * (settings.workers * settings.database_pool_size + PUBLISHER_POOL)
+    if settings.database_url is None and connections > USABLE_CONNECTIONS:
+        raise app.CannotStart(
+            f"{settings.workers} workers with a database_pool_size of "
+            f"{settings.database_pool_size} may use {connections} connections, and the embedded "
+            f"Postgres has {USABLE_CONNECTIONS} for them: lower one of the two, or name a database"
+        )
+    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
+        async with app.prepared(settings) as shared:
+            workers = Workers(shared, listener, Path(folder))
+
+            def started() -> None:
+                on_workers(workers)
+                on_started(listener)
+
+            await workers.run(started)
+
+
+def _readable(descriptor: int) -> asyncio.Future[None]:
+    """Done once there is something to read, or nothing will come any more."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+
+    def come() -> None:
+        loop.remove_reader(descriptor)
+        if not future.done():
+            future.set_result(None)
+
+    loop.add_reader(descriptor, come)
+    return future
+
+
+def _of(name: str, **fields: object) -> dict[str, object]:
+    return {"worker": name, **fields}

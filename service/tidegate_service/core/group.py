@@ -1,0 +1,173 @@
+"""Proposals that are decided and ratified together: one Postgres transaction for all of them.
+
+Each member has its own outcome, and it is told only once the transaction has ended: a conflict
+with another member is one only if that one landed. Whoever could not be told is tried again, alone
+where something went wrong.
+"""
+
+from collections.abc import Sequence
+
+from tidegate_protocol.problems import Code
+from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused, Unavailable
+from tidegate_service.core.faults import Side, steps_of
+from tidegate_service.core.land import Landing, record
+from tidegate_service.core.member import GroupResult, Member
+from tidegate_service.core.outcomes import Outcome
+from tidegate_service.core.ports import CommitGroup
+from tidegate_service.core.telemetry import Phase
+
+LONGEST_S = 2.0
+"""A group on a slow store takes up no further member after so long; others wait for the lock."""
+
+
+async def commit_together(members: Sequence[Member], wait: bool) -> GroupResult:
+    """Decide and ratify the proposals in their order, all that can be in one transaction, and tell
+    each its outcome.
+
+    `wait` is for members of a single table; without it, those of tables whose row is held by
+    another transaction come back as `busy`. No id is named by two members.
+    """
+    run = _Run(members)
+    try:
+        await run.run(wait=wait)
+    except Exception as error:
+        run.failed(error)
+    return run.result
+
+
+class _Run:
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.result = GroupResult()
+        self._context = members[0].context
+        self._waiting: dict[str, list[Member]] = {}
+        for member in members:
+            self._waiting.setdefault(member.table.id, []).append(member)
+        self._decided: list[tuple[Member, Outcome | Exception]] = []
+        self._deciding: Member | None = None
+
+    async def run(self, *, wait: bool) -> None:
+        asked = {
+            table_id: [member.proposal.transaction_id for member in members]
+            for table_id, members in self._waiting.items()
+        }
+        faults = self._context.faults
+        steps = steps_of(next(iter(self._waiting.values()))[0].table.catalog_managed)
+        await faults.reached(steps.lock, Side.BEFORE)
+        async with self._context.index.commit_group(asked, wait=wait) as group:
+            await faults.reached(steps.lock, Side.AFTER)
+            landings = [
+                landing
+                for table_id in list(self._waiting)
+                if (landing := await self._table(group, table_id, wait=wait)) is not None
+            ]
+            if not group.is_over and any(landing.must_save for landing in landings):
+                with self._context.telemetry.phase(Phase.SAVE):
+                    await record(self._context, group, landings)
+            if group.is_saved or not group.is_over:
+                for landing in landings:
+                    landing.locked.keep()
+        self._tell()
+        for landing in landings:
+            if landing.must_save and landing.section.table.catalog_managed:
+                self._context.wake_publisher(landing.section.table.id)
+
+    async def _table(self, group: CommitGroup, table_id: str, *, wait: bool) -> Landing | None:
+        members = self._waiting[table_id]
+        section = group.sections.get(table_id)
+        if section is None:
+            del self._waiting[table_id]
+            self._missing(members, wait=wait)
+            return None
+        landing = Landing(self._context, section)
+        until = self._context.monotonic_s() + LONGEST_S
+        while members and not group.is_over and not landing.is_stopped:
+            if self._decided and self._context.monotonic_s() > until:
+                break
+            self._deciding = member = members.pop(0)
+            self._decided.append((member, await _outcome(landing, member, group)))
+            self._deciding = None
+            if members:
+                landing.write_ahead()
+        return landing
+
+    def _missing(self, members: Sequence[Member], *, wait: bool) -> None:
+        if not wait:
+            self.result.busy.extend(members)
+            return
+        for member in members:
+            name = member.table.name
+            member.tell(NotFound(f"there is no table {name} any more", code=Code.TABLE_NOT_FOUND))
+
+    def _tell(self) -> None:
+        for member, outcome in self._decided:
+            if isinstance(outcome, CommitStateUnknown):
+                self._retry(member, outcome)
+            elif isinstance(outcome, Unavailable) and member.attempt > 1:
+                member.tell(_unknown(member, outcome))
+            else:
+                member.tell(outcome)
+        self._leave_waiting()
+
+    def failed(self, error: Exception) -> None:
+        """The transaction ended without a COMMIT that was answered."""
+        alone = len(self._decided) == 1 and self._deciding is None
+        for member, _ in self._decided:
+            if alone and member.table.catalog_managed and isinstance(error, Refused):
+                # A value that the index cannot hold, which it said before COMMIT.
+                member.tell(error)
+                continue
+            # On a plain table the file may be there already, whatever the index says to it; on
+            # either kind, COMMIT may have been reached. Only the lock tells: once it is granted
+            # again, this transaction has ended, and the next one finds the id or decides afresh.
+            self._retry(member, error)
+        if self._deciding is not None:
+            if self._decided and not isinstance(error, Unavailable):
+                # What the index refused may have been another's.
+                self._retry(self._deciding, error)
+            else:
+                self._fail(self._deciding, error)
+        elif not self._decided:
+            for members in self._waiting.values():
+                for member in members:
+                    self._fail(member, error)
+            self._waiting.clear()
+        self._leave_waiting()
+
+    def _fail(self, member: Member, error: Exception) -> None:
+        if isinstance(error, CommitStateUnknown):
+            self._retry(member, error)
+        elif isinstance(error, Unavailable) and member.attempt > 1:
+            member.tell(_unknown(member, error))
+        else:
+            member.tell(error)
+
+    def _retry(self, member: Member, error: Exception) -> None:
+        if not member.may_try_again():
+            member.tell(_unknown(member, error))
+            return
+        member.alone = True
+        member.attempt += 1
+        self.result.again.append(member)
+
+    def _leave_waiting(self) -> None:
+        for members in self._waiting.values():
+            self.result.again.extend(members)
+
+
+async def _outcome(landing: Landing, member: Member, group: CommitGroup) -> Outcome | Exception:
+    """What became of the member; raises only what ends the group's transaction."""
+    try:
+        return await landing.land(
+            member.context, member.proposal, attempt=member.attempt, started=member.started
+        )
+    except Exception as error:
+        if group.is_over and not group.is_saved:
+            raise
+        return error
+
+
+def _unknown(member: Member, cause: Exception) -> CommitStateUnknown:
+    return CommitStateUnknown(
+        f"an earlier attempt may have landed, and looking it up failed: {cause}",
+        transaction_id=member.proposal.transaction_id,
+    )

@@ -1,0 +1,106 @@
+"""A table under its lock, with its newest commits in memory."""
+
+from dataclasses import replace
+
+from tidegate_protocol.commits import summarize
+from tidegate_protocol.features import supports
+from tidegate_protocol.known_features import ROW_TRACKING
+from tidegate_protocol.row_tracking import mark_before
+from tidegate_protocol.transaction import Conflict, PreparedTransaction, ReadState
+from tidegate_protocol.window import CommitWindow
+from tidegate_service.core.ports import CommitSection
+from tidegate_service.core.records import RatifiedCommit
+from tidegate_service.core.windows import ACTIONS_A_TABLE, Windows
+
+
+class LockedTable:
+    """A commit section and the window of its table.
+
+    What the window lacks is read from the index; `keep` gives it back for the next section, once
+    all that is in it is committed.
+    """
+
+    def __init__(self, section: CommitSection, windows: Windows) -> None:
+        self.section = section
+        self._windows = windows
+        self._epoch = section.table.epoch
+        self._window = windows.take(section.table)
+
+    @property
+    def head(self) -> int:
+        """The latest version, those of this section included."""
+        return self.section.table.latest_version
+
+    async def state_at(self, version: int) -> ReadState | None:
+        """The table at a version; None where the commits since then are not all there."""
+        table = self.section.table
+        if not await self._reaches(version):
+            return None
+        if version == self.head or not self._window.changes_table(version):
+            state = ReadState(version=version, protocol=table.protocol, metadata=table.metadata)
+        else:
+            earlier = await self.section.state_at(version)
+            if earlier is None:
+                return None
+            state = earlier
+        if state.protocol is None or not supports(state.protocol, ROW_TRACKING):
+            return state
+        # The index has the row ids that were given out by now, not by then.
+        latest = await self.section.row_id_high_water_mark()
+        winners = () if version == self.head else self._window.winners(version)
+        return replace(state, row_id_high_water_mark=mark_before(winners, latest))
+
+    @property
+    def weight(self) -> int:
+        """How many actions the window holds, where they are more than one that is kept does; it
+        is looked into once for all."""
+        return self._window.weight if self._window.weight > ACTIONS_A_TABLE else 0
+
+    def judge(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
+        """The transaction past every commit since `state_at` of its read version."""
+        return txn if txn.judged_through == self.head else self._window.judge(txn)
+
+    async def append(self, commit: RatifiedCommit) -> None:
+        """The next version of the table, which nobody sees before the section is saved."""
+        follows = self._is_current and self._window.through == self.head
+        await self.section.append(commit)
+        if follows:
+            version, time = commit.record.version, commit.record.timestamp
+            if len(commit.actions) > ACTIONS_A_TABLE:
+                # No window keeps it, and to look at it takes long.
+                self._window = CommitWindow(after=version)
+                return
+            self._window.append(summarize(version, commit.actions, timestamp_fallback=time))
+
+    def keep(self) -> None:
+        """Give the window back. The section is saved by now, or nothing was written in it."""
+        if self._is_current:
+            self._windows.give(self.section.table, self._window)
+
+    @property
+    def _is_current(self) -> bool:
+        return self.section.table.epoch == self._epoch
+
+    async def _reaches(self, after: int) -> bool:
+        """Have the window hold every commit after this version; False where the index does not
+        have them all."""
+        if after == self.head:
+            return True
+        if after < self.section.table.first_version:
+            return False
+        if not self._is_current or after > self._window.through:
+            # Made anew from the log in this section, or nothing of it is of use.
+            self._epoch = self.section.table.epoch
+            self._window = CommitWindow(after=after)
+        newer = await self.section.winners(self._window.through, self.head)
+        older = await self.section.winners(after, self._window.after)
+        if newer is None or older is None:
+            return False
+        if older:
+            held = self._window.winners(self._window.after)
+            self._window = CommitWindow(after=after)
+            for winner in (*older, *held):
+                self._window.append(winner)
+        for winner in newer:
+            self._window.append(winner)
+        return True

@@ -1,0 +1,61 @@
+"""Log lines kept small: compressed, a piece at a time, until somebody reads them."""
+
+from collections.abc import Sequence
+
+import zstandard
+
+# Beside the first levels' speed, the next ones find little more in log lines.
+_LEVEL = 1
+
+
+class Spool:
+    """The lines of one body. Safe to read in several threads at once."""
+
+    def __init__(self) -> None:
+        # One growing block: thousands of small ones between larger ones that go leave a heap of
+        # holes, as large as the lines were.
+        self._data = bytearray()
+        self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True)
+        self._open: tuple[Piece, list[bytes]] | None = None
+
+    def keep(self, text: bytes) -> "Piece":
+        """Lines that each end with a newline. From one thread at a time."""
+        start = len(self._data)
+        self._data += self._compressor.compress(text)
+        return Piece(self, start, len(self._data), text.count(b"\n"))
+
+    @property
+    def stored_bytes(self) -> int:
+        """How much memory the lines take."""
+        return len(self._data)
+
+    def text_of(self, start: int, end: int) -> bytes:
+        return zstandard.decompress(bytes(self._data[start:end]))
+
+    def lines_of(self, piece: "Piece") -> list[bytes]:
+        """The piece's lines. Those read last are kept: they are asked for one by one."""
+        known = self._open
+        if known is not None and known[0] is piece:
+            return known[1]
+        lines = piece.text().split(b"\n")[:-1]
+        self._open = (piece, lines)
+        return lines
+
+
+class Piece:
+    """`count` lines of a spool; implements `tidegate_protocol.spooled.Lines`."""
+
+    __slots__ = ("_end", "_spool", "_start", "count")
+
+    def __init__(self, spool: Spool, start: int, end: int, count: int) -> None:
+        self.count = count
+        self._spool = spool
+        self._start = start
+        self._end = end
+
+    def lines(self) -> Sequence[bytes]:
+        return self._spool.lines_of(self)
+
+    def text(self) -> bytes:
+        """All of them as they came, each ended by a newline."""
+        return self._spool.text_of(self._start, self._end)

@@ -1,0 +1,92 @@
+"""What the use cases need from object storage. `storage` implements it.
+
+A call that meets a broken store raises `StorageUnavailable`: nothing is known to have happened.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from tidegate_protocol.actions import Action
+from tidegate_protocol.content import Content
+
+
+class PutResult(Enum):
+    """CREATED: the bytes are there by this call. EXISTS: the store says that the name was taken
+    before; only reading tells by what."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One file of a `_delta_log` folder; `size` in bytes, `modified_ms` by the store's clock."""
+
+    name: str
+    size: int
+    modified_ms: int
+
+
+class UnreadableFile(Exception):
+    """A file of the log is not what its name says; the message says why."""
+
+
+class Log(Protocol):
+    """One table's `_delta_log` folder. Nothing here overwrites or deletes."""
+
+    async def put_if_absent(self, version: int, content: Content) -> PutResult:
+        """Write `<version>.json`, durably, unless it exists; tried exactly once.
+
+        Raises `StorageUnknown` where the write may or may not have been applied, and
+        `StorageUnavailable` where it was certainly not.
+        """
+        ...
+
+    async def put_in_order(
+        self, commits: Sequence[tuple[int, Content]], *, within_s: float
+    ) -> Sequence[PutResult]:
+        """`put_if_absent` for consecutive versions, each begun when the one before it is there,
+        durable together on return. Ends behind the first whose name was taken, before one that
+        cannot be written, and begins none after `within_s` seconds; returns the results so far.
+        Raises like `put_if_absent` where the first one does.
+
+        What a machine takes back that loses power meanwhile is not said to be there yet; so
+        only for versions that somebody will write again until they are.
+        """
+        ...
+
+    async def read(self, version: int) -> bytes | None:
+        """The bytes of `<version>.json`; None where there is none."""
+        ...
+
+    async def holds_anything(self) -> bool:
+        """True where the folder has any commit or checkpoint file."""
+        ...
+
+    def entries(self) -> AsyncIterator[Sequence[LogEntry]]:
+        """What lies directly in the folder, in batches, in the byte order of the names."""
+        ...
+
+    async def read_file(self, name: str) -> bytes | None:
+        """A small file of the folder, like `_last_checkpoint`; None where there is none."""
+        ...
+
+    def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
+        """The actions of one checkpoint file (classic, a part, V2 as JSON or Parquet, or a
+        sidecar as `_sidecars/<name>`), in batches, in bounded memory. Raises `UnreadableFile`
+        where it is missing or is not such a file."""
+        ...
+
+
+class Storage(Protocol):
+    """Object storage. Locations are the canonical URLs of `core.locations`. Every call ends
+    within a deadline of its own, whatever the store does."""
+
+    def log(self, location: str) -> Log: ...
+
+    async def probe(self) -> None:
+        """Raise `StorageUnavailable` unless every place that tables may live under can be written
+        and honours put-if-absent (a second write of the same key is refused)."""
+        ...

@@ -1,0 +1,69 @@
+"""The newest commits of each table, kept between commits, so that winners need not be read again.
+
+A window is taken by whoever holds the table's row lock, checked against the locked row, and given
+back once what was added to it is committed. So it holds committed versions only, and never those
+of another epoch: it says what the index would, from whichever instance the versions came.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from tidegate_protocol.window import CommitWindow
+from tidegate_service.core.records import TableRecord
+
+ACTIONS_A_COMMIT = 10_000
+COMMITS_A_TABLE = 20_000
+ACTIONS_A_TABLE = 100_000
+ACTIONS = 500_000
+"""Bounds of what is kept; an action is about a kilobyte in memory. The tables that were not
+committed to for longest make room."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """`timestamp` is the head's, where the window reached it."""
+
+    epoch: int
+    timestamp: int | None
+    window: CommitWindow
+
+
+class Windows:
+    """Those of one instance, of one event loop."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._weight = 0
+
+    def take(self, table: TableRecord) -> CommitWindow:
+        """The table's window for its lock's holder, whose alone it is until given back; it may
+        end before the head. A new one, which begins at the head, where nothing is kept that the
+        locked row bears out."""
+        kept = self._kept.pop(table.id, None)
+        if kept is not None:
+            self._weight -= kept.window.weight
+            if _holds(kept, table):
+                return kept.window
+        return CommitWindow(after=table.latest_version)
+
+    def give(self, table: TableRecord, window: CommitWindow) -> None:
+        """Keep a window, all of which is committed."""
+        window.trim(commits=COMMITS_A_TABLE, weight=ACTIONS_A_TABLE)
+        before = self._kept.pop(table.id, None)
+        if before is not None:
+            self._weight -= before.window.weight
+        timestamp = table.latest_timestamp if window.through == table.latest_version else None
+        self._kept[table.id] = _Kept(table.epoch, timestamp, window)
+        self._weight += window.weight
+        while self._weight > ACTIONS and len(self._kept) > 1:
+            _, oldest = self._kept.popitem(last=False)
+            self._weight -= oldest.window.weight
+
+
+def _holds(kept: _Kept, table: TableRecord) -> bool:
+    """Whether the row's log still goes on from what is kept."""
+    if kept.epoch != table.epoch or kept.window.through > table.latest_version:
+        return False
+    # The same head, unless a failover has lost what was committed.
+    at_head = kept.window.through == table.latest_version
+    return not at_head or kept.timestamp == table.latest_timestamp

@@ -1,0 +1,99 @@
+"""Files of very large commits: opened by COPY, in blocks that are encoded in a thread while the
+database takes the one before.
+
+An add replaces what is live by its key. To look for that costs the database as much as the row
+itself, and of a million files hardly one ever is. So a block is copied as if none was; where the
+unique key of live files says otherwise, it is taken back, and done again with a look at each.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+import psycopg
+
+from tidegate_protocol.actions import file_key
+from tidegate_protocol.spooled import Spooled, SpooledAdd, SpooledRemove
+from tidegate_service.index import file_rows
+from tidegate_service.index.bulk_rows import COPY, BulkRows
+from tidegate_service.index.file_rows import Closed, Driver, FileChange
+from tidegate_service.index.keys import key
+
+ROWS_A_BLOCK = 25_000
+"""Some twenty megabytes. The more, the better they are in order; but two blocks are in memory at a
+time, and a statement may take fifteen seconds, where the disk is slow."""
+
+
+async def write(
+    driver: Driver, table_id: UUID, version: int, actions: Sequence[Spooled]
+) -> Closed:
+    """Close and open the files of a version, each named once; returns what was closed."""
+    closed = Closed()
+    removes = [action for action in actions if isinstance(action, SpooledRemove)]
+    for some in file_rows.chunks(removes):
+        await _close(driver, table_id, version, some, closed)
+    adds = [action for action in actions if isinstance(action, SpooledAdd)]
+    rows = BulkRows(table_id, version)
+    blocks = _blocks(adds)
+    following = next(blocks, None)
+    coming = _encoding(rows, following)
+    while following is not None:
+        block = await coming
+        current, following = following, next(blocks, None)
+        coming = _encoding(rows, following)
+        try:
+            await _open(driver, table_id, version, current, block, closed)
+        finally:
+            # Whatever happens, nothing is left running.
+            await asyncio.wait([coming])
+    return closed
+
+
+def _encoding(rows: BulkRows, adds: Sequence[SpooledAdd] | None) -> asyncio.Task[bytes]:
+    return asyncio.create_task(asyncio.to_thread(rows.block, adds or ()))
+
+
+async def _open(
+    driver: Driver,
+    table_id: UUID,
+    version: int,
+    adds: Sequence[SpooledAdd],
+    block: bytes,
+    closed: Closed,
+) -> None:
+    try:
+        async with driver.transaction():
+            await _copy(driver, block)
+    except psycopg.errors.UniqueViolation as error:
+        if error.diag.constraint_name != "files_key":
+            raise
+        for some in file_rows.chunks(adds):
+            await _close(driver, table_id, version, some, closed)
+        await _copy(driver, block)
+
+
+async def _copy(driver: Driver, block: bytes) -> None:
+    async with driver.cursor() as cursor, cursor.copy(COPY) as copy:
+        await copy.write(block)
+
+
+async def _close(
+    driver: Driver, table_id: UUID, version: int, files: Sequence[Spooled], closed: Closed
+) -> None:
+    changes = [
+        FileChange(table_id, version, (key(path), "" if vector is None else key(vector)), None)
+        for path, vector in map(file_key, files)
+    ]
+    cursor = await file_rows.close(driver, changes)
+    file_rows.count({table_id: closed}, await cursor.fetchall())
+
+
+def _blocks(adds: Sequence[SpooledAdd]) -> Iterator[Sequence[SpooledAdd]]:
+    """Each of `ROWS_A_BLOCK` or a little more: what is kept together is read once."""
+    start = 0
+    while start < len(adds):
+        end = min(start + ROWS_A_BLOCK, len(adds))
+        while end < len(adds) and adds[end].source is adds[end - 1].source:
+            end += 1
+        yield adds[start:end]
+        start = end

@@ -1,0 +1,74 @@
+"""What is left of a commit's actions, by the keys that the index has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tidegate_protocol.actions import (
+    Action,
+    Add,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Remove,
+    Txn,
+    file_key,
+)
+from tidegate_protocol.spooled import Spooled, SpooledAdd, SpooledRemove
+from tidegate_service.core.heavy import HEAVY
+from tidegate_service.index.keys import key
+
+FileKey = tuple[str, str]
+"""(path, deletion vector id or ''), as index keys."""
+
+
+@dataclass(slots=True)
+class Effects:
+    """What is left of a commit's actions, in their order: the last one about a thing counts.
+
+    A prepared commit names each thing once; a foreign one need not. `bulk` are file actions that
+    are not among `files`, of a prepared commit of very many.
+    """
+
+    files: dict[FileKey, Add | None] = field(default_factory=dict)
+    txns: dict[str, Txn] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata] = field(default_factory=dict)
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    bulk: list[Spooled] = field(default_factory=list)
+    opened: int = 0
+    opened_bytes: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many files are named."""
+        return len(self.files) + len(self.bulk)
+
+
+def effects_of(actions: Sequence[Action]) -> Effects:
+    effects = Effects()
+    is_bulk = len(actions) >= HEAVY
+    for action in actions:
+        match action:
+            case SpooledAdd() | SpooledRemove() if is_bulk:
+                effects.bulk.append(action)
+            case Add():
+                effects.files[_file_key(action)] = action
+            case Remove():
+                effects.files[_file_key(action)] = None
+            case Txn():
+                effects.txns[key(action.app_id)] = action
+            case DomainMetadata():
+                effects.domains[key(action.domain)] = action
+            case Protocol():
+                effects.protocol = action
+            case Metadata():
+                effects.metadata = action
+    added = [add for add in effects.files.values() if add is not None]
+    added += [action for action in effects.bulk if isinstance(action, Add)]
+    effects.opened, effects.opened_bytes = len(added), sum(add.size for add in added)
+    return effects
+
+
+def _file_key(action: Add | Remove) -> FileKey:
+    path, vector = file_key(action)
+    return key(path), "" if vector is None else key(vector)

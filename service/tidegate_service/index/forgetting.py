@@ -1,0 +1,87 @@
+"""Forgetting a table: one transaction under the row's lock, of many short statements.
+
+Everybody else sees all of the table until it commits, and nothing of it afterwards; one that is
+cut off has changed nothing. A single statement would have no time for millions of rows.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from uuid import UUID
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tidegate_service.core.access import Caller
+from tidegate_service.core.audit import Change, Deed
+from tidegate_service.core.records import TableRecord
+from tidegate_service.index import audit
+from tidegate_service.index.rebuilding import COMMITS_AT_ONCE, drop_commits
+from tidegate_service.index.schema import (
+    aborted_transactions,
+    app_transactions,
+    domain_metadata,
+    files,
+    metadata_versions,
+    past_commits,
+    tables,
+)
+
+FILES_AT_ONCE = 50_000
+
+# What refers to commits goes before them, and they before their table.
+_SMALL = (app_transactions, domain_metadata, metadata_versions, aborted_transactions, past_commits)
+
+Statement = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
+"""Gives the connection for one statement, and that statement its time."""
+
+
+async def forget(statement: Statement, table: TableRecord, *, by: Caller) -> bool:
+    """Drop a locked table; False, with nothing done, where a version of it is not published."""
+    if table.published_version < table.latest_version:
+        return False
+    table_id = UUID(table.id)
+    await _keep_trail(statement, table, table_id, by)
+    await _drop_files(statement, table_id)
+    for dependent in _SMALL:
+        async with statement() as connection:
+            await connection.execute(delete(dependent).where(dependent.c.table_id == table_id))
+    after = table.latest_version
+    while after >= table.first_version:
+        # The newest first: each is referred to by the one that follows it.
+        after -= COMMITS_AT_ONCE
+        async with statement() as connection:
+            await drop_commits(connection, table_id, after=after)
+    async with statement() as connection:
+        await connection.execute(delete(tables).where(tables.c.id == table_id))
+    return True
+
+
+async def _keep_trail(statement: Statement, table: TableRecord, table_id: UUID, by: Caller) -> None:
+    async with statement() as connection:
+        await audit.keep_past_commits(connection, table_id, table.name)
+    for first in range(table.first_version, table.latest_version + 1, COMMITS_AT_ONCE):
+        async with statement() as connection:
+            last = first + COMMITS_AT_ONCE - 1
+            await audit.keep_commits(connection, table_id, table.name, first=first, last=last)
+    gone = Change(deed=Deed.FORGET, by=by, version=table.latest_version)
+    async with statement() as connection:
+        await audit.note(connection, gone, table_id=table_id, table_name=table.name)
+
+
+async def _drop_files(statement: Statement, table_id: UUID) -> None:
+    """Path after path, so that no slice walks over the rows of the ones before it."""
+    after: str | None = None
+    while True:
+        of_slice = files.c.table_id == table_id
+        if after is not None:
+            of_slice &= files.c.path > after
+        paths = (
+            select(files.c.path).where(of_slice).order_by(files.c.path).limit(FILES_AT_ONCE)
+        ).subquery()
+        async with statement() as connection:
+            last = (await connection.execute(select(func.max(paths.c.path)))).scalar_one()
+        if last is None:
+            return
+        async with statement() as connection:
+            await connection.execute(delete(files).where(of_slice, files.c.path <= last))
+        after = last

@@ -1,0 +1,141 @@
+"""One Postgres transaction that holds the locks of one or more tables' rows.
+
+The commits of its sections are collected and written together: before anything is read that they
+may have changed, where they become many, and before COMMIT.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tidegate_service.core.errors import CommitStateUnknown
+from tidegate_service.core.records import TableRecord
+from tidegate_service.index import writes
+from tidegate_service.index.failures import is_certain_rollback, translated
+from tidegate_service.index.file_rows import Driver
+from tidegate_service.index.writes import Counts, Staged
+
+ROWS_A_S = 5_000
+"""What the slowest database is expected to write in a second."""
+STAGED_COMMITS = 500
+STAGED_ROWS = 5_000
+"""From so many commits or files on, what is collected is written."""
+
+Written = Callable[[UUID, Counts], None]
+"""Told what a table holds after its commits were written."""
+
+
+class UnitOfWork:
+    """`broken` says that the connection must not be used again: a statement on it failed, or its
+    COMMIT got no answer. `answer_timeout_s` ends the wait for a database that went silent,
+    which its own timeouts cannot."""
+
+    def __init__(
+        self, connection: AsyncConnection, driver: Driver, *, answer_timeout_s: float
+    ) -> None:
+        self.broken = False
+        self.saved = False
+        self._connection = connection
+        self._driver = driver
+        self._answer_timeout_s = answer_timeout_s
+        self._staged: list[Staged] = []
+        self._staged_rows = 0
+        self._written: dict[UUID, Written] = {}
+        self._writing: asyncio.Task[None] | None = None
+
+    def stage(self, staged: Staged, written: Written) -> TableRecord:
+        """Collect a commit to be written; the head of its table once it is. Raises what went wrong
+        with those before it, where that is known already."""
+        if self._writing is not None and self._writing.done():
+            writing, self._writing = self._writing, None
+            writing.result()
+        self._check_usable()
+        self._staged.append(staged)
+        self._staged_rows += staged.effects.size
+        self._written[staged.table_id] = written
+        return writes.head_after(staged)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what is collected should be written before more is."""
+        return len(self._staged) >= STAGED_COMMITS or self._staged_rows >= STAGED_ROWS
+
+    def write_ahead(self) -> None:
+        """Begin to write what is collected, while the caller waits for something else."""
+        if self._writing is None and self._staged and not self.broken:
+            self._writing = asyncio.create_task(self._flush(), name="write-ahead")
+
+    async def flush(self) -> None:
+        """Write what is collected."""
+        await self._settle()
+        await self._flush()
+
+    @asynccontextmanager
+    async def statements(self) -> AsyncIterator[AsyncConnection]:
+        """For statements that see all commits so far."""
+        await self.flush()
+        async with self._answered():
+            yield self._connection
+
+    async def save(self, described: str) -> None:
+        """COMMIT. Raises `CommitStateUnknown` where the answer was lost."""
+        await self.flush()
+        self.saved = True
+        try:
+            async with asyncio.timeout(self._answer_timeout_s):
+                await self._driver.commit()
+        except Exception as error:
+            self.broken = True
+            if is_certain_rollback(error):
+                with translated():
+                    raise
+            raise CommitStateUnknown(
+                f"the database did not say whether a commit to {described} succeeded"
+            ) from error
+        except BaseException:
+            self.broken = True
+            raise
+
+    async def abandon(self) -> None:
+        """Wait for what `write_ahead` began, so that nobody uses the connection any more."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await asyncio.wait([writing])
+            if not writing.cancelled():
+                # It broke the unit, which is rolled back, and whoever went on was told.
+                writing.exception()
+
+    async def _settle(self) -> None:
+        """Wait for what `write_ahead` began. Raises what that raised."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await writing
+        self._check_usable()
+
+    async def _flush(self) -> None:
+        while self._staged:
+            staged, self._staged = self._staged, []
+            rows, self._staged_rows = self._staged_rows, 0
+            async with self._answered(rows=rows):
+                counts = await writes.write(self._driver, staged)
+            for table_id, counted in counts.items():
+                self._written[table_id](table_id, counted)
+
+    @asynccontextmanager
+    async def _answered(self, *, rows: int = 0) -> AsyncIterator[None]:
+        """`rows` is how many are written, which takes its time however well the database is."""
+        try:
+            with translated():
+                async with asyncio.timeout(self._answer_timeout_s + rows / ROWS_A_S):
+                    yield
+        except BaseException:
+            # Postgres takes nothing more in this transaction, and who knows what else is amiss.
+            self.broken = True
+            raise
+
+    def _check_usable(self) -> None:
+        if self.broken or self.saved:
+            raise RuntimeError("the commit section is over: it was saved, or a statement failed")

@@ -1,0 +1,144 @@
+"""Proposals that wait in a `Committer`, and a group's work that ends when a test says so."""
+
+import asyncio
+import contextvars
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.service.world import add, proposal
+from tidegate_service.core.committer import Committer, CommitterLimits
+from tidegate_service.core.context import Context
+from tidegate_service.core.locations import LocationPolicy
+from tidegate_service.core.member import GroupResult, Member
+from tidegate_service.core.outcomes import NothingToCommit, Outcome
+from tidegate_service.core.records import TableRecord, TableState
+from tidegate_service.core.table_ids import TableIdentity
+from tidegate_service.index.engine import create_engine
+from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.storage import ObjectStorage
+
+ROUNDS = 4
+"""Of the loop, from an arrival to the begin of its group; no timer runs out in them."""
+
+
+@dataclass(eq=False)
+class Group:
+    """Members that were put together, and the end of their work."""
+
+    members: Sequence[Member]
+    wait: bool
+    end: asyncio.Future[GroupResult]
+
+    @property
+    def ids(self) -> list[str]:
+        return [member.proposal.transaction_id for member in self.members]
+
+    def tell(self) -> None:
+        """All have their outcome."""
+        for member in self.members:
+            member.tell(outcome(member))
+        self.end.set_result(GroupResult())
+
+    def leave(self, *, again: Sequence[Member] = (), busy: Sequence[Member] = ()) -> None:
+        """These have none, the others have."""
+        left = {*again, *busy}
+        for member in self.members:
+            if member not in left:
+                member.tell(outcome(member))
+        self.end.set_result(GroupResult(again=list(again), busy=list(busy)))
+
+
+class Crowd:
+    """A committer and those who wait in it. `groups` are all that have begun, in their order."""
+
+    def __init__(self, **limits: float) -> None:
+        self.groups: list[Group] = []
+        self.committer = Committer(self._together, CommitterLimits(**limits))
+        warehouse = Path(tempfile.gettempdir()).as_uri()
+        self.context = Context(
+            # Neither is ever asked: what members are told is the test's.
+            index=PostgresIndex(create_engine("postgresql://nobody@localhost/nothing")),
+            storage=ObjectStorage(warehouse=warehouse),
+            locations=LocationPolicy(warehouse=warehouse),
+            new_id=lambda: "id",
+            monotonic_s=time.monotonic,
+            now_ms=lambda: 0,
+            committer=self.committer,
+        )
+
+    async def _together(self, members: Sequence[Member], wait: bool) -> GroupResult:
+        group = Group(list(members), wait, asyncio.get_running_loop().create_future())
+        self.groups.append(group)
+        return await group.end
+
+    def member(
+        self,
+        table: str,
+        id_: str,
+        *,
+        actions: int = 1,
+        plain: bool = False,
+        alone: bool = False,
+    ) -> Member:
+        return Member(
+            context=self.context,
+            table=TableIdentity(
+                id=table, name=table, location=f"file:///{table}", catalog_managed=not plain
+            ),
+            proposal=proposal(*[add("a")] * actions, transaction_id=id_),
+            started=time.monotonic(),
+            variables=contextvars.copy_context(),
+            answer=asyncio.get_running_loop().create_future(),
+            alone=alone,
+        )
+
+    def send(self, table: str, *ids: str, **fields: int) -> list[asyncio.Task[Outcome]]:
+        """These proposals arrive, in this order, once the loop goes on."""
+        members = [self.member(table, id_, **fields) for id_ in ids]
+        return [asyncio.create_task(self.committer.commit(member)) for member in members]
+
+    async def settle(self) -> None:
+        """Whatever can happen without time passing has happened."""
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
+
+    async def end(self) -> None:
+        """All that is left goes its way."""
+        while self.context.sections.count:
+            for group in self.groups:
+                if not group.end.done():
+                    group.tell()
+            await self.settle()
+        assert self.is_forgotten()
+
+    def is_forgotten(self) -> bool:
+        """Nothing is left of anybody."""
+        committer = self.committer
+        left = committer._queues or committer._ready or committer._shared or committer._own
+        return not left and not committer.waiting and not self.context.sections.count
+
+
+def outcome(member: Member) -> NothingToCommit:
+    """One that tells whose it is."""
+    table = TableRecord(
+        id=member.table.id,
+        name=member.table.name,
+        location=member.table.location,
+        catalog_managed=member.table.catalog_managed,
+        state=TableState.ACTIVE,
+        state_reason=None,
+        latest_version=0,
+        published_version=0,
+        latest_timestamp=0,
+        protocol=None,
+        metadata=None,
+        num_files=0,
+        size_bytes=0,
+        first_version=0,
+        epoch=0,
+    )
+    id_ = member.proposal.transaction_id
+    return NothingToCommit(table=table, transaction_id=id_, read_version=0)

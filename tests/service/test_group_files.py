@@ -1,0 +1,170 @@
+"""Groups on plain tables: one file after the other, under one lock, and what may befall them."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.service.committing import paths
+from tests.service.faults import Fault
+from tests.service.grouping import instance, transactions
+from tests.service.world import add, proposal, remove
+from tidegate_protocol.transaction import Conflict
+from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.faults import Side, Step
+from tidegate_service.core.outcomes import Committed
+
+pytestmark = pytest.mark.anyio
+
+
+class Meanwhile:
+    """Fault points where another writer puts a file, just before a PUT of ours; once."""
+
+    def __init__(self, puts: int) -> None:
+        self._left = puts
+        self.write = None
+
+    async def reached(self, step: Step, side: Side) -> None:
+        if (step, side) == (Step.O6_PUT, Side.BEFORE):
+            self._left -= 1
+            if self._left == 0:
+                self.write()
+
+
+def foreign(*lines: dict) -> bytes:
+    info = {"commitInfo": {"operation": "WRITE", "timestamp": 1}}
+    return b"".join(json.dumps(line).encode() + b"\n" for line in (info, *lines))
+
+
+def appended(path: str) -> dict:
+    body = {"path": path, "partitionValues": {"x": "1"}, "size": 10, "modificationTime": 1}
+    return {"add": {**body, "dataChange": True}}
+
+
+def removed(path: str) -> dict:
+    return {"remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}}
+
+
+async def test_a_foreign_file_in_the_middle_moves_the_rest_up(world, database_url):
+    faults = Meanwhile(3)
+    one = instance(world, faults=faults)
+    table = await world.create()
+    faults.write = lambda: world.log_file(table, 3).write_bytes(foreign(appended("theirs")))
+    sent = [proposal(add(f"a{n}"), read_version=0) for n in range(4)]
+    told = await one.at_once(table, *sent)
+    assert [outcome.record.version for outcome in told] == [1, 2, 4, 5]
+    assert [outcome.record.rebased_over for outcome in told] == [0, 1, 3, 4]
+    assert len(one.groups) == transactions(database_url, table) == 1
+    assert [world.actions_of(table, v)[1]["add"]["path"] for v in range(1, 6)] == [
+        "a0",
+        "a1",
+        "theirs",
+        "a2",
+        "a3",
+    ]
+    assert (await one.context.index.commit(table.id, 3)).foreign
+    assert await paths(one.context.index, table, 5) == ["a0", "a1", "a2", "a3", "theirs"]
+
+
+async def test_a_foreign_file_may_be_what_the_rest_conflicts_with(world):
+    faults = Meanwhile(3)
+    one = instance(world, faults=faults)
+    table = await world.create()
+    await one.propose(table, proposal(add("a"), add("b")))
+    faults.write = lambda: world.log_file(table, 3).write_bytes(foreign(removed("b")))
+    reads = {"read_version": 1}
+    told = await one.at_once(
+        table,
+        proposal(remove("a"), files=frozenset({"a"}), **reads),
+        proposal(remove("b"), files=frozenset({"b"}), **reads),
+        proposal(remove("a"), files=frozenset({"a"}), **reads),
+        proposal(add("c"), **reads),
+    )
+    assert [type(outcome) for outcome in told] == [Committed, Conflict, Conflict, Committed]
+    assert [told[1].winner.version, told[2].winner.version] == [3, 2]
+    assert told[3].record.version == 4
+    assert await paths(one.context.index, table, 4) == ["c"]
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.LOST])
+async def test_a_put_without_an_answer_in_the_middle(world, faults, database_url, fault):
+    one = instance(world)
+    table = await world.create()
+    faults.faults.extend([Fault.NONE, Fault.NONE, fault])
+    sent = [proposal(add(f"a{n}")) for n in range(5)]
+    told = await one.at_once(table, *sent)
+    assert [outcome.record.version for outcome in told] == [1, 2, 3, 4, 5]
+    assert len(one.groups) == transactions(database_url, table) == 1
+    for outcome, asked in zip(told, sent, strict=True):
+        info, _ = world.actions_of(table, outcome.record.version)
+        assert info["commitInfo"]["txnId"] == asked.transaction_id
+
+
+async def test_a_put_that_stays_without_an_answer_stops_the_group(world, faults):
+    """The first to try again is whose file may be there."""
+    one = instance(world)
+    table = await world.create()
+    faults.faults.extend([Fault.NONE, *[Fault.LOST] * 5])
+    told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(4)))
+    assert [outcome.record.version for outcome in told] == [1, 2, 3, 4]
+    assert [outcome.record.metrics.attempts for outcome in told] == [1, 2, 1, 1]
+    assert [len(group) for group in one.groups] == [4, 1, 2]
+
+
+async def test_a_held_put_of_the_middle_arrives_too_late(world, faults):
+    one = instance(world)
+    table = await world.create()
+    faults.faults.extend([Fault.NONE, Fault.HELD])
+    told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(3)))
+    assert [outcome.record.version for outcome in told] == [1, 2, 3]
+    before = [world.log_file(table, version).read_bytes() for version in range(4)]
+    await faults.deliver()
+    assert [world.log_file(table, version).read_bytes() for version in range(4)] == before
+    assert not world.log_file(table, 4).exists()
+
+
+async def test_a_store_that_refuses_in_the_middle(world, faults, database_url):
+    """Who was refused has done nothing; the others do not wait with the lock for the store."""
+    one = instance(world)
+    table = await world.create()
+    faults.faults.extend([Fault.NONE, Fault.NONE, Fault.REFUSED])
+    told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(5)))
+    assert isinstance(told[2], StorageUnavailable)
+    del told[2]
+    assert [outcome.record.version for outcome in told] == [1, 2, 3, 4]
+    assert [len(group) for group in one.groups] == [5, 2]
+    assert transactions(database_url, table) == 2
+    assert await paths(one.context.index, table, 4) == ["a0", "a1", "a3", "a4"]
+
+
+async def test_an_unreadable_file_in_the_middle_keeps_what_landed_before_it(world):
+    faults = Meanwhile(3)
+    one = instance(world, faults=faults)
+    table = await world.create()
+    faults.write = lambda: world.log_file(table, 3).write_bytes(b"torn")
+    told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(4)))
+    assert [outcome.record.version for outcome in told[:2]] == [1, 2]
+    assert [outcome.code.value for outcome in told[2:]] == ["table-quarantined"] * 2
+    head = await one.context.index.table(table.id)
+    assert (head.latest_version, head.state.value) == (2, "quarantined")
+
+
+async def test_the_index_is_written_while_the_files_are(world):
+    """The rows of those before are on their way when a file is begun."""
+    begun = []
+
+    class Watching:
+        async def reached(self, step: Step, side: Side) -> None:
+            if (step, side) == (Step.O6_PUT, Side.BEFORE):
+                begun.append(is_written_ahead())
+
+    one = instance(world, faults=Watching())
+    table = await world.create()
+    told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(4)))
+    assert [outcome.record.version for outcome in told] == [1, 2, 3, 4]
+    assert begun[0] is False
+    assert all(begun[1:])
+
+
+def is_written_ahead() -> bool:
+    return any(task.get_name() == "write-ahead" for task in asyncio.all_tasks())

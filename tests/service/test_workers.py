@@ -1,0 +1,257 @@
+"""`tidegate serve --workers N`: several processes behind one address, killed and stopped."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.command_line import (
+    START_S,
+    STOP_S,
+    TIDEGATE,
+    environment,
+    serving,
+    tidegate,
+    url_in,
+)
+from tests.service.requests_by_hand import TABLE, add, proposal, table_body
+
+WORKERS = 2
+SERVING = [str(number) for number in range(1, WORKERS + 1)]
+
+
+@dataclass(slots=True)
+class Service:
+    parent: int
+    url: str
+    log: Path
+
+    @property
+    def api(self) -> str:
+        return f"{self.url}/api/v1"
+
+    def processes(self) -> dict[str, int]:
+        """The pid of every worker by its name, from how they are forked: one after the other."""
+        forking = max(children(self.parent), key=lambda pid: len(children(pid)))
+        found = sorted(pid for pid in children(forking) if "forkserver" in command(pid))
+        return dict(zip([*SERVING, "publisher"], found, strict=True))
+
+    def metric(self, name: str) -> dict[str, float]:
+        """A metric of each worker that answers."""
+        text = httpx.get(f"{self.url}/metrics").text
+        found = re.findall(rf'^{name}{{[^}}]*worker="(\w+)"}} (\S+)$', text, re.MULTILINE)
+        return {worker: float(value) for worker, value in found}
+
+    def head(self) -> dict[str, int]:
+        while True:
+            # Whoever had the connection may be killed.
+            with suppress(httpx.TransportError):
+                return httpx.get(f"{self.api}/tables/{TABLE}").raise_for_status().json()
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
+    except FileNotFoundError:
+        return []
+
+
+def command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+
+
+def alive(pid: int) -> bool:
+    try:
+        # A zombie is dead; its parent has not looked yet.
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def until(true: Callable[[], bool], *, within_s: float = START_S) -> None:
+    give_up = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < give_up
+
+
+@contextmanager
+def workers(database_url: str, folder: Path) -> Iterator[Service]:
+    log = folder / "log"
+    arguments = ("--workers", WORKERS, "--database-url", database_url, "--data-dir", folder)
+    with serving(*arguments, log=log) as (process, printed):
+        yield Service(process.pid, url_in(printed), log)
+    assert process.returncode == 0
+
+
+@pytest.fixture
+def service(database_url, tmp_path):
+    with workers(database_url, tmp_path) as made:
+        yield made
+
+
+def commit(service: Service, body: dict[str, object]) -> httpx.Response:
+    """Asked until it is answered, with the same id, as the client does."""
+    while True:
+        try:
+            answer = httpx.post(f"{service.api}/tables/{TABLE}/commits", json=body, timeout=40)
+        except httpx.TransportError:
+            continue
+        if answer.status_code != 503:
+            return answer
+
+
+class TestServing:
+    def test_all_of_them_serve_and_one_publishes(self, service):
+        assert httpx.get(f"{service.url}/readyz").json()["status"] == "ready"
+        body = table_body(catalog_managed=True)
+        httpx.post(f"{service.api}/tables", json=body).raise_for_status()
+
+        def served() -> set[str]:
+            httpx.get(f"{service.api}/tables")
+            asked = r"tidegate_request_duration_seconds_count"
+            return set(service.metric(asked))
+
+        until(lambda: served() == set(SERVING))
+        assert commit(service, proposal(add())).status_code == 201
+        until(lambda: service.head()["published_version"] == 1)
+        counts = {"1": 0, "2": 0, "publisher": 2}
+        assert service.metric("tidegate_published_versions_total") == counts
+        # What is asked of the index, those that serve say.
+        assert set(service.metric("tidegate_unpublished_versions")) == set(SERVING)
+
+    def test_a_service_of_one_process_has_no_workers(self, database_url, tmp_path):
+        with serving("--database-url", database_url, "--data-dir", tmp_path) as (process, printed):
+            assert "worker=" not in httpx.get(f"{url_in(printed)}/metrics").text
+            assert not any("forkserver" in command(pid) for pid in children(process.pid))
+
+
+class TestTroubles:
+    @pytest.mark.parametrize("catalog_managed", [False, True])
+    def test_killing_them_under_load_loses_nothing(self, service, catalog_managed):
+        body = table_body(catalog_managed=catalog_managed)
+        httpx.post(f"{service.api}/tables", json=body).raise_for_status()
+        enough = threading.Event()
+
+        def write(writer: int) -> list[str]:
+            landed: list[str] = []
+            while not enough.is_set():
+                name = f"{writer}-{len(landed)}"
+                body = proposal(add(f"month=5/{name}.parquet"), transaction_id=name)
+                answer = commit(service, body)
+                assert answer.status_code in (200, 201), answer.text
+                landed.append(name)
+            return landed
+
+        with ThreadPoolExecutor() as pool:
+            writing = [pool.submit(write, writer) for writer in range(4)]
+            try:
+                for killed in service.processes().values():
+                    before = service.head()["latest_version"]
+                    os.kill(killed, signal.SIGKILL)
+                    until(lambda killed=killed: not alive(killed))
+                    until(lambda before=before: service.head()["latest_version"] > before + 5)
+            finally:
+                enough.set()
+            landed = [name for future in writing for name in future.result()]
+        head = service.head()["latest_version"]
+        url = f"{service.api}/tables/{TABLE}/commits"
+        history = httpx.get(url, params={"limit": 1000}).json()["commits"]
+        ids = [commit["transaction_id"] for commit in history]
+        # Each once, and nothing but them and the first version.
+        assert sorted(ids[:-1]) == sorted(landed)
+        assert len(landed) == head
+
+        # All are back.
+        everyone = {*SERVING, "publisher"}
+        until(lambda: set(service.metric("process_start_time_seconds")) == everyone)
+        until(lambda: service.head()["published_version"] == head)
+        told = [json.loads(line) for line in service.log.read_text().splitlines()]
+        ended = "a worker has ended and is started again"
+        again = [(line["worker"], line["exit_code"]) for line in told if line["event"] == ended]
+        assert again == [(name, -signal.SIGKILL) for name in (*SERVING, "publisher")]
+
+    def test_without_the_parent_they_end(self, database_url, tmp_path):
+        with serving(
+            "--workers", WORKERS, "--database-url", database_url, "--data-dir", tmp_path
+        ) as (process, printed):
+            service = Service(process.pid, url_in(printed), tmp_path)
+            pids = service.processes().values()
+            process.kill()
+            until(lambda: not any(map(alive, pids)), within_s=STOP_S)
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_a_signal_ends_them_all_in_time(self, tmp_path, number):
+        """With an embedded database, which ends after them."""
+        with serving("--workers", WORKERS, "--data-dir", tmp_path) as (process, printed):
+            service = Service(process.pid, url_in(printed), tmp_path)
+            httpx.post(f"{service.api}/tables", json=table_body()).raise_for_status()
+            pids = service.processes().values()
+            told = time.monotonic()
+            process.send_signal(number)
+            assert process.wait(STOP_S) == 0
+            assert time.monotonic() - told < STOP_S
+            assert not any(map(alive, pids))
+        # The folder is free for the next one, which has what was written.
+        with serving("--data-dir", tmp_path) as (_, printed):
+            httpx.get(f"{url_in(printed)}/api/v1/tables/{TABLE}").raise_for_status()
+
+    def test_one_that_hangs_is_killed_in_the_end(self, service):
+        pids = service.processes()
+        os.kill(pids["1"], signal.SIGSTOP)
+        os.kill(service.parent, signal.SIGTERM)
+        until(lambda: not any(map(alive, pids.values())), within_s=STOP_S)
+
+
+class TestStarting:
+    def test_what_none_of_them_can_start_with_is_said_in_a_line(self, database_url, tmp_path):
+        done = tidegate(
+            *("serve", "--workers", WORKERS, "--port", 0, "--data-dir", tmp_path),
+            *("--database-url", database_url, "--warehouse", "file:///nowhere/at/all"),
+        )
+        assert done.returncode == 1
+        assert done.stdout == ""
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("tidegate: ")
+        assert "existing folder" in line
+
+    def test_more_than_the_embedded_database_has_connections_for(self, tmp_path):
+        folder = tmp_path / "d"
+        done = tidegate("serve", "--workers", 6, "--port", 0, "--data-dir", folder)
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert "may use 200 connections, and the embedded Postgres has 190 for them" in line
+        assert not folder.exists()
+
+    def test_a_port_in_use_is_said_before_anything_is_started(self, shared_server, tmp_path):
+        port = shared_server.rpartition(":")[2]
+        done = tidegate("serve", "--workers", WORKERS, "--data-dir", tmp_path / "d", "--port", port)
+        assert done.returncode == 1
+        assert "cannot listen on 127.0.0.1" in done.stderr
+        assert not (tmp_path / "d").exists()
+
+    def test_a_signal_while_they_start_leaves_nothing_behind(self, tmp_path):
+        process = subprocess.Popen(
+            [TIDEGATE, "serve", "--workers", "2", "--port", "0", "--data-dir", tmp_path],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        until(lambda: any("forkserver" in command(pid) for pid in children(process.pid)))
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=START_S)
+        assert process.returncode == 1
+        assert errors.splitlines()[-1] == "tidegate: stopped while starting"
