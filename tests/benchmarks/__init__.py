@@ -1,0 +1,1 @@
+"""Tests of the benches frame and of the load generator."""
