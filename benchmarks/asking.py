@@ -3,9 +3,10 @@
 import http.client
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from statistics import median
 from types import TracebackType
 from typing import Self
@@ -57,9 +58,8 @@ class Connection:
         expected: int,
         kind: str = JSON,
         accept: str = JSON,
-        headers: Mapping[str, str] | None = None,
     ) -> Asked:
-        sent = {"Content-Type": kind, "Accept": accept, **(headers or {})}
+        sent = {"Content-Type": kind, "Accept": accept}
         started = time.perf_counter()
         self._http.request("POST", path, body, sent)
         return self._answer(path, expected, started)
@@ -93,12 +93,14 @@ def version_of(asked: Asked) -> int:
     return found
 
 
-def p50s(askers: Sequence[Callable[[], float]], *, turns: int) -> list[float]:
-    """The median seconds of each, asked one after the other so many times. Each turn begins
-    with another one, so that none is always the first after the machine did something else."""
+def p50s(askers: Sequence[Callable[[], float]], *, turns: int, seed: int) -> list[float]:
+    """The median seconds of each, asked one after the other so many times. The order is another
+    one each turn: what one leaves behind for later is not always the same one's to wait for."""
     seconds: list[list[float]] = [[] for _ in askers]
-    for turn in range(turns):
-        for offset in range(len(askers)):
-            place = (turn + offset) % len(askers)
+    places = list(range(len(askers)))
+    chance = Random(seed)
+    for _ in range(turns):
+        chance.shuffle(places)
+        for place in places:
             seconds[place].append(askers[place]())
     return [median(found) for found in seconds]

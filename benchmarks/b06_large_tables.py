@@ -93,9 +93,9 @@ def _in_turns(
     # All runs together take no more files away than the small table has.
     turns = min(scale.pick(quick=20, full=_TURNS), (_FILES - _WARM_UP) // scale.runs)
     # What the first requests of a table bring into memory stays there.
-    p50s(list(askers.values()), turns=_WARM_UP)
+    p50s(list(askers.values()), turns=_WARM_UP, seed=scale.seed)
     for _ in range(scale.runs):
-        seconds = p50s(list(askers.values()), turns=turns)
+        seconds = p50s(list(askers.values()), turns=turns, seed=scale.seed)
         for name, p50 in zip(askers, seconds, strict=True):
             found[name].append(1000 * p50)
     return found

@@ -52,10 +52,10 @@ def run(world: World, scale: Scale) -> Result:
 def _in_turns(askers: Sequence[Iterator[float]], scale: Scale) -> list[list[float]]:
     """The p50 in ms of each run, by asker."""
     nexts = [asker.__next__ for asker in askers]
-    p50s(nexts, turns=3)
+    p50s(nexts, turns=3, seed=scale.seed)
+    turns = scale.pick(quick=10, full=40)
     runs = [
-        [1000 * p50 for p50 in p50s(nexts, turns=scale.pick(quick=10, full=40))]
-        for _ in range(scale.runs)
+        [1000 * p50 for p50 in p50s(nexts, turns=turns, seed=scale.seed)] for _ in range(scale.runs)
     ]
     return [list(of_one) for of_one in zip(*runs, strict=True)]
 

@@ -11,7 +11,6 @@ from tidegate_protocol.actions import Add, Remove
 from tidegate_protocol.codec import encode, encode_lines
 from tidegate_protocol.transaction import Proposal
 
-
 MANY_ACTIONS = 5_000
 """A proposal of so many is sent as NDJSON, which the service reads as it comes."""
 _LINES_A_PIECE = 1_000

@@ -23,9 +23,7 @@ Keep = Callable[[bytes], Lines]
 """Takes lines, each ended by a newline, and gives the place that they are read from later."""
 
 # Of these `paths.check` takes all. It takes more, at ten times the cost.
-_PLAIN_PATH = (
-    r"[A-Za-z0-9=~-][A-Za-z0-9=_.~+,@-]*(?:/[A-Za-z0-9=_~-][A-Za-z0-9=_.~+,@-]*)*"
-)
+_PLAIN_PATH = r"[A-Za-z0-9=~-][A-Za-z0-9=_.~+,@-]*(?:/[A-Za-z0-9=_~-][A-Za-z0-9=_.~+,@-]*)*"
 _PLAIN = re.compile(_PLAIN_PATH)
 _ALL_PLAIN = re.compile(rf"(?:{_PLAIN_PATH}\n)*")
 

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from io import BytesIO
 from typing import Protocol
 
 from tidegate_protocol.actions import Action
@@ -66,12 +65,7 @@ def content_of(actions: Sequence[Action]) -> Content:
 
 def whole(content: Content) -> bytes:
     """All bytes at once."""
-    if isinstance(content, bytes):
-        return content
-    # Joined, they would all be there twice.
-    together = BytesIO()
-    together.writelines(content.pieces())
-    return together.getvalue()
+    return content if isinstance(content, bytes) else b"".join(content.pieces())
 
 
 def is_same(content: Content, found: bytes) -> bool:

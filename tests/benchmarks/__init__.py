@@ -1,1 +1,1 @@
-"""Tests of the benches frame and of the load generator."""
+"""Tests of the benches: their frame, their load, the tables that they make."""

@@ -2,7 +2,10 @@
 
 import gzip
 import json
+import threading
+import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -92,6 +95,23 @@ class TestTaken:
         head = shared_api.get(f"/tables/{flights}").json()
         assert (head["num_files"], head["size_bytes"]) == (10, 55)
 
+    def test_a_table_with_row_tracking_gives_them_ids(self, shared_api):
+        name = f"main.air.{uuid.uuid4().hex}"
+        body = table_body(name, properties={"delta.enableRowTracking": "true"})
+        assert shared_api.post("/tables", json=body).status_code == 201
+        assert commit(shared_api, name, ndjson(*adds(MANY))).status_code == 201
+        files = shared_api.post(f"/tables/{name}/scan", json={}).json()["files"]
+        assert sorted(f["add"]["baseRowId"] for f in files) == [3 * n for n in range(MANY)]
+
+    def test_a_table_may_be_created_with_them(self, shared_api):
+        name = f"main.air.{uuid.uuid4().hex}"
+        sent = adds(MANY)
+        assert shared_api.post("/tables", json=table_body(name, actions=sent)).status_code == 201
+        assert shared_api.get(f"/tables/{name}").json()["num_files"] == MANY
+        assert (
+            log_of(shared_api, name, 0)[-1] == json.dumps(sent[-1], separators=(",", ":")).encode()
+        )
+
 
 class TestRefused:
     @pytest.mark.parametrize(
@@ -171,3 +191,30 @@ class TestBounds:
         content = ndjson(*(add(f"month=5/{n}", tags={"x": "y" * 4_000}) for n in range(900)))
         answer = commit(bounded, TABLE, content if announced else iter([content]))
         assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
+
+    def test_together_they_have_no_more(self, bounded):
+        path = f"/tables/{TABLE}/conflict-check"
+        lines = [add(f"month=5/{n}", tags={"x": "y" * 4_000}) for n in range(450)]
+        content = ndjson(*lines)
+        released = threading.Event()
+
+        def held() -> Iterator[bytes]:
+            yield content
+            released.wait(30)
+
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(bounded.post, path, content=held(), headers=NDJSON_TYPE)
+            try:
+                while True:
+                    answer = bounded.post(path, content=content, headers=NDJSON_TYPE)
+                    if answer.status_code != 200 or first.done():
+                        break
+            finally:
+                released.set()
+            # Whoever comes second is told to come back, and the other is none the worse.
+            refused, taken = sorted((answer, first.result()), key=lambda a: -a.status_code)
+        assert (refused.status_code, refused.json()["code"]) == (429, "backpressure")
+        assert int(refused.headers["retry-after"]) > 0
+        assert taken.status_code == 200
+        again = bounded.post(path, content=content, headers=NDJSON_TYPE)
+        assert again.status_code == 200

@@ -12,7 +12,8 @@ from tests.service.committing import paths
 from tests.service.grouping import instance, transactions
 from tests.service.severing import Cut, severing
 from tests.service.world import add, proposal, remove
-from tidegate_protocol.transaction import Conflict
+from tidegate_protocol.transaction import Conflict, Proposal
+from tidegate_service.core import land
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable
 from tidegate_service.core.faults import Side, Step
 from tidegate_service.core.outcomes import Committed
@@ -37,7 +38,12 @@ async def severed(database_url, anyio_backend):
             await engine.dispose()
 
 
-def deletes(path: str):
+def written(sent: Proposal) -> bytes:
+    """Part of the row that only its commit has."""
+    return sent.digest().encode()
+
+
+def deletes(path: str) -> Proposal:
     return proposal(remove(path), read_version=1, files=frozenset({path}))
 
 
@@ -107,15 +113,19 @@ async def test_tables_of_a_lost_group_are_decided_again_each(world, severed, dat
 
 
 @BOTH
-async def test_a_database_that_goes_away_before_the_commit(world, severed, catalog_managed):
+@pytest.mark.parametrize("when", [0, 2])
+async def test_a_database_that_goes_away_before_the_commit(world, severed, catalog_managed, when):
     """What the members were, they are again; whoever was asking then has done nothing."""
     cut_index, between = severed
     one = instance(world, index=cut_index)
     table = await world.create(catalog_managed=catalog_managed)
     await one.propose(table, proposal(add("a")))
-    between.watch(b"INSERT INTO commits", Cut.BEFORE_IT_ARRIVES)
-    told = await one.at_once(table, deletes("a"), deletes("a"), proposal(add("b")))
-    assert [type(outcome) for outcome in told] == [Committed, IndexUnavailable, Committed]
+    sent = [deletes("a"), deletes("a"), proposal(add("b"))]
+    # With the rows that are written: to tell the second's partition, or before COMMIT.
+    between.watch(written(sent[when]), Cut.BEFORE_IT_ARRIVES)
+    told = await one.at_once(table, *sent)
+    second = Conflict if when else IndexUnavailable
+    assert [type(outcome) for outcome in told] == [Committed, second, Committed]
     assert [told[0].record.version, told[2].record.version] == [2, 3]
     assert await paths(cut_index, table, 3) == ["b"]
 
@@ -124,8 +134,10 @@ async def test_a_connection_that_has_died_in_the_pool_is_replaced(world, severed
     cut_index, between = severed
     one = instance(world, index=cut_index)
     tables = [await world.create(catalog_managed=True) for _ in range(2)]
-    between.watch(b"SKIP LOCKED", Cut.BEFORE_IT_ARRIVES)
-    told = await one.of_many((table, proposal(add("a"))) for table in tables)
+    sent = [(table, proposal(add("a"))) for table in tables]
+    # The first that is sent of them is the question whether they have landed.
+    between.watch(sent[0][1].transaction_id.encode(), Cut.BEFORE_IT_ARRIVES)
+    told = await one.of_many(sent)
     assert [outcome.record.metrics.attempts for outcome in told] == [1, 1]
     assert len(one.groups) == 1
 
@@ -164,6 +176,10 @@ class TestWrittenAhead:
                 "WHEN (new.path = 'b') EXECUTE FUNCTION refuse()"
             )
             yield lambda: connection.execute("DROP TRIGGER refuse ON files")
+
+    @pytest.fixture(autouse=True)
+    def at_once(self, monkeypatch):
+        monkeypatch.setattr(land, "WRITTEN_AHEAD", 1)
 
     async def test_who_has_put_a_file_may_have_landed(self, world, accept):
         faults = Overtaken(3, accept)

@@ -10,6 +10,7 @@ from tests.service.faults import Fault
 from tests.service.grouping import instance, transactions
 from tests.service.world import add, proposal, remove
 from tidegate_protocol.transaction import Conflict
+from tidegate_service.core import land
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.faults import Side, Step
 from tidegate_service.core.outcomes import Committed
@@ -149,8 +150,9 @@ async def test_an_unreadable_file_in_the_middle_keeps_what_landed_before_it(worl
     assert (head.latest_version, head.state.value) == (2, "quarantined")
 
 
-async def test_the_index_is_written_while_the_files_are(world):
+async def test_the_index_is_written_while_the_files_are(world, monkeypatch):
     """The rows of those before are on their way when a file is begun."""
+    monkeypatch.setattr(land, "WRITTEN_AHEAD", 1)
     begun = []
 
     class Watching:

@@ -5,7 +5,7 @@ import asyncio
 import psycopg
 import pytest
 
-from tests.service.committing import paths
+from tests.service.committing import append, paths
 from tests.service.grouping import instance, transactions
 from tests.service.world import add, make_world, proposal, remove
 from tidegate_protocol.problems import Code
@@ -236,6 +236,25 @@ async def test_a_table_that_is_held_does_not_hold_up_others(world, other_index, 
         assert versions(await one.at_once(free, proposal(add("e")))) == [3]
         assert not waiting.done()
     assert versions(await waiting) == [1, 2]
+
+
+async def test_who_waited_sees_what_was_committed_whatever_the_databases_default(
+    world, other_index, database_url, waiters
+):
+    one, other = instance(world), instance(world, index=other_index)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(
+            f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'"
+        )
+    table = await world.create(catalog_managed=True)
+    await other.at_once(table, proposal(add("a")))
+    async with other_index.commit_section(table.id) as section:
+        waiting = asyncio.create_task(one.at_once(table, proposal(add("b"))))
+        await waiters(1)
+        await append(section, published=False)
+        await section.save()
+    assert versions(await waiting) == [3]
 
 
 class TestForgotten:

@@ -11,9 +11,10 @@ from tests.service.committing import add, append, create, land, paths, remove
 from tidegate_protocol.codec import decode
 from tidegate_service.core.access import OPERATOR
 from tidegate_service.core.errors import NotFound
-from tidegate_service.index.arrays import int8s, texts, uuids
 from tidegate_service.index.file_rows import CLOSE
 from tidegate_service.index.keys import MAX_KEY_BYTES
+from tidegate_service.index.parameters import int8s, texts, uuids
+from tidegate_service.index.pipeline import Query, Statement, run
 from tidegate_service.index.postgres import PostgresIndex
 from tidegate_service.index.reads import files_page_query
 
@@ -209,17 +210,15 @@ class TestPlans:
         async with index.commit_section(table.id) as section:
             # Rows of the same transaction, which no statistics know of.
             await append(section, *(add(f"g{n:06}") for n in range(2_000)))
-            driver = section._unit._driver
-            explained = await driver.execute(
-                f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {CLOSE}",
-                (
-                    uuids([UUID(table.id)] * len(names)),
-                    texts(names),
-                    texts([""] * len(names)),
-                    int8s([9] * len(names)),
-                ),
+            explain = Statement(f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {CLOSE.text.decode()}")
+            named = (
+                uuids([UUID(table.id)] * len(names)),
+                texts(names),
+                texts([""] * len(names)),
+                int8s([9] * len(names)),
             )
-            ((found,),) = await explained.fetchone()
+            ((explained,),) = (await run(section._unit._driver, [Query(explain, *named)]))[0]
+            (found,) = json.loads(explained)
             plan = list(nodes(found["Plan"]))
         (scan,) = [node for node in plan if node["Node Type"] == "Index Scan"]
         assert (scan["Actual Loops"], scan["Actual Rows"]) == (len(names), 1)

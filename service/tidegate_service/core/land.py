@@ -28,10 +28,14 @@ from tidegate_service.core.hidden import reveal
 from tidegate_service.core.ingest import ingest
 from tidegate_service.core.locked import LockedTable
 from tidegate_service.core.outcomes import Committed, NothingToCommit, Outcome
-from tidegate_service.core.ports import CommitGroup, CommitSection, PutResult
+from tidegate_service.core.ports import CommitGroup, CommitSection, Log, PutResult
 from tidegate_service.core.ratify import PUT_ATTEMPTS, occupy, ratified
 from tidegate_service.core.records import Aborted, TableRecord, TableState
 from tidegate_service.core.telemetry import Phase
+
+
+WRITTEN_AHEAD = 16
+"""So many files of a plain table are written before their rows begin to be."""
 
 
 class Landing:
@@ -44,12 +48,23 @@ class Landing:
         self.must_save = False
         self.is_stopped = False
         self._is_revealed = False
-        self._log = context.storage.log(section.table.location)
+        self._storage = context.storage
+        self._opened: Log | None = None
+        self._probed = False
+        self._taken = 0
         self._steps = steps_of(section.table.catalog_managed)
 
+    @property
+    def _log(self) -> Log:
+        if self._opened is None:
+            self._opened = self._storage.log(self.section.table.location)
+        return self._opened
+
     def write_ahead(self) -> None:
-        """On a plain table, the index is written while the next file is."""
-        if not self.section.table.catalog_managed:
+        """On a plain table, the index is written while the next file is: not for each one, since
+        a few rows cost the database as much as one."""
+        self._taken += 1
+        if not self.section.table.catalog_managed and self._taken % WRITTEN_AHEAD == 0:
             self.section.write_ahead()
 
     async def land(

@@ -15,7 +15,7 @@ from tidegate_protocol.codec import encode
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.ports import UnreadableFile
 from tidegate_service.core.records import RatifiedCommit, TableRecord
-from tidegate_service.index import commit_rows, file_rows
+from tidegate_service.index import commit_rows, file_rows, pipeline
 from tidegate_service.index.commit_rows import NewCommit
 from tidegate_service.index.connections import driver_of
 from tidegate_service.index.effects import effects_of
@@ -43,7 +43,7 @@ class BaseLoad:
 
     async def begin(self, connection: AsyncConnection) -> None:
         base = NewCommit(table_id=self._table_id, commit=self._commit, is_base=True)
-        await commit_rows.insert(await driver_of(connection), [base])
+        await pipeline.run(await driver_of(connection), [commit_rows.insert([base])])
 
     async def write(self, connection: AsyncConnection, actions: Sequence[Action]) -> None:
         """Raises `UnreadableFile` for a file that an earlier action has added."""
@@ -55,19 +55,15 @@ class BaseLoad:
         changes = [FileChange(self._table_id, self._version, key, add) for key, add in added]
         try:
             for chunk in chunks(changes):
-                await file_rows.open_(driver, chunk)
+                await pipeline.run(driver, file_rows.open_(chunk))
         except psycopg.errors.UniqueViolation as error:
             if error.diag.constraint_name != "files_key":
                 raise
             raise _named_twice() from error
         table_id, version = self._table_id, self._version
-        await set_app_transactions(
-            driver, {(table_id, app_id): (version, txn) for app_id, txn in effects.txns.items()}
-        )
-        await set_domains(
-            driver,
-            {(table_id, name): (version, domain) for name, domain in effects.domains.items()},
-        )
+        txns = {(table_id, app_id): (version, txn) for app_id, txn in effects.txns.items()}
+        domains = {(table_id, name): (version, domain) for name, domain in effects.domains.items()}
+        await pipeline.run(driver, [*set_app_transactions(txns), *set_domains(domains)])
         self._protocol = effects.protocol or self._protocol
         self._metadata = effects.metadata or self._metadata
         self._unpartitioned = self._unpartitioned or not all(a.partition_values for _, a in added)

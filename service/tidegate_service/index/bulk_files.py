@@ -14,19 +14,18 @@ import psycopg
 
 from tidegate_protocol.actions import file_key
 from tidegate_protocol.spooled import Spooled, SpooledAdd, SpooledRemove
-from tidegate_service.index import file_rows
+from tidegate_service.index import file_rows, pipeline
 from tidegate_service.index.bulk_rows import COPY, BulkRows
-from tidegate_service.index.file_rows import Closed, Driver, FileChange
+from tidegate_service.index.file_rows import Closed, FileChange
 from tidegate_service.index.keys import key
+from tidegate_service.index.pipeline import Driver
 
-ROWS_A_BLOCK = 25_000
-"""Some twenty megabytes. The more, the better they are in order; but two blocks are in memory at a
+ROWS_A_BLOCK = 50_000
+"""Some forty megabytes. The more, the better they are in order; but two blocks are in memory at a
 time, and a statement may take fifteen seconds, where the disk is slow."""
 
 
-async def write(
-    driver: Driver, table_id: UUID, version: int, actions: Sequence[Spooled]
-) -> Closed:
+async def write(driver: Driver, table_id: UUID, version: int, actions: Sequence[Spooled]) -> Closed:
     """Close and open the files of a version, each named once; returns what was closed."""
     closed = Closed()
     removes = [action for action in actions if isinstance(action, SpooledRemove)]
@@ -42,7 +41,7 @@ async def write(
         current, following = following, next(blocks, None)
         coming = _encoding(rows, following)
         try:
-            await _open(driver, table_id, version, current, block, closed)
+            await _open(driver, table_id, version, current, block=block, closed=closed)
         finally:
             # Whatever happens, nothing is left running.
             await asyncio.wait([coming])
@@ -58,6 +57,7 @@ async def _open(
     table_id: UUID,
     version: int,
     adds: Sequence[SpooledAdd],
+    *,
     block: bytes,
     closed: Closed,
 ) -> None:
@@ -84,8 +84,8 @@ async def _close(
         FileChange(table_id, version, (key(path), "" if vector is None else key(vector)), None)
         for path, vector in map(file_key, files)
     ]
-    cursor = await file_rows.close(driver, changes)
-    file_rows.count({table_id: closed}, await cursor.fetchall())
+    (rows,) = await pipeline.run(driver, [file_rows.close(changes)])
+    file_rows.count({table_id: closed}, rows)
 
 
 def _blocks(adds: Sequence[SpooledAdd]) -> Iterator[Sequence[SpooledAdd]]:

@@ -8,9 +8,17 @@ from uuid import UUID
 import msgspec
 
 from tidegate_service.core.records import CommitRecord, RatifiedCommit
-from tidegate_service.index.arrays import PackedArray, bools, byteas, int8s, jsons, texts, uuids
-from tidegate_service.index.file_rows import Driver
 from tidegate_service.index.keys import key
+from tidegate_service.index.parameters import (
+    Parameter,
+    bools,
+    byteas,
+    int8s,
+    jsons,
+    texts,
+    uuids,
+)
+from tidegate_service.index.pipeline import Query, Statement
 from tidegate_service.index.rows import compressed
 
 
@@ -25,18 +33,16 @@ class NewCommit:
     stored: bytes | None = None
 
 
-async def insert(driver: Driver, new: Sequence[NewCommit]) -> None:
+def insert(new: Sequence[NewCommit]) -> Query:
     """Write the rows; those of one table in the order of their versions."""
     contents = [
         one.stored if one.commit.content is None else one.stored or compressed(one.commit.content)
         for one in new
     ]
-    await driver.execute(_INSERT, list(_columns(new, contents).values()))
+    return Query(_INSERT, *_columns(new, contents).values())
 
 
-def _columns(
-    new: Sequence[NewCommit], contents: Sequence[bytes | None]
-) -> dict[str, PackedArray]:
+def _columns(new: Sequence[NewCommit], contents: Sequence[bytes | None]) -> dict[str, Parameter]:
     commits = [one.commit for one in new]
     records = [commit.record for commit in commits]
     metrics = [record.metrics for record in records]
@@ -94,11 +100,12 @@ def _statement() -> str:
     columns = list(_columns((), ()))
     # Sums of what writers claim may be larger than any integer type, so they come as text.
     values = [f"CAST({c} AS numeric)" if c.startswith("bytes_") else c for c in columns]
+    places = [f"${at}" for at in range(1, len(columns) + 1)]
     return f"""
         INSERT INTO commits ({", ".join(columns)})
         SELECT {", ".join(values)}
-        FROM unnest({", ".join("%s" for _ in columns)}) AS written ({", ".join(columns)})
+        FROM unnest({", ".join(places)}) AS written ({", ".join(columns)})
     """
 
 
-_INSERT = _statement()
+_INSERT = Statement(_statement())

@@ -14,7 +14,7 @@ from sqlalchemy.pool import QueuePool
 from tidegate_service.core.errors import ServiceError, root_cause
 from tidegate_service.core.gauges import PoolUse
 from tidegate_service.index.failures import translated
-from tidegate_service.index.file_rows import Driver
+from tidegate_service.index.pipeline import Driver
 
 T = TypeVar("T")
 

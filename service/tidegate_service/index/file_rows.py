@@ -2,20 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
-
-import psycopg
 
 from tidegate_protocol.actions import Add
 from tidegate_protocol.codec import encode
-from tidegate_service.index.arrays import byteas, int8s, jsons, texts, uuids
 from tidegate_service.index.effects import FileKey
+from tidegate_service.index.parameters import byteas, int8s, jsons, texts, uuids
 from tidegate_service.index.partitions import partition_key, values_text
+from tidegate_service.index.pipeline import Query, Row, Statement, as_int, as_text, as_uuid
 
 T = TypeVar("T")
-Driver = psycopg.AsyncConnection[Any]
-Cursor = psycopg.AsyncCursor[Any]
 
 ROWS = 5_000
 """Rows a statement: enough for speed, few enough for the arrays' memory."""
@@ -24,10 +21,10 @@ ROWS = 5_000
 # query with its LIMIT cannot be turned around: each named file costs one look into the index.
 # A plain join leaves the planner the choice to read all that is live in the table, and with
 # the row estimates of a growing table it takes that.
-CLOSE = """
+CLOSE = Statement("""
     WITH named AS MATERIALIZED (
         SELECT live.row_id, file.version
-        FROM unnest(%s, %s, %s, %s) AS file (table_id, path, dv_id, version)
+        FROM unnest($1, $2, $3, $4) AS file (table_id, path, dv_id, version)
         CROSS JOIN LATERAL (
             SELECT files.ctid AS row_id
             FROM files
@@ -43,15 +40,15 @@ CLOSE = """
         WHERE files.ctid = named.row_id
         RETURNING files.table_id, files.size
     )
-    SELECT table_id, count(*), sum(size) FROM closed GROUP BY table_id
-"""
+    SELECT table_id, count(*), CAST(sum(size) AS text) FROM closed GROUP BY table_id
+""")
 
-_OPEN = """
+_OPEN = Statement("""
     INSERT INTO files (
         table_id, path, dv_id, added_version, size, partition_values, stats, action, partition
     )
-    SELECT * FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s)
-"""
+    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +61,26 @@ class FileChange:
     add: Add | None
 
 
-async def close(driver: Driver, changes: Sequence[FileChange]) -> Cursor:
+def close(changes: Sequence[FileChange]) -> Query:
     """Close what is live of these files, added ones included: one that is live already is
-    replaced. At most `ROWS`, each named once. The rows of the cursor say how many of which table
-    were closed, and how large they were together."""
-    return await driver.execute(
+    replaced. At most `ROWS`, each named once. `count` reads the answer."""
+    return Query(
         CLOSE,
-        (
-            uuids([change.table_id for change in changes]),
-            texts([change.key[0] for change in changes]),
-            texts([change.key[1] for change in changes]),
-            int8s([change.version for change in changes]),
-        ),
+        uuids([change.table_id for change in changes]),
+        texts([change.key[0] for change in changes]),
+        texts([change.key[1] for change in changes]),
+        int8s([change.version for change in changes]),
     )
 
 
-async def open_(driver: Driver, changes: Sequence[FileChange]) -> None:
-    """Write the rows of the added files. At most `ROWS`."""
+def open_(changes: Sequence[FileChange]) -> list[Query]:
+    """Write the rows of the added files, if there are any. At most `ROWS`."""
     added = [(change, change.add) for change in changes if change.add is not None]
     if not added:
-        return
-    await driver.execute(
-        _OPEN,
-        (
+        return []
+    return [
+        Query(
+            _OPEN,
             uuids([change.table_id for change, _ in added]),
             texts([change.key[0] for change, _ in added]),
             texts([change.key[1] for change, _ in added]),
@@ -96,8 +90,8 @@ async def open_(driver: Driver, changes: Sequence[FileChange]) -> None:
             texts([add.stats for _, add in added]),
             byteas([encode(add) for _, add in added]),
             texts([partition_key(add.partition_values) for _, add in added]),
-        ),
-    )
+        )
+    ]
 
 
 @dataclass(slots=True)
@@ -108,11 +102,12 @@ class Closed:
     size: int = 0
 
 
-def count(closed: Mapping[UUID, Closed], rows: Sequence[tuple[UUID, int, Any]]) -> None:
+def count(closed: Mapping[UUID, Closed], rows: Sequence[Row]) -> None:
     """Add what `close` says to the sums."""
     for table_id, files, size in rows:
-        closed[table_id].files += files
-        closed[table_id].size += int(size)
+        of_table = closed[as_uuid(table_id)]
+        of_table.files += as_int(files)
+        of_table.size += int(as_text(size))
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

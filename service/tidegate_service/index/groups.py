@@ -11,31 +11,45 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.records import TableRecord
+from tidegate_service.core.records import TableRecord, TableState
 from tidegate_service.core.telemetry import Telemetry
-from tidegate_service.index.arrays import texts, uuids
+from tidegate_service.index import pipeline
 from tidegate_service.index.connections import driver_of
 from tidegate_service.index.keys import key
-from tidegate_service.index.rows import TABLE_COLUMNS, table_of
+from tidegate_service.index.parameters import texts, uuid, uuids
+from tidegate_service.index.pipeline import (
+    Query,
+    Row,
+    Statement,
+    as_bool,
+    as_int,
+    as_text,
+    as_uuid,
+)
+from tidegate_service.index.rows import metadata_of, protocol_of
 from tidegate_service.index.section import PostgresCommitSection
 from tidegate_service.index.unit_of_work import UnitOfWork
 
-_LOCK = f"SELECT {', '.join(TABLE_COLUMNS)} FROM tables WHERE id = %s FOR UPDATE"
+_COLUMNS = """
+    id, name, location, catalog_managed, state, state_reason, latest_version, published_version,
+    latest_timestamp, protocol, metadata, num_files, CAST(size_bytes AS text), first_version, epoch
+"""
+
+_LOCK = Statement(f"SELECT {_COLUMNS} FROM tables WHERE id = $1 FOR UPDATE")
 
 # A group of several tables never waits for one of them: who is skipped is waited for alone. So
 # groups cannot wait for each other in a circle, either.
-_LOCK_FREE = f"""
-    SELECT {", ".join(TABLE_COLUMNS)} FROM tables
-    WHERE id = ANY (%s) ORDER BY id FOR UPDATE SKIP LOCKED
-"""
+_LOCK_FREE = Statement(f"""
+    SELECT {_COLUMNS} FROM tables WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED
+""")
 
 # Not the transaction's time, which began before its locks were granted.
-_CLOCK = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
+_CLOCK = Statement("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
 
 # Each id costs one look into three indexes; the LIMITs keep the planner from turning that around.
-USED_IDS = """
+USED_IDS = Statement("""
     SELECT asked.table_id, asked.transaction_id
-    FROM unnest(%s, %s) AS asked (table_id, transaction_id)
+    FROM unnest($1, $2) AS asked (table_id, transaction_id)
     CROSS JOIN LATERAL (
         (SELECT 1 FROM commits AS c WHERE c.table_id = asked.table_id
             AND c.transaction_id = asked.transaction_id LIMIT 1)
@@ -46,7 +60,7 @@ USED_IDS = """
         (SELECT 1 FROM aborted_transactions AS c WHERE c.table_id = asked.table_id
             AND c.transaction_id = asked.transaction_id LIMIT 1)
     ) AS known
-"""
+""")
 
 Asked = Mapping[UUID, Sequence[str]]
 """The transaction ids that will be asked for, by table."""
@@ -98,19 +112,42 @@ class PostgresCommitGroup:
 async def lock(connection: AsyncConnection, asked: Asked, *, wait: bool) -> Locked:
     """Lock the rows of these tables: with `wait` the only one's, whoever holds it, else those
     that nobody holds. A table that is not there is left out."""
-    driver = await driver_of(connection)
     ids = [(table_id, key(name)) for table_id, names in asked.items() for name in names]
-    async with driver.pipeline():
-        if wait:
-            (only,) = asked
-            rows = await driver.execute(_LOCK, (only,))
-        else:
-            rows = await driver.execute(_LOCK_FREE, (uuids(list(asked)),))
-        clock = await driver.execute(_CLOCK)
-        used = await driver.execute(
-            USED_IDS,
-            (uuids([table_id for table_id, _ in ids]), texts([name for _, name in ids])),
-        )
-        tables = [table_of(row) for row in await rows.fetchall()]
-        ((now_ms,),) = await clock.fetchall()
-        return Locked(tables=tables, now_ms=now_ms, used=frozenset(await used.fetchall()))
+    if wait:
+        (only,) = asked
+        locking = Query(_LOCK, uuid(only))
+    else:
+        locking = Query(_LOCK_FREE, uuids(list(asked)))
+    using = Query(
+        USED_IDS, uuids([table_id for table_id, _ in ids]), texts([name for _, name in ids])
+    )
+    rows, clock, used = await pipeline.run(
+        await driver_of(connection), [locking, Query(_CLOCK), using]
+    )
+    return Locked(
+        tables=[_table(row) for row in rows],
+        now_ms=as_int(clock[0][0]),
+        used=frozenset((as_uuid(row[0]), as_text(row[1])) for row in used),
+    )
+
+
+def _table(row: Row) -> TableRecord:
+    """A row of `_COLUMNS`."""
+    protocol, metadata = row[9], row[10]
+    return TableRecord(
+        id=str(as_uuid(row[0])),
+        name=as_text(row[1]),
+        location=as_text(row[2]),
+        catalog_managed=as_bool(row[3]),
+        state=TableState(as_text(row[4])),
+        state_reason=None if row[5] is None else as_text(row[5]),
+        latest_version=as_int(row[6]),
+        published_version=as_int(row[7]),
+        latest_timestamp=as_int(row[8]),
+        protocol=None if protocol is None else protocol_of(protocol),
+        metadata=None if metadata is None else metadata_of(metadata),
+        num_files=as_int(row[11]),
+        size_bytes=int(as_text(row[12])),
+        first_version=as_int(row[13]),
+        epoch=as_int(row[14]),
+    )

@@ -1,7 +1,6 @@
 """Rows of the index as the records that use cases see, and back."""
 
 import threading
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -20,12 +19,11 @@ from tidegate_service.core.records import (
     TableRecord,
     TableState,
 )
-from tidegate_service.index.schema import commits, past_commits, tables
+from tidegate_service.index.schema import commits, past_commits
 
 # Everything of a commit but its bytes, which may be megabytes.
 COMMIT_COLUMNS = [column for column in commits.c if column.name != "content"]
 RECORD_COLUMNS = [column.name for column in past_commits.c]
-TABLE_COLUMNS = [column.name for column in tables.c]
 
 _REMEMBERED_BYTES = 64 * 1024
 """Up to this size an action is decoded once; all that are remembered are at most 64 MiB."""
@@ -52,28 +50,22 @@ _LINES = msgspec.json.Decoder(_Line)
 
 def table_record(row: Row[*tuple[Any, ...]]) -> TableRecord:
     """A row of `tables`."""
-    return table_of(tuple(row))
-
-
-def table_of(values: Sequence[Any]) -> TableRecord:
-    """A row of `tables` as its values in the order of `TABLE_COLUMNS`."""
-    row = dict(zip(TABLE_COLUMNS, values, strict=True))
     return TableRecord(
-        id=str(row["id"]),
-        name=row["name"],
-        location=row["location"],
-        catalog_managed=row["catalog_managed"],
-        state=TableState(row["state"]),
-        state_reason=row["state_reason"],
-        latest_version=row["latest_version"],
-        published_version=row["published_version"],
-        latest_timestamp=row["latest_timestamp"],
-        protocol=None if row["protocol"] is None else protocol_of(bytes(row["protocol"])),
-        metadata=None if row["metadata"] is None else metadata_of(bytes(row["metadata"])),
-        num_files=row["num_files"],
-        size_bytes=int(row["size_bytes"]),
-        first_version=row["first_version"],
-        epoch=row["epoch"],
+        id=str(row.id),
+        name=row.name,
+        location=row.location,
+        catalog_managed=row.catalog_managed,
+        state=TableState(row.state),
+        state_reason=row.state_reason,
+        latest_version=row.latest_version,
+        published_version=row.published_version,
+        latest_timestamp=row.latest_timestamp,
+        protocol=None if row.protocol is None else protocol_of(row.protocol),
+        metadata=None if row.metadata is None else metadata_of(row.metadata),
+        num_files=row.num_files,
+        size_bytes=int(row.size_bytes),
+        first_version=row.first_version,
+        epoch=row.epoch,
     )
 
 

@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.errors import CommitStateUnknown
 from tidegate_service.core.records import TableRecord
-from tidegate_service.index import writes
+from tidegate_service.index import pipeline, writes
 from tidegate_service.index.failures import is_certain_rollback, translated
-from tidegate_service.index.file_rows import Driver
+from tidegate_service.index.pipeline import Driver
 from tidegate_service.index.writes import Counts, Staged
 
 ROWS_A_S = 5_000
@@ -86,7 +86,7 @@ class UnitOfWork:
         self.saved = True
         try:
             async with asyncio.timeout(self._answer_timeout_s):
-                await self._driver.commit()
+                await pipeline.commit(self._driver)
         except Exception as error:
             self.broken = True
             if is_certain_rollback(error):

@@ -16,58 +16,68 @@ from tidegate_protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.codec import encode
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.records import RatifiedCommit, TableRecord
-from tidegate_service.index import bulk_files, commit_rows, file_rows
-from tidegate_service.index.arrays import PackedArray, byteas, int8s, texts, uuids
+from tidegate_service.index import bulk_files, commit_rows, file_rows, pipeline
 from tidegate_service.index.commit_rows import NewCommit
 from tidegate_service.index.effects import Effects, FileKey
-from tidegate_service.index.file_rows import ROWS, Closed, Cursor, Driver, FileChange, chunks
+from tidegate_service.index.file_rows import ROWS, Closed, FileChange, chunks
+from tidegate_service.index.parameters import (
+    Parameter,
+    bytea,
+    byteas,
+    int8,
+    int8s,
+    texts,
+    uuid,
+    uuids,
+)
 from tidegate_service.index.partitions import look_at_each, needs_looking_at
+from tidegate_service.index.pipeline import Driver, Query, Row, Statement, as_int, as_text, as_uuid
 from tidegate_service.index.rows import compressed, metadata_of, protocol_of
 
 # A run of commits has each key once, as ON CONFLICT wants them.
-_SET_APP_TRANSACTIONS = """
+_SET_APP_TRANSACTIONS = Statement("""
     INSERT INTO app_transactions (table_id, app_id, version, action)
-    SELECT * FROM unnest(%s, %s, %s, %s)
+    SELECT * FROM unnest($1, $2, $3, $4)
     ON CONFLICT (table_id, app_id)
     DO UPDATE SET version = excluded.version, action = excluded.action
-"""
-_SET_DOMAINS = """
+""")
+_SET_DOMAINS = Statement("""
     INSERT INTO domain_metadata (table_id, domain, version, action)
-    SELECT * FROM unnest(%s, %s, %s, %s)
+    SELECT * FROM unnest($1, $2, $3, $4)
     ON CONFLICT (table_id, domain)
     DO UPDATE SET version = excluded.version, action = excluded.action
-"""
-_DROP_DOMAINS = """
+""")
+_DROP_DOMAINS = Statement("""
     DELETE FROM domain_metadata
-    USING unnest(%s, %s) AS dropped (table_id, domain)
+    USING unnest($1, $2) AS dropped (table_id, domain)
     WHERE domain_metadata.table_id = dropped.table_id AND domain_metadata.domain = dropped.domain
-"""
+""")
 
-_INSERT_STATE = """
-    INSERT INTO metadata_versions (table_id, version, protocol, metadata) VALUES (%s, %s, %s, %s)
-"""
-_SET_STATE = "UPDATE tables SET protocol = %s, metadata = %s WHERE id = %s"
+_INSERT_STATE = Statement("""
+    INSERT INTO metadata_versions (table_id, version, protocol, metadata) VALUES ($1, $2, $3, $4)
+""")
+_SET_STATE = Statement("UPDATE tables SET protocol = $1, metadata = $2 WHERE id = $3")
 
-_MOVE_HEADS = """
+_MOVE_HEADS = Statement("""
     UPDATE tables
     SET latest_version = moved.through,
         published_version = greatest(tables.published_version, moved.published),
         latest_timestamp = moved.latest_timestamp,
         num_files = tables.num_files + moved.files,
         size_bytes = tables.size_bytes + CAST(moved.size AS numeric)
-    FROM unnest(%s, %s, %s, %s, %s, %s, %s)
+    FROM unnest($1, $2, $3, $4, $5, $6, $7)
         AS moved (id, head, through, published, latest_timestamp, files, size)
     WHERE tables.id = moved.id AND tables.latest_version = moved.head
-    RETURNING tables.id, tables.num_files, tables.size_bytes
-"""
-_COUNT_CLOSED = """
+    RETURNING tables.id, tables.num_files, CAST(tables.size_bytes AS text)
+""")
+_COUNT_CLOSED = Statement("""
     UPDATE tables
     SET num_files = tables.num_files - closed.files,
         size_bytes = tables.size_bytes - CAST(closed.size AS numeric)
-    FROM unnest(%s, %s, %s) AS closed (id, files, size)
+    FROM unnest($1, $2, $3) AS closed (id, files, size)
     WHERE tables.id = closed.id
-    RETURNING tables.id, tables.num_files, tables.size_bytes
-"""
+    RETURNING tables.id, tables.num_files, CAST(tables.size_bytes AS text)
+""")
 
 Counts = tuple[int, int]
 """A table's number of files, and their bytes."""
@@ -144,34 +154,33 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
     closed: defaultdict[UUID, Closed] = defaultdict(Closed)
     stored = await _write_bulk(driver, run[0], closed) if run[0].effects.bulk else None
     first, *others = list(chunks(changes)) or [[]]
-    async with driver.pipeline():
-        await commit_rows.insert(
-            driver,
-            [
-                NewCommit(
-                    table_id=one.table_id,
-                    commit=one.commit,
-                    is_base=one.before.latest_version == -1,
-                    stored=stored,
-                )
-                for one in run
-            ],
+    new = [
+        NewCommit(
+            table_id=one.table_id,
+            commit=one.commit,
+            is_base=one.before.latest_version == -1,
+            stored=stored,
         )
-        closing = await file_rows.close(driver, first) if first else None
-        await file_rows.open_(driver, first)
-        await set_app_transactions(driver, run_txns(run))
-        await set_domains(driver, run_domains(run))
-        await _set_states(driver, run)
-        moving = await _move_heads(driver, run)
-        if closing is not None:
-            file_rows.count(closed, await closing.fetchall())
-        moved = await moving.fetchall()
+        for one in run
+    ]
+    closing = [file_rows.close(first)] if first else []
+    queries = [
+        # Closing comes first: an added file may replace one that is live.
+        *closing,
+        commit_rows.insert(new),
+        *file_rows.open_(first),
+        *set_app_transactions(run_txns(run)),
+        *set_domains(run_domains(run)),
+        *_set_states(run),
+        _move_heads(run),
+    ]
+    answers = await pipeline.run(driver, queries)
+    if closing:
+        file_rows.count(closed, answers[0])
     for chunk in others:
-        async with driver.pipeline():
-            closing = await file_rows.close(driver, chunk)
-            await file_rows.open_(driver, chunk)
-            file_rows.count(closed, await closing.fetchall())
-    counts = {table_id: (files, int(size)) for table_id, files, size in moved}
+        closes, *_ = await pipeline.run(driver, [file_rows.close(chunk), *file_rows.open_(chunk)])
+        file_rows.count(closed, closes)
+    counts = _counts(answers[-1])
     for one in run:
         if one.table_id not in counts:
             raise ServiceError(
@@ -183,9 +192,7 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
     return counts | await _count_closed(driver, closed)
 
 
-async def _write_bulk(
-    driver: Driver, one: Staged, closed: Mapping[UUID, Closed]
-) -> bytes:
+async def _write_bulk(driver: Driver, one: Staged, closed: Mapping[UUID, Closed]) -> bytes:
     """Write the files of a very large commit, and return its content as it is stored: both take
     seconds, the one of the database's time and the other of ours."""
     content = one.commit.content
@@ -201,35 +208,31 @@ async def _write_bulk(
     return compressing.result()
 
 
-async def _set_states(driver: Driver, run: Sequence[Staged]) -> None:
+def _set_states(run: Sequence[Staged]) -> Iterator[Query]:
     """Protocol and metadata, both, at each version that changes either."""
     for one in run:
         if one.effects.protocol is None and one.effects.metadata is None:
             continue
         head = head_after(one)
-        state = (_encoded(head.protocol), _encoded(head.metadata))
-        await driver.execute(_INSERT_STATE, (one.table_id, one.version, *state))
-        await driver.execute(_SET_STATE, (*state, one.table_id))
+        state = (bytea(_encoded(head.protocol)), bytea(_encoded(head.metadata)))
+        yield Query(_INSERT_STATE, uuid(one.table_id), int8(one.version), *state)
+        yield Query(_SET_STATE, *state, uuid(one.table_id))
 
 
-async def _move_heads(driver: Driver, run: Sequence[Staged]) -> Cursor:
+def _move_heads(run: Sequence[Staged]) -> Query:
     of_table: defaultdict[UUID, list[Staged]] = defaultdict(list)
     for one in run:
         of_table[one.table_id].append(one)
     moves = list(of_table.values())
-    return await driver.execute(
+    return Query(
         _MOVE_HEADS,
-        (
-            uuids(list(of_table)),
-            int8s([move[0].before.latest_version for move in moves]),
-            int8s([move[-1].version for move in moves]),
-            int8s(
-                [max((m.version for m in move if m.commit.published), default=-1) for move in moves]
-            ),
-            int8s([move[-1].commit.record.timestamp for move in moves]),
-            int8s([sum(one.effects.opened for one in move) for move in moves]),
-            texts([str(sum(one.effects.opened_bytes for one in move)) for move in moves]),
-        ),
+        uuids(list(of_table)),
+        int8s([move[0].before.latest_version for move in moves]),
+        int8s([move[-1].version for move in moves]),
+        int8s([_published(move) for move in moves]),
+        int8s([move[-1].commit.record.timestamp for move in moves]),
+        int8s([sum(one.effects.opened for one in move) for move in moves]),
+        texts([str(sum(one.effects.opened_bytes for one in move)) for move in moves]),
     )
 
 
@@ -240,15 +243,22 @@ def _published(move: Sequence[Staged]) -> int:
 async def _count_closed(driver: Driver, closed: Mapping[UUID, Closed]) -> dict[UUID, Counts]:
     if not closed:
         return {}
-    counted = await driver.execute(
-        _COUNT_CLOSED,
-        (
-            uuids(list(closed)),
-            int8s([count.files for count in closed.values()]),
-            texts([str(count.size) for count in closed.values()]),
-        ),
+    (counted,) = await pipeline.run(
+        driver,
+        [
+            Query(
+                _COUNT_CLOSED,
+                uuids(list(closed)),
+                int8s([count.files for count in closed.values()]),
+                texts([str(count.size) for count in closed.values()]),
+            )
+        ],
     )
-    return {table_id: (files, int(size)) for table_id, files, size in await counted.fetchall()}
+    return _counts(counted)
+
+
+def _counts(rows: Sequence[Row]) -> dict[UUID, Counts]:
+    return {as_uuid(row[0]): (as_int(row[1]), int(as_text(row[2]))) for row in rows}
 
 
 Keyed = tuple[UUID, str]
@@ -273,23 +283,23 @@ def run_domains(run: Sequence[Staged]) -> dict[Keyed, tuple[int, DomainMetadata]
     }
 
 
-async def set_app_transactions(driver: Driver, txns: Mapping[Keyed, tuple[int, Txn]]) -> None:
+def set_app_transactions(txns: Mapping[Keyed, tuple[int, Txn]]) -> Iterator[Query]:
     for chunk in chunks(list(txns.items())):
-        await driver.execute(_SET_APP_TRANSACTIONS, _keyed_columns(chunk))
+        yield Query(_SET_APP_TRANSACTIONS, *_keyed_columns(chunk))
 
 
-async def set_domains(driver: Driver, domains: Mapping[Keyed, tuple[int, DomainMetadata]]) -> None:
+def set_domains(domains: Mapping[Keyed, tuple[int, DomainMetadata]]) -> Iterator[Query]:
     removed = [keyed for keyed, (_, action) in domains.items() if action.removed]
     for keys in chunks(removed):
         tables, names = [table_id for table_id, _ in keys], [name for _, name in keys]
-        await driver.execute(_DROP_DOMAINS, (uuids(tables), texts(names)))
+        yield Query(_DROP_DOMAINS, uuids(tables), texts(names))
     for chunk in chunks([item for item in domains.items() if not item[1][1].removed]):
-        await driver.execute(_SET_DOMAINS, _keyed_columns(chunk))
+        yield Query(_SET_DOMAINS, *_keyed_columns(chunk))
 
 
 def _keyed_columns(
     rows: Sequence[tuple[Keyed, tuple[int, Txn | DomainMetadata]]],
-) -> tuple[PackedArray, ...]:
+) -> tuple[Parameter, ...]:
     return (
         uuids([table_id for (table_id, _), _ in rows]),
         texts([name for (_, name), _ in rows]),

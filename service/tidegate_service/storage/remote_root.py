@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 
-from tidegate_protocol.content import Content, whole
+from tidegate_protocol.content import Content, Pieces
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports import LogEntry, PutResult
 from tidegate_service.storage.advice import advised
@@ -44,7 +44,9 @@ class RemoteRoot:
     ) -> PutResult:
         """`create_folders` has no meaning here: a key needs no folder."""
         del create_folders
-        body = content if isinstance(content, bytes) else await asyncio.to_thread(whole, content)
+        body = content
+        if not isinstance(body, bytes):
+            body = await asyncio.to_thread(_together, body)
         try:
             async with asyncio.timeout(min(PUT_S + len(body) / PUT_BYTES_A_S, CALL_S)):
                 # Never in parts: only a single PUT can be conditional.
@@ -176,3 +178,10 @@ class RemoteRoot:
             late = Failure(status=None, code=None, kinds=("Timeout",))
             found = late if isinstance(error, TimeoutError) else failure(error)
             raise self._unavailable(verb, found) from None
+
+
+def _together(content: Pieces) -> bytes:
+    # Joined, they would all be in memory twice.
+    together = io.BytesIO()
+    together.writelines(content.pieces())
+    return together.getvalue()

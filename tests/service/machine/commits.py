@@ -144,10 +144,10 @@ class Commits:
         return True
 
     def _answered(self, table, proposal, way, answer, outcome, *, in_index) -> None:
-        if way.put is Put.REFUSED and _is_problem(answer, Code.STORAGE_UNAVAILABLE):
+        if way.put is Put.REFUSED and is_problem(answer, Code.STORAGE_UNAVAILABLE):
             assert not in_index
             return
-        if isinstance(outcome, TransactionAborted) and _is_problem(answer, Code.TABLE_QUARANTINED):
+        if isinstance(outcome, TransactionAborted) and is_problem(answer, Code.TABLE_QUARANTINED):
             # It cannot be fenced, so nobody can say yet that it never lands.
             assert self.model.is_quarantined(table)
             assert proposal.transaction_id in self._closed
@@ -185,7 +185,7 @@ class Commits:
         self.check(table, rows, files)
 
     def abort(self, table: Table, id_: str, way: Way) -> None:
-        self._began_ms = _now_ms()
+        self._began_ms = now_ms()
         instance = way.through(self.rig, managed=table.managed)
         path = f"/tables/{table.name}/transactions/{id_}/abort"
         answer = self.rig.run(instance.send("POST", path))
@@ -236,7 +236,7 @@ class Commits:
             assert answer.json()["version"] == known.version
         elif known is not None and answer.is_error:
             assert id_ in self._closed
-            refused = way.put is Put.REFUSED
+            refused = way.put is Put.REFUSED and not self.model.is_quarantined(table)
             code = Code.STORAGE_UNAVAILABLE if refused else Code.TABLE_QUARANTINED
             answers.check_problem(answer, code)
         elif known is None and fenced is False and self.model.is_quarantined(table):
@@ -317,7 +317,7 @@ class Commits:
         self.memory.check(table, rows, files)
 
     def _send(self, table: Table, proposal: Proposal, path: str, way: Way) -> httpx.Response | None:
-        self._began_ms = _now_ms()
+        self._began_ms = now_ms()
         instance = way.through(self.rig, managed=table.managed)
         content, kind = drawing.body(proposal, ndjson=way.ndjson)
         return self.rig.run(instance.send("POST", f"/tables/{table.name}/{path}", content, kind))
@@ -329,7 +329,7 @@ class Commits:
         """I12 of the latest commit, made since the request began: the database's clock, or just
         after the version before."""
         before, latest = (commit.timestamp for commit in known.commits[-2:])
-        assert latest == before + 1 or self._began_ms <= latest <= _now_ms() + 1
+        assert latest == before + 1 or self._began_ms <= latest <= now_ms() + 1
         assert latest > before, table
 
 
@@ -339,9 +339,9 @@ def _is_of_the_id(outcome: ConflictCheckOutcome) -> bool:
     return reused or isinstance(outcome, Quarantined | TransactionAborted)
 
 
-def _is_problem(answer: httpx.Response, code: Code) -> bool:
+def is_problem(answer: httpx.Response, code: Code) -> bool:
     return answer.is_error and answer.json()["code"] == code.value
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
     return time.time_ns() // 1_000_000

@@ -171,6 +171,7 @@ envelopes = st.builds(
     skip_if_empty=st.sampled_from([False, False, True]),
     note=st.sampled_from([None, None, "ä\n\u2028"]),
 )
+lags = st.sampled_from([0, 0, 0, 1, 2, None, -1])
 pasts = st.builds(
     Past,
     change=changes,

@@ -157,6 +157,45 @@ class ServiceMachine(RuleBasedStateMachine):
         self.both.propose_at_once(table, proposals)
         return multiple(*((table, proposal) for proposal in proposals))
 
+    @rule(
+        target=sent,
+        first=tables,
+        second=tables,
+        drawn=st.lists(
+            st.tuples(st.booleans(), drawing.changes, drawing.reads, drawing.lags),
+            min_size=2,
+            max_size=5,
+        ),
+        alike=st.sampled_from(["", "", "id", "id and body"]),
+        way=ways.group_ways,
+    )
+    def propose_together(
+        self,
+        first: Table,
+        second: Table,
+        drawn: list[tuple[bool, Change, ReadsDraw, int | None]],
+        alike: str,
+        way: Way,
+    ) -> Any:
+        """Writers of one table or two whom one instance puts into groups."""
+        if first.waiting or second.waiting:
+            return multiple()
+        proposed: list[Sent] = []
+        for to_second, change, reads, lag in drawn:
+            table = second if to_second else first
+            # Judged at the head, a refused body closes its id, and other copies bring fences.
+            envelope = Envelope(lag=0 if alike and lag is None else lag)
+            proposed.append((table, self._new(table, change, reads, envelope)))
+        if alike:
+            table, copied = proposed[0]
+            same = table, copied
+            if alike == "id":
+                body = proposed[1][1]
+                same = table, replace(body, transaction_id=copied.transaction_id)
+            proposed.append(same)
+        self.both.propose_together(proposed, way)
+        return multiple(*proposed)
+
     @rule(sent=sent, way=ways.safe | ways.losing)
     def abort(self, sent: Sent, way: Way) -> None:
         table, proposal = sent

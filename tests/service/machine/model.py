@@ -110,10 +110,12 @@ class Model:
             assert isinstance(outcome, Quarantined), f"quarantined, but {outcome}"
         known = self.of(table)
         ahead = known.published_version + 1
-        if ahead in files and ahead not in known.strays:
-            # Its publisher died before it could say that it had published.
-            assert files[ahead] == known.commits[ahead].content
-            self.stray(table, ahead, files[ahead])
+        while ahead in files:
+            if ahead not in known.strays:
+                # Its publisher died before it could say that it had published.
+                assert files[ahead] == known.commits[ahead].content
+                self.stray(table, ahead, files[ahead])
+            ahead += 1
 
     def stray(self, table: Table, version: int, content: bytes) -> None:
         """A file came to lie where this version will be published."""

@@ -7,7 +7,7 @@ steps are scripted, and its publisher publishes when the machine says so and nev
 import asyncio
 import json
 import tempfile
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -79,6 +79,24 @@ class Instance:
             return None
         finally:
             self.script.clear()
+
+    async def send_all(
+        self, requests: Sequence[tuple[str, bytes, str]]
+    ) -> list[httpx.Response | None]:
+        """The answers to POSTs that are sent at once: each a path, a body and its type. None for
+        those that it died of."""
+        sent = [
+            self._client.post(path, content=content, headers={"Content-Type": kind})
+            for path, content, kind in requests
+        ]
+        try:
+            found = await asyncio.gather(*sent, return_exceptions=True)
+        finally:
+            self.script.clear()
+        for one in found:
+            if isinstance(one, BaseException) and not isinstance(one, Died):
+                raise one
+        return [None if isinstance(one, BaseException) else one for one in found]
 
     async def get(self, path: str, **query: object) -> httpx.Response:
         answer = await self._client.get(path, params=query)

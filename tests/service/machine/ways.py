@@ -1,6 +1,6 @@
 """How a request goes: through which instance, and what happens to it on its way."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
@@ -15,24 +15,32 @@ COMMIT = b"COMMIT\0"
 
 @dataclass(frozen=True)
 class Way:
-    """`dies` is the number of a commit's step, of either kind of table, and a side of it."""
+    """`dies` is the number of a commit's step, of either kind of table, and a side of it. It
+    `passes` as often before something happens."""
 
     instance: str = "a"
     dies: tuple[int, Side] | None = None
     put: Put | None = None
     cut: Cut | None = None
     ndjson: bool = False
+    passes: int = 0
 
     def through(self, rig: Rig, *, managed: bool) -> Instance:
         """The instance, which will meet what there is to meet."""
         instance: Instance = getattr(rig, self.instance)
-        instance.script.put = None if managed else self.put
+        instance.script.passes = self.passes
+        instance.script.put = instance.script.put if managed else self.put
         if self.dies is not None:
             instance.script.at(self.step(managed=managed), self.dies[1], die)
         if self.cut is not None:
             cut, save = self.cut, Step.M6_COMMIT if managed else Step.O8_INDEX
             instance.script.at(save, Side.BEFORE, lambda: rig.between.watch(COMMIT, cut))
         return instance
+
+    @property
+    def fails(self) -> bool:
+        """Whether anything happens to those who go this way."""
+        return not (self.dies is None and self.put is None and self.cut is None)
 
     def step(self, *, managed: bool) -> Step:
         assert self.dies is not None
@@ -61,6 +69,11 @@ _cut = st.builds(
     Way,
     instance=st.just("cut"),
     cut=st.sampled_from([Cut.BEFORE_IT_ARRIVES, Cut.BEFORE_THE_ANSWER]),
+)
+group_ways = st.one_of(
+    safe,
+    safe,
+    st.builds(replace, st.one_of(_dying, losing, _cut), passes=st.sampled_from([0, 0, 1, 2])),
 )
 any_way = st.one_of(safe, safe, safe, _dying, losing, _cut)
 

@@ -48,6 +48,8 @@ class Script:
     def __init__(self) -> None:
         self.put: Put | None = None
         self.held: list[Held] = []
+        # So many of what it waits for go by as ever before.
+        self.passes = 0
         self._points: dict[tuple[Step, Side], Callable[[], None]] = {}
 
     def at(self, step: Step, side: Side, deed: Callable[[], None]) -> None:
@@ -57,12 +59,25 @@ class Script:
     def clear(self) -> None:
         """Forget what was not met."""
         self.put = None
+        self.passes = 0
         self._points.clear()
 
     async def reached(self, step: Step, side: Side) -> None:
-        deed = self._points.pop((step, side), None)
-        if deed is not None:
-            deed()
+        if (step, side) in self._points and self._is_due():
+            self._points.pop((step, side))()
+
+    def next_put(self) -> Put | None:
+        """What happens to the PUT that is made now."""
+        if self.put is None or not self._is_due():
+            return None
+        put, self.put = self.put, None
+        return put
+
+    def _is_due(self) -> bool:
+        if self.passes:
+            self.passes -= 1
+            return False
+        return True
 
 
 def die() -> None:
@@ -90,7 +105,7 @@ class ScriptedLog:
         self._script = script
 
     async def put_if_absent(self, version: int, content: bytes) -> PutResult:
-        fault, self._script.put = self._script.put, None
+        fault = self._script.next_put()
         match fault:
             case Put.REFUSED:
                 raise StorageUnavailable("the store is down")

@@ -1,0 +1,206 @@
+"""Statements sent to Postgres together: one way there and back for all of them.
+
+psycopg's own pipelines talk to the socket at every statement and wait at every result, which for
+the few small statements of a commit costs more than the database takes. This uses psycopg's wrapper
+of libpq (`psycopg.pq`) alone: queue everything, send it, read until the server says that it was
+all. Rows come in the binary format, as bytes.
+
+https://www.postgresql.org/docs/current/libpq-pipeline-mode.html
+"""
+
+import asyncio
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+from tidegate_service.index.parameters import Parameter
+
+Driver = psycopg.AsyncConnection[Any]
+Row = tuple[bytes | None, ...]
+
+_FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
+
+
+def as_uuid(value: bytes | None) -> UUID:
+    """A value of a row that is never NULL."""
+    return UUID(bytes=_there(value))
+
+
+def as_int(value: bytes | None) -> int:
+    return int.from_bytes(_there(value), "big", signed=True)
+
+
+def as_bool(value: bytes | None) -> bool:
+    return _there(value) == b"\1"
+
+
+def as_text(value: bytes | None) -> str:
+    return _there(value).decode()
+
+
+def _there(value: bytes | None) -> bytes:
+    if value is None:
+        raise TypeError("a column that is never NULL is")
+    return value
+
+
+class Statement:
+    """SQL with `$1`, `$2`, ... for its parameters; prepared once on each connection."""
+
+    __slots__ = ("name", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text.encode()
+        self.name = b"tidegate_" + sha256(self.text).hexdigest()[:24].encode()
+
+
+class Query:
+    """A statement and its parameters."""
+
+    __slots__ = ("parameters", "statement")
+
+    def __init__(self, statement: Statement, *parameters: Parameter) -> None:
+        self.statement = statement
+        self.parameters = parameters
+
+
+_PREPARED: WeakKeyDictionary[Driver, set[bytes]] = WeakKeyDictionary()
+
+
+async def run(driver: Driver, queries: Sequence[Query]) -> list[list[Row]]:
+    """The rows of each query, in order, in the connection's transaction, which is begun where
+    there is none. Raises `psycopg.Error`: the first failure, whatever comes after it is not done.
+
+    After a failure, or where this is cancelled, the connection is of no use any more.
+    """
+    connection = driver.pgconn
+    prepared = _PREPARED.setdefault(driver, set())
+    connection.enter_pipeline_mode()
+    if connection.transaction_status == TransactionStatus.IDLE:
+        # Whatever the server's own default is: a lock's holder has to see what it waited for.
+        connection.send_query_params(b"BEGIN ISOLATION LEVEL READ COMMITTED", None)
+        before = 1
+    else:
+        before = 0
+    new: list[bytes] = []
+    places: list[int] = []
+    for query in queries:
+        statement = query.statement
+        if statement.name not in prepared and statement.name not in new:
+            oids = [parameter.oid for parameter in query.parameters]
+            connection.send_prepare(statement.name, statement.text, oids)
+            new.append(statement.name)
+            before += 1
+        connection.send_query_prepared(
+            statement.name,
+            [parameter.data for parameter in query.parameters],
+            [Format.BINARY] * len(query.parameters),
+            result_format=Format.BINARY,
+        )
+        places.append(before)
+        before += 1
+    connection.pipeline_sync()
+    results = await _answers(connection, ExecStatus.PIPELINE_SYNC)
+    connection.exit_pipeline_mode()
+    _check(results)
+    prepared.update(new)
+    return [_rows(results[place]) for place in places]
+
+
+async def commit(driver: Driver) -> None:
+    """COMMIT. Raises `psycopg.Error`."""
+    connection = driver.pgconn
+    connection.send_query(b"COMMIT")
+    results = await _answers(connection, None)
+    _check(results)
+    if results[-1].command_status != b"COMMIT":
+        raise psycopg.errors.InFailedSqlTransaction("the transaction had failed before")
+
+
+def _check(results: Sequence[PGresult]) -> None:
+    for result in results:
+        if result.status in _FAILED:
+            raise error_from_result(result)
+
+
+def _rows(result: PGresult) -> list[Row]:
+    columns = range(result.nfields)
+    return [
+        tuple([result.get_value(row, column) for column in columns])
+        for row in range(result.ntuples)
+    ]
+
+
+async def _answers(connection: PGconn, last: ExecStatus | None) -> list[PGresult]:
+    """All results, up to the one of the status `last`, or until there are none."""
+    loop = asyncio.get_running_loop()
+    socket = connection.socket
+    reader = _Reader(connection, last, loop.create_future())
+    sent = connection.flush() == 0
+    loop.add_reader(socket, reader.readable)
+    if not sent:
+        loop.add_writer(socket, reader.writable)
+    try:
+        return await reader.done
+    finally:
+        loop.remove_reader(socket)
+        if not sent:
+            loop.remove_writer(socket)
+
+
+class _Reader:
+    def __init__(
+        self, connection: PGconn, last: ExecStatus | None, done: asyncio.Future[list[PGresult]]
+    ) -> None:
+        self.done = done
+        self._connection = connection
+        self._last = last
+        self._results: list[PGresult] = []
+
+    def writable(self) -> None:
+        try:
+            if self._connection.flush() == 0:
+                asyncio.get_running_loop().remove_writer(self._connection.socket)
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def readable(self) -> None:
+        if self.done.done():
+            return
+        try:
+            self._connection.consume_input()
+            while not self._connection.is_busy():
+                result = self._connection.get_result()
+                if result is None:
+                    # In a pipeline, the end of one statement's results.
+                    if self._last is None:
+                        self.done.set_result(self._results)
+                        return
+                    continue
+                self._results.append(result)
+                if result.status == self._last:
+                    self.done.set_result(self._results)
+                    return
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def _fail(self, error: psycopg.Error) -> None:
+        """A connection that was ended has often been told why, before its end was noticed."""
+        if self.done.done():
+            return
+        failed = [result for result in self._results if result.status in _FAILED]
+        try:
+            result = self._connection.get_result()
+        except psycopg.Error:
+            result = None
+        if result is not None and result.status in _FAILED:
+            failed.append(result)
+        told = [error_from_result(result) for result in failed]
+        self.done.set_exception(next((one for one in told if one.sqlstate is not None), error))
