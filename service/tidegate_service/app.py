@@ -232,7 +232,10 @@ async def _composed(
     publisher = _publisher(settings, world, faults) if among is None else None
     committer = Committer(
         commit_together,
-        CommitterLimits(waiting=settings.max_waiting_per_table, own=max(1, settings.database_pool_size * 3 // 4)),
+        CommitterLimits(
+            waiting=settings.max_waiting_per_table,
+            own=max(1, settings.database_pool_size * 3 // 4),
+        ),
     )
     context = Context(
         index=index,

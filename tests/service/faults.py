@@ -5,7 +5,7 @@ of it, or keeps one write from being made. Each fault is used once, in order.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from enum import Enum
 
 from tidegate_protocol.actions import Action
@@ -31,10 +31,12 @@ class FaultyStorage:
     def __init__(self, storage: Storage, faults: Iterable[Fault] = ()) -> None:
         self._storage = storage
         self.faults = deque(faults)
+        # Told of the version before each PUT.
+        self.before: Callable[[int], None] = lambda version: None
         self._held: list[tuple[Log, int, Content]] = []
 
     def log(self, location: str) -> Log:
-        return FaultyLog(self._storage.log(location), self.faults, self._held)
+        return FaultyLog(self._storage.log(location), self, self._held)
 
     async def deliver(self) -> list[PutResult]:
         """What became of every PUT that was held, now that they arrive, in their order."""
@@ -49,14 +51,16 @@ class FaultyStorage:
 
 class FaultyLog:
     def __init__(
-        self, log: Log, faults: deque[Fault], held: list[tuple[Log, int, Content]]
+        self, log: Log, storage: FaultyStorage, held: list[tuple[Log, int, Content]]
     ) -> None:
         self._log = log
-        self._faults = faults
+        self._storage = storage
         self._held = held
 
     async def put_if_absent(self, version: int, content: Content) -> PutResult:
-        fault = self._faults.popleft() if self._faults else Fault.NONE
+        self._storage.before(version)
+        faults = self._storage.faults
+        fault = faults.popleft() if faults else Fault.NONE
         if fault is Fault.REFUSED:
             raise StorageUnavailable("the store is down")
         if fault is Fault.LOST:

@@ -13,7 +13,7 @@ from tests.service.grouping import instance, transactions
 from tests.service.severing import Cut, severing
 from tests.service.world import add, proposal, remove
 from tidegate_protocol.transaction import Conflict, Proposal
-from tidegate_service.core import land
+from tidegate_service.core import held_files, land
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable
 from tidegate_service.core.faults import Side, Step
 from tidegate_service.core.outcomes import Committed
@@ -142,6 +142,10 @@ async def test_a_connection_that_has_died_in_the_pool_is_replaced(world, severed
     assert len(one.groups) == 1
 
 
+LARGE = {"user_metadata": "x" * 70_000}
+"""A file of this size is put by itself."""
+
+
 class Overtaken:
     """Fault points where a file is there only when what was written ahead has ended, and then
     something is done, once."""
@@ -180,12 +184,13 @@ class TestWrittenAhead:
     @pytest.fixture(autouse=True)
     def at_once(self, monkeypatch):
         monkeypatch.setattr(land, "WRITTEN_AHEAD", 1)
+        monkeypatch.setattr(held_files, "MOST_BYTES", -1)
 
     async def test_who_has_put_a_file_may_have_landed(self, world, accept):
         faults = Overtaken(3, accept)
         one = instance(world, commit_deadline_s=-1.0, faults=faults)
         table = await world.create()
-        sent = [proposal(add(name)) for name in "abc"]
+        sent = [proposal(add(name), **LARGE) for name in "abc"]
         told = await one.at_once(table, *sent)
         assert [type(outcome) for outcome in told] == [CommitStateUnknown] * 3, told
         again = await instance(world).at_once(table, *sent)
@@ -196,6 +201,6 @@ class TestWrittenAhead:
     async def test_all_are_found_again(self, world, accept):
         one = instance(world, faults=Overtaken(3, accept))
         table = await world.create()
-        told = await one.at_once(table, *(proposal(add(name)) for name in "abcd"))
+        told = await one.at_once(table, *(proposal(add(name), **LARGE) for name in "abcd"))
         assert [outcome.record.version for outcome in told] == [1, 2, 3, 4]
         assert [outcome.replayed for outcome in told] == [True, True, True, False]

@@ -1,4 +1,7 @@
-"""Groups on plain tables: one file after the other, under one lock, and what may befall them."""
+"""Groups on plain tables: one file after the other, under one lock, and what may befall them.
+
+Small files are put together (`test_held_files`); these are put as larger ones are.
+"""
 
 import asyncio
 import json
@@ -6,30 +9,33 @@ import json
 import pytest
 
 from tests.service.committing import paths
-from tests.service.faults import Fault
+from tests.service.faults import Fault, FaultyStorage
 from tests.service.grouping import instance, transactions
-from tests.service.world import add, proposal, remove
+from tests.service.world import World, add, proposal, remove
 from tidegate_protocol.transaction import Conflict
-from tidegate_service.core import land
-from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core import held_files, land
+from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
 from tidegate_service.core.faults import Side, Step
 from tidegate_service.core.outcomes import Committed
+from tidegate_service.core.records import TableRecord
 
 pytestmark = pytest.mark.anyio
 
 
-class Meanwhile:
-    """Fault points where another writer puts a file, just before a PUT of ours; once."""
+@pytest.fixture(autouse=True)
+def one_by_one(monkeypatch):
+    monkeypatch.setattr(held_files, "MOST_BYTES", -1)
 
-    def __init__(self, puts: int) -> None:
-        self._left = puts
-        self.write = None
 
-    async def reached(self, step: Step, side: Side) -> None:
-        if (step, side) == (Step.O6_PUT, Side.BEFORE):
-            self._left -= 1
-            if self._left == 0:
-                self.write()
+def write_past(world: World, faults: FaultyStorage, table: TableRecord, content: bytes) -> None:
+    """Another writer puts version 3, just before ours arrives."""
+    file = world.log_file(table, 3)
+
+    def before(version: int) -> None:
+        if version == 3 and not file.exists():
+            file.write_bytes(content)
+
+    faults.before = before
 
 
 def foreign(*lines: dict) -> bytes:
@@ -46,11 +52,10 @@ def removed(path: str) -> dict:
     return {"remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}}
 
 
-async def test_a_foreign_file_in_the_middle_moves_the_rest_up(world, database_url):
-    faults = Meanwhile(3)
-    one = instance(world, faults=faults)
+async def test_a_foreign_file_in_the_middle_moves_the_rest_up(world, faults, database_url):
+    one = instance(world)
     table = await world.create()
-    faults.write = lambda: world.log_file(table, 3).write_bytes(foreign(appended("theirs")))
+    write_past(world, faults, table, foreign(appended("theirs")))
     sent = [proposal(add(f"a{n}"), read_version=0) for n in range(4)]
     told = await one.at_once(table, *sent)
     assert [outcome.record.version for outcome in told] == [1, 2, 4, 5]
@@ -67,12 +72,11 @@ async def test_a_foreign_file_in_the_middle_moves_the_rest_up(world, database_ur
     assert await paths(one.context.index, table, 5) == ["a0", "a1", "a2", "a3", "theirs"]
 
 
-async def test_a_foreign_file_may_be_what_the_rest_conflicts_with(world):
-    faults = Meanwhile(3)
-    one = instance(world, faults=faults)
+async def test_a_foreign_file_may_be_what_the_rest_conflicts_with(world, faults):
+    one = instance(world)
     table = await world.create()
     await one.propose(table, proposal(add("a"), add("b")))
-    faults.write = lambda: world.log_file(table, 3).write_bytes(foreign(removed("b")))
+    write_past(world, faults, table, foreign(removed("b")))
     reads = {"read_version": 1}
     told = await one.at_once(
         table,
@@ -105,7 +109,7 @@ async def test_a_put_that_stays_without_an_answer_stops_the_group(world, faults)
     """The first to try again is whose file may be there."""
     one = instance(world)
     table = await world.create()
-    faults.faults.extend([Fault.NONE, *[Fault.LOST] * 5])
+    faults.faults.extend([Fault.NONE, *[Fault.LOST] * 6])
     told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(4)))
     assert [outcome.record.version for outcome in told] == [1, 2, 3, 4]
     assert [outcome.record.metrics.attempts for outcome in told] == [1, 2, 1, 1]
@@ -128,7 +132,7 @@ async def test_a_store_that_refuses_in_the_middle(world, faults, database_url):
     """Who was refused has done nothing; the others do not wait with the lock for the store."""
     one = instance(world)
     table = await world.create()
-    faults.faults.extend([Fault.NONE, Fault.NONE, Fault.REFUSED])
+    faults.faults.extend([Fault.NONE, Fault.NONE, Fault.REFUSED, Fault.REFUSED])
     told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(5)))
     assert isinstance(told[2], StorageUnavailable)
     del told[2]
@@ -138,11 +142,10 @@ async def test_a_store_that_refuses_in_the_middle(world, faults, database_url):
     assert await paths(one.context.index, table, 4) == ["a0", "a1", "a3", "a4"]
 
 
-async def test_an_unreadable_file_in_the_middle_keeps_what_landed_before_it(world):
-    faults = Meanwhile(3)
-    one = instance(world, faults=faults)
+async def test_an_unreadable_file_in_the_middle_keeps_what_landed_before_it(world, faults):
+    one = instance(world)
     table = await world.create()
-    faults.write = lambda: world.log_file(table, 3).write_bytes(b"torn")
+    write_past(world, faults, table, b"torn")
     told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(4)))
     assert [outcome.record.version for outcome in told[:2]] == [1, 2]
     assert [outcome.code.value for outcome in told[2:]] == ["table-quarantined"] * 2
@@ -151,7 +154,7 @@ async def test_an_unreadable_file_in_the_middle_keeps_what_landed_before_it(worl
 
 
 async def test_the_index_is_written_while_the_files_are(world, monkeypatch):
-    """The rows of those before are on their way when a file is begun."""
+    """The rows of those before are on their way when a file is begun that is put by itself."""
     monkeypatch.setattr(land, "WRITTEN_AHEAD", 1)
     begun = []
 
@@ -159,14 +162,34 @@ async def test_the_index_is_written_while_the_files_are(world, monkeypatch):
         async def reached(self, step: Step, side: Side) -> None:
             if (step, side) == (Step.O6_PUT, Side.BEFORE):
                 begun.append(is_written_ahead())
+            if (step, side) == (Step.O6_PUT, Side.AFTER):
+                while is_written_ahead():
+                    await asyncio.sleep(0)
 
     one = instance(world, faults=Watching())
     table = await world.create()
-    told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(4)))
+    large = {"user_metadata": "x" * 70_000}
+    told = await one.at_once(table, *(proposal(add(f"a{n}"), **large) for n in range(4)))
     assert [outcome.record.version for outcome in told] == [1, 2, 3, 4]
-    assert begun[0] is False
-    assert all(begun[1:])
+    assert begun == [False, True, True, True]
 
 
 def is_written_ahead() -> bool:
     return any(task.get_name() == "write-ahead" for task in asyncio.all_tasks())
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.LOST])
+async def test_a_put_without_an_answer_is_not_forgotten_when_the_store_refuses_then(
+    world, faults, fault
+):
+    """Whose file may be there is not told that nothing was done."""
+    one = instance(world, commit_deadline_s=-1.0)
+    table = await world.create()
+    faults.faults.extend([Fault.NONE, fault, Fault.REFUSED])
+    sent = [proposal(add(f"a{n}")) for n in range(3)]
+    told = await one.at_once(table, *sent)
+    assert told[0].record.version == 1
+    assert isinstance(told[1], CommitStateUnknown), told[1]
+    landed = fault is Fault.ANSWER_LOST
+    (again,) = await one.at_once(table, sent[1])
+    assert (again.record.version, again.replayed) == ((2, True) if landed else (3, False))

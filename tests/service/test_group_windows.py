@@ -1,6 +1,7 @@
 """Winners in memory: what an instance remembers of a table is what the index would say."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -110,6 +111,33 @@ async def test_tables_that_nobody_commits_to_make_room(world, monkeypatch):
         assert conflicts_with(told, 2)
         (told,) = await one.at_once(table, deletes("b", 1))
         assert told.record.version == 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "kept"),
+    [
+        ({}, True),
+        ({"latest_version": 9, "latest_timestamp": 9_000}, True),
+        ({"epoch": 7}, False),
+        ({"latest_version": 9, "latest_timestamp": 9_000, "epoch": 7}, False),
+        # As after a failover that lost what had been committed.
+        ({"latest_version": 1}, False),
+        ({"latest_timestamp": 9_000}, False),
+    ],
+)
+async def test_what_is_kept_is_held_against_the_row(world, changed, kept):
+    one = instance(world)
+    table = await world.create(catalog_managed=True)
+    await one.at_once(table, proposal(add("a")), proposal(add("b")))
+    head = await one.context.index.table(table.id)
+    window = one.context.windows.take(head)
+    assert (window.after, window.through) == (0, 2)
+    one.context.windows.give(head, window)
+    row = replace(head, **changed)
+    found = one.context.windows.take(row)
+    assert (found is window) is kept
+    if not kept:
+        assert found.after == found.through == row.latest_version
 
 
 class Forgetful(Windows):

@@ -8,6 +8,7 @@ import pytest
 from tests.service.committing import append, paths
 from tests.service.grouping import instance, transactions
 from tests.service.world import add, make_world, proposal, remove
+from tidegate_protocol.actions import Txn
 from tidegate_protocol.problems import Code
 from tidegate_protocol.transaction import Conflict, Invalid
 from tidegate_service.core.errors import NotFound, Refused
@@ -123,6 +124,29 @@ async def test_a_member_that_does_not_land_leaves_the_others_alone(
     assert isinstance(known, Aborted), "what was judged at the head never lands at a later one"
     # `first` waits for the other body under its id.
     assert [len(group) for group in one.groups] == [11, 1]
+
+
+@BOTH
+async def test_members_may_name_the_same_things(world, database_url, catalog_managed):
+    """One after the other, as ever: what they leave is the last one's."""
+    one = instance(world)
+    table = await world.create(catalog_managed=catalog_managed)
+    told = await one.at_once(
+        table,
+        proposal(add("a"), Txn(app_id="app", version=1)),
+        proposal(remove("a"), read_version=0),
+        proposal(add("a", size=3), Txn(app_id="app", version=2)),
+        proposal(add("b"), Txn(app_id="other", version=1)),
+        proposal(add("a", size=5), remove("b"), read_version=0),
+    )
+    assert versions(told) == [1, 2, 3, 4, 5]
+    assert len(one.groups) == transactions(database_url, table) == 1
+    index = one.context.index
+    found = [await paths(index, table, version) for version in range(6)]
+    assert found == [[], ["a"], [], ["a"], ["a", "b"], ["a"]]
+    head = await index.table(table.id)
+    assert (head.num_files, head.size_bytes) == (1, 5)
+    assert (await index.app_transaction(table.id, "app")).version == 2
 
 
 @BOTH

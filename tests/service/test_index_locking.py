@@ -43,6 +43,32 @@ async def test_whoever_waited_sees_what_the_wait_was_for(index, other_index, dat
     assert now_ms >= int(clock)
 
 
+async def test_what_is_known_of_an_id_changes_within_its_group(index):
+    table = await create(index)
+    async with index.commit_group({table.id: ["a", "b", "c"]}, wait=False) as group:
+        section = group.sections[table.id]
+        assert [await section.transaction(id_) for id_ in "abc"] == [None] * 3
+        await section.abort("a")
+        commit = await append(section, transaction_id="b")
+        assert isinstance(await section.transaction("a"), Aborted)
+        assert await section.transaction("b") == commit.record
+        assert await section.transaction("c") is None
+
+
+async def test_a_connection_keeps_its_prepared_statements(database_url):
+    """However often it is used for other things, and rolled back."""
+    engine = create_engine(database_url, ConnectionSettings(pool_size=1, overflow=0))
+    index = PostgresIndex(engine)
+    table = await create(index)
+    async with index.commit_section(table.id) as section:
+        for _ in range(20):
+            await section.state_at(0)
+    assert (await land(index, table, add("a"))).latest_version == 1
+    async with index.commit_group({table.id: ["id"]}, wait=False) as group:
+        assert group.sections[table.id].table.latest_version == 1
+    await engine.dispose()
+
+
 async def test_tables_do_not_wait_for_each_other(index):
     one, two = await create(index), await create(index)
     async with index.commit_section(one.id) as first, index.commit_section(two.id) as second:

@@ -31,9 +31,9 @@ class RequestState(Correlation):
 
     `may_land` is set once a proposal has been handed to the core: from then on a request that
     ends without an answer says nothing about its outcome. `cause` is for the log alone. A call
-    that reads a whole log, or lands a long body, asks for the longer deadline by `take_long`, and
-    while it takes the body in, for the usual one once more by `begin_anew`. `headers` are by name in
-    lower case; of those with one name, the first.
+    that reads a whole log, or lands a long body, asks for the longer deadline by `take_long`,
+    and while it takes the body in, for the usual one once more by `begin_anew`. `headers` are by
+    name in lower case; of those with one name, the first.
     """
 
     may_land: bool = False

@@ -12,8 +12,8 @@ from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused, 
 from tidegate_service.core.faults import Side, steps_of
 from tidegate_service.core.land import Landing, record
 from tidegate_service.core.member import GroupResult, Member
-from tidegate_service.core.outcomes import Outcome
-from tidegate_service.core.ports import CommitGroup
+from tidegate_service.core.outcomes import Committed, Outcome
+from tidegate_service.core.ports import CommitGroup, FilesFirst
 from tidegate_service.core.telemetry import Phase
 
 LONGEST_S = 2.0
@@ -80,15 +80,51 @@ class _Run:
             return None
         landing = Landing(self._context, section)
         until = self._context.monotonic_s() + LONGEST_S
-        while members and not group.is_over and not landing.is_stopped:
-            if self._decided and self._context.monotonic_s() > until:
-                break
+        # What was decided from here on holds once the files that wait are there.
+        settled = len(self._decided)
+        together = True
+        while not group.is_over and not landing.is_stopped:
+            is_late = bool(self._decided) and self._context.monotonic_s() > until
+            if landing.is_full or not members or is_late:
+                if not landing.holds:
+                    break
+                together = await self._settled(landing, members, since=settled) and together
+                settled = len(self._decided)
+                continue
+            landing.together(together and len(members) > 1)
             self._deciding = member = members.pop(0)
-            self._decided.append((member, await _outcome(landing, member, group)))
+            outcome = await _outcome(landing, member, group)
             self._deciding = None
-            if members:
-                landing.write_ahead()
+            if isinstance(outcome, FilesFirst):
+                members.insert(0, member)
+                together = await self._settled(landing, members, since=settled) and together
+                settled = len(self._decided)
+                continue
+            self._decided.append((member, outcome))
+            if not landing.holds:
+                settled = len(self._decided)
+                if members:
+                    landing.write_ahead()
         return landing
+
+    async def _settled(self, landing: Landing, members: list[Member], *, since: int) -> bool:
+        """Put the files that wait. Where some have none, those of the members that were decided
+        behind the last one that has are to be decided again; False then."""
+        held = landing.holds
+        lost = await landing.put_files(self._context)
+        if not lost:
+            return True
+        kept = since
+        for place in range(since, len(self._decided)):
+            outcome = self._decided[place][1]
+            if isinstance(outcome, Committed) and not outcome.replayed:
+                if held == lost:
+                    break
+                held -= 1
+                kept = place + 1
+        members[:0] = [member for member, _ in self._decided[kept:]]
+        del self._decided[kept:]
+        return False
 
     def _missing(self, members: Sequence[Member], *, wait: bool) -> None:
         if not wait:

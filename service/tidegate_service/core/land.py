@@ -24,15 +24,15 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.core.faults import Step, around, steps_of
 from tidegate_service.core.fence import aborted, close_invalid, doubt_tombstone
+from tidegate_service.core.held_files import MOST_FILES, HeldFiles
 from tidegate_service.core.hidden import reveal
 from tidegate_service.core.ingest import ingest
 from tidegate_service.core.locked import LockedTable
 from tidegate_service.core.outcomes import Committed, NothingToCommit, Outcome
-from tidegate_service.core.ports import CommitGroup, CommitSection, Log, PutResult
+from tidegate_service.core.ports import CommitGroup, CommitSection, FilesFirst, Log, PutResult
 from tidegate_service.core.ratify import PUT_ATTEMPTS, occupy, ratified
 from tidegate_service.core.records import Aborted, TableRecord, TableState
 from tidegate_service.core.telemetry import Phase
-
 
 WRITTEN_AHEAD = 16
 """So many files of a plain table are written before their rows begin to be."""
@@ -50,8 +50,9 @@ class Landing:
         self._is_revealed = False
         self._storage = context.storage
         self._opened: Log | None = None
-        self._probed = False
         self._taken = 0
+        self._files = HeldFiles(self.locked)
+        self._others_wait = False
         self._steps = steps_of(section.table.catalog_managed)
 
     @property
@@ -59,6 +60,24 @@ class Landing:
         if self._opened is None:
             self._opened = self._storage.log(self.section.table.location)
         return self._opened
+
+    @property
+    def holds(self) -> int:
+        """How many commits were decided whose files are not there yet: their outcomes, and all
+        that were decided behind them, hold only once `put_files` has put them there."""
+        return len(self._files)
+
+    def together(self, others_wait: bool) -> None:
+        """Whether files may wait for those of others that are decided next."""
+        self._others_wait = others_wait and not self.section.table.catalog_managed
+
+    @property
+    def is_full(self) -> bool:
+        return self.holds >= MOST_FILES
+
+    async def put_files(self, context: Context) -> int:
+        """Put the files that wait; how many of their commits have none and are forgotten."""
+        return await self._files.put(context, self._log)
 
     def write_ahead(self) -> None:
         """On a plain table, the index is written while the next file is: not for each one, since
@@ -117,6 +136,8 @@ class Landing:
             return None
         async with around(faults, Step.O3_PROBE):
             # Once is enough: what this transaction lands on is too young to be cleaned up.
+            if self.holds and reads_ahead(section, proposal):
+                raise FilesFirst
             revealed = not self._is_revealed and await reveal(context, section, self._log)
             self._is_revealed = True
             self._ingested(revealed)
@@ -137,7 +158,14 @@ class Landing:
             if not isinstance(decision, ReadyCommit):
                 self.must_save |= await close_invalid(context, section, proposal, decision)
                 return decision
-            if section.table.catalog_managed or await self._put(context, decision):
+            if section.table.catalog_managed:
+                return decision
+            if (self.holds or self._others_wait) and self._files.takes(decision):
+                self._files.hold(decision)
+                return decision
+            if self.holds:
+                raise FilesFirst
+            if await self._put(context, decision):
                 return decision
             self._ingested(await ingest(section, self._log))
             landed = await landed_before(section, proposal)

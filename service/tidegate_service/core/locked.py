@@ -9,7 +9,7 @@ from tidegate_protocol.row_tracking import mark_before
 from tidegate_protocol.transaction import Conflict, PreparedTransaction, ReadState
 from tidegate_protocol.window import CommitWindow
 from tidegate_service.core.ports import CommitSection
-from tidegate_service.core.records import RatifiedCommit
+from tidegate_service.core.records import RatifiedCommit, TableRecord
 from tidegate_service.core.windows import ACTIONS_A_TABLE, Windows
 
 
@@ -71,6 +71,12 @@ class LockedTable:
                 self._window = CommitWindow(after=version)
                 return
             self._window.append(summarize(version, commit.actions, timestamp_fallback=time))
+
+    def take_back(self, count: int, head: TableRecord) -> None:
+        """Forget the newest commits, whose files are not there: the table is at `head` again."""
+        self.section.take_back(count, head)
+        if self._is_current and self._window.through > head.latest_version:
+            self._window.drop_after(head.latest_version)
 
     def keep(self) -> None:
         """Give the window back. The section is saved by now, or nothing was written in it."""

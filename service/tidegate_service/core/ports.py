@@ -36,6 +36,11 @@ __all__ = [
 ]
 
 
+class FilesFirst(Exception):
+    """Something was asked of a section whose newest commits are held: their files have to be
+    there first, since nothing can be taken back that the index was asked about."""
+
+
 class CommitSection(Protocol):
     """One Postgres transaction that holds one table's row lock (design section 4, step 3).
 
@@ -88,6 +93,16 @@ class CommitSection(Protocol):
 
     async def flush(self) -> None:
         """Write what was taken."""
+        ...
+
+    def hold(self, held: bool) -> None:
+        """While held, what `append` takes is not written, and whatever would have to be raises
+        `FilesFirst`."""
+        ...
+
+    def take_back(self, count: int, head: TableRecord) -> None:
+        """Forget the newest commits, which are held; the table is at `head` then, as before
+        them."""
         ...
 
     async def take_time(self) -> None:

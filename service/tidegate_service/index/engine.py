@@ -53,6 +53,9 @@ def create_engine(url: str, settings: ConnectionSettings | None = None) -> Async
         # Errors end up in logs; what writers wrote does not.
         hide_parameters=True,
         connect_args={
+            # At each rollback the driver forgets what it has prepared, by itself, and has the
+            # server forget all that the connection has, ours of `index.pipeline` included.
+            "prepare_threshold": None,
             "connect_timeout": settings.connect_timeout_s,
             "application_name": "tidegate",
             "options": _options(settings),

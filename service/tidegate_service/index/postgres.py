@@ -124,9 +124,7 @@ class PostgresIndex:
         identity = reads.table_id_of(table_id)
         if identity is None:
             return False
-        connection, table = await self._connections.begin(
-            lambda c: changes.lock_table(c, identity)
-        )
+        connection, table = await self._connections.begin(lambda c: changes.lock_table(c, identity))
         broken = False
 
         @asynccontextmanager

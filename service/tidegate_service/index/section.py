@@ -124,6 +124,13 @@ class PostgresCommitSection:
     async def flush(self) -> None:
         await self._unit.flush()
 
+    def hold(self, held: bool) -> None:
+        self._unit.is_held = held
+
+    def take_back(self, count: int, head: TableRecord) -> None:
+        self._unit.unstage(count)
+        self.table = head
+
     def _counted(self, _: UUID, counts: Counts) -> None:
         num_files, size_bytes = counts
         self.table = replace(self.table, num_files=num_files, size_bytes=size_bytes)

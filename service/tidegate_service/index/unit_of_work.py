@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.errors import CommitStateUnknown
+from tidegate_service.core.ports import FilesFirst
 from tidegate_service.core.records import TableRecord
 from tidegate_service.index import pipeline, writes
 from tidegate_service.index.failures import is_certain_rollback, translated
@@ -45,6 +46,8 @@ class UnitOfWork:
         self._staged_rows = 0
         self._written: dict[UUID, Written] = {}
         self._writing: asyncio.Task[None] | None = None
+        self.is_held = False
+        """While what is collected must not be written, and so nothing be asked, either."""
 
     def stage(self, staged: Staged, written: Written) -> TableRecord:
         """Collect a commit to be written; the head of its table once it is. Raises what went wrong
@@ -58,6 +61,12 @@ class UnitOfWork:
         self._written[staged.table_id] = written
         return writes.head_after(staged)
 
+    def unstage(self, count: int) -> None:
+        """Take the newest commits back, which were not written yet."""
+        for staged in self._staged[len(self._staged) - count :]:
+            self._staged_rows -= len(staged.effects.files)
+        del self._staged[len(self._staged) - count :]
+
     @property
     def is_full(self) -> bool:
         """Whether what is collected should be written before more is."""
@@ -65,7 +74,7 @@ class UnitOfWork:
 
     def write_ahead(self) -> None:
         """Begin to write what is collected, while the caller waits for something else."""
-        if self._writing is None and self._staged and not self.broken:
+        if self._writing is None and self._staged and not self.broken and not self.is_held:
             self._writing = asyncio.create_task(self._flush(), name="write-ahead")
 
     async def flush(self) -> None:
@@ -116,6 +125,8 @@ class UnitOfWork:
         self._check_usable()
 
     async def _flush(self) -> None:
+        if self.is_held and self._staged:
+            raise FilesFirst
         while self._staged:
             staged, self._staged = self._staged, []
             rows, self._staged_rows = self._staged_rows, 0

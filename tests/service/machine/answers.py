@@ -98,6 +98,10 @@ def check_problem(answer: httpx.Response, code: Code) -> None:
     assert answer.status_code == PROBLEMS[code].status
 
 
+def is_problem(answer: httpx.Response, code: Code) -> bool:
+    return answer.is_error and answer.json()["code"] == code.value
+
+
 def _of_landed(commit: LandedCommit) -> dict[str, Any]:
     info = commit_info(commit.actions)
     assert info is not None

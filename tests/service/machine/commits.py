@@ -10,6 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from tests.service.machine import answers, drawing, promises, seen
+from tests.service.machine.answers import is_problem
 from tests.service.machine.drawing import Change, Envelope, Past, ReadsDraw, TableDraw
 from tests.service.machine.model import Model, Table, created_by, timestamp_in, txn_id
 from tests.service.machine.rig import Rig
@@ -118,6 +119,8 @@ class Commits:
             assert landed == way.dies_after_landing(managed=table.managed)
         if isinstance(outcome, Invalid) and proposal.read_version is None:
             self._closed.add(proposal.transaction_id)
+            if way.cut is not None:
+                self._fenced_late(table, proposal.transaction_id, rows, files)
         if answer is not None:
             if isinstance(outcome, Ratified | VersionNotFound) and not in_index:
                 # The log was looked into; what is found there is kept only where it is of use.
@@ -155,6 +158,10 @@ class Commits:
         assert not isinstance(outcome, WouldCommit), f"did not land: {answer.text}"
         if isinstance(outcome, Ratified) and way.cut is not None and answer.status_code == 200:
             outcome = Replayed(commit=outcome.commit)
+        closed = isinstance(outcome, Invalid) and proposal.read_version is None
+        if closed and way.cut is not None and is_problem(answer, Code.TRANSACTION_ABORTED):
+            # Its COMMIT was lost, and what it met then is its own tombstone.
+            outcome = TransactionAborted(transaction_id=proposal.transaction_id)
         published = self.model.of(table).published_version
         answers.check(answer, outcome, published=published)
         self.memory.answered(
@@ -337,10 +344,6 @@ def _is_of_the_id(outcome: ConflictCheckOutcome) -> bool:
     """A refusal that has nothing to do with what the proposal says."""
     reused = isinstance(outcome, Invalid) and outcome.code is Code.TRANSACTION_ID_REUSED
     return reused or isinstance(outcome, Quarantined | TransactionAborted)
-
-
-def is_problem(answer: httpx.Response, code: Code) -> bool:
-    return answer.is_error and answer.json()["code"] == code.value
 
 
 def now_ms() -> int:

@@ -183,8 +183,10 @@ class ServiceMachine(RuleBasedStateMachine):
         proposed: list[Sent] = []
         for to_second, change, reads, lag in drawn:
             table = second if to_second else first
-            # Judged at the head, a refused body closes its id, and other copies bring fences.
-            envelope = Envelope(lag=0 if alike and lag is None else lag)
+            # Judged at the head, a refused body closes its id, and whoever meets that, or itself
+            # after a COMMIT that was lost, fences it.
+            fenced = lag is None and (alike or way.cut is not None)
+            envelope = Envelope(lag=0 if fenced else lag)
             proposed.append((table, self._new(table, change, reads, envelope)))
         if alike:
             table, copied = proposed[0]

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import httpx
 
 from tests.service.machine import answers, drawing
-from tests.service.machine.commits import is_problem, now_ms
+from tests.service.machine.answers import is_problem
+from tests.service.machine.commits import now_ms
 from tests.service.machine.model import Table, timestamp_in, txn_id
 from tests.service.machine.rig import Instance
 from tests.service.machine.seen import Rows

@@ -1,0 +1,71 @@
+"""Files of a plain table that are put into its log together.
+
+What a file costs on a disk is mostly the wait for the disk to say that it is there. So proposals
+that wait together are decided first, each behind the one before as if that one's file were there,
+and their files are then written side by side and named in their order. Where one of them cannot be,
+whatever was decided behind it is void, and is decided again.
+"""
+
+from dataclasses import dataclass
+
+from tidegate_protocol.transaction import ReadyCommit
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
+from tidegate_service.core.faults import Step, around
+from tidegate_service.core.locked import LockedTable
+from tidegate_service.core.ports import Log, PutResult
+from tidegate_service.core.records import TableRecord
+from tidegate_service.core.telemetry import Phase
+
+MOST_BYTES = 64 * 1024
+"""Larger contents are put alone: they are written for longer than they wait."""
+MOST_FILES = 32
+PUT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    ready: ReadyCommit
+    before: TableRecord
+
+
+class HeldFiles:
+    """Those of one table under its lock."""
+
+    def __init__(self, locked: LockedTable) -> None:
+        self._locked = locked
+        self._held: list[_Held] = []
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def takes(self, ready: ReadyCommit) -> bool:
+        return isinstance(ready.content, bytes) and len(ready.content) <= MOST_BYTES
+
+    def hold(self, ready: ReadyCommit) -> None:
+        """Keep a commit that is about to be appended until `put`."""
+        self._locked.section.hold(True)
+        self._held.append(_Held(ready, self._locked.section.table))
+
+    async def put(self, context: Context, log: Log) -> int:
+        """Put the files; returns how many of the commits have no file by this, and were taken
+        back. What is in the place of the first of them, only its own PUT finds out."""
+        held, self._held = self._held, []
+        section = self._locked.section
+        section.hold(False)
+        if not held:
+            return 0
+        files = [(one.ready.version, one.ready.content) for one in held]
+        try:
+            with context.telemetry.phase(Phase.PUT):
+                async with around(context.faults, Step.O6_PUT):
+                    results = await log.put_in_order(files, within_s=PUT_S)
+                async with around(context.faults, Step.O7_CLASSIFY):
+                    created = sum(result is PutResult.CREATED for result in results)
+        except (StorageUnavailable, StorageUnknown):
+            # Whether the first one is there is not known, and the others are not.
+            created = 0
+        lost = held[created:]
+        if lost:
+            self._locked.take_back(len(lost), lost[0].before)
+        return len(lost)

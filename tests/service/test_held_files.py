@@ -1,0 +1,205 @@
+"""Files of a plain table's group that are put together, and what may befall them."""
+
+import psycopg
+import pytest
+
+from tests.service.committing import paths
+from tests.service.faults import Fault
+from tests.service.grouping import instance, transactions
+from tests.service.test_group_files import appended, foreign, removed
+from tests.service.world import add, proposal, remove
+from tidegate_protocol.actions import Txn
+from tidegate_protocol.problems import Code
+from tidegate_protocol.transaction import Conflict, Invalid
+from tidegate_service.core import held_files
+from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
+from tidegate_service.core.faults import Side, Step
+from tidegate_service.core.outcomes import Committed
+
+pytestmark = pytest.mark.anyio
+
+
+class Before:
+    """Fault points that note how often files are put, and do something before the first time."""
+
+    def __init__(self) -> None:
+        self.puts = 0
+        self.deed = None
+
+    async def reached(self, step: Step, side: Side) -> None:
+        if (step, side) != (Step.O6_PUT, Side.BEFORE):
+            return
+        self.puts += 1
+        if self.puts == 1 and self.deed is not None:
+            self.deed()
+
+
+@pytest.fixture
+def watched(world):
+    """A table with the files a and b, and an instance whose puts are counted from here on."""
+
+    async def made():
+        faults = Before()
+        one = instance(world, faults=faults)
+        table = await world.create()
+        await one.propose(table, proposal(add("a"), add("b")))
+        faults.puts = 0
+        return faults, one, table
+
+    return made
+
+
+async def in_the_log(world, table, told, sent):
+    """Each member that landed lies in the log under its own version, with its own id."""
+    for outcome, asked in zip(told, sent, strict=True):
+        if isinstance(outcome, Committed):
+            info, *_ = world.actions_of(table, outcome.record.version)
+            assert info["commitInfo"]["txnId"] == asked.transaction_id
+
+
+async def test_the_files_of_a_group_are_put_at_once(world, watched, database_url):
+    faults, one, table = await watched()
+    sent = [proposal(add(f"f{n}")) for n in range(5)]
+    told = await one.at_once(table, *sent)
+    assert [outcome.record.version for outcome in told] == [2, 3, 4, 5, 6]
+    assert [outcome.replayed for outcome in told] == [False] * 5
+    assert faults.puts == 1
+    assert transactions(database_url, table) == 2
+    await in_the_log(world, table, told, sent)
+    head = await one.context.index.table(table.id)
+    assert (head.latest_version, head.num_files, head.size_bytes) == (6, 7, 70)
+
+
+async def test_no_more_than_so_many(watched, monkeypatch):
+    monkeypatch.setattr(held_files, "MOST_FILES", 2)
+    monkeypatch.setattr("tidegate_service.core.land.MOST_FILES", 2)
+    faults, one, table = await watched()
+    told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(5)))
+    assert [outcome.record.version for outcome in told] == [2, 3, 4, 5, 6]
+    assert faults.puts == 3
+
+
+async def test_a_lone_file_is_put_as_ever(watched):
+    faults, one, table = await watched()
+    assert (await one.propose(table, proposal(add("c")))).record.version == 2
+    assert faults.puts == 1
+
+
+async def test_each_is_decided_behind_the_one_before(watched):
+    _, one, table = await watched()
+    told = await one.at_once(
+        table,
+        proposal(remove("a"), read_version=1, files=frozenset({"a"})),
+        proposal(remove("a"), read_version=1, files=frozenset({"a"})),
+        proposal(remove("b"), read_version=1, files=frozenset({"b"})),
+    )
+    assert [type(outcome) for outcome in told] == [Committed, Conflict, Committed]
+    assert told[1].winner.version == told[0].record.version == 2
+    assert await paths(one.context.index, table, 3) == []
+
+
+async def test_who_asks_the_index_has_the_files_put_first(watched, database_url):
+    """A tombstone is written, and what was decided before cannot be taken back then."""
+    faults, one, table = await watched()
+    invalid = proposal(add("c", size=-1))
+    told = await one.at_once(
+        table,
+        proposal(add("d")),
+        proposal(Txn(app_id="x", version=1)),
+        invalid,
+        proposal(add("e")),
+        proposal(add("f")),
+    )
+    assert isinstance(told[2], Invalid)
+    landed = [outcome.record.version for outcome in told if isinstance(outcome, Committed)]
+    assert landed == [2, 3, 4, 5]
+    assert faults.puts == 2
+    known = await one.context.index.transaction(table.id, invalid.transaction_id)
+    assert known is not None
+    assert transactions(database_url, table) == 2
+
+
+async def test_a_foreign_file_moves_all_behind_it_up(world, watched):
+    faults, one, table = await watched()
+    faults.deed = lambda: world.log_file(table, 2).write_bytes(foreign(appended("theirs")))
+    sent = [proposal(add(f"f{n}"), read_version=1) for n in range(3)]
+    told = await one.at_once(table, *sent)
+    assert [outcome.record.version for outcome in told] == [3, 4, 5]
+    assert [outcome.record.rebased_over for outcome in told] == [1, 2, 3]
+    assert (await one.context.index.commit(table.id, 2)).foreign
+    await in_the_log(world, table, told, sent)
+    assert await paths(one.context.index, table, 5) == ["a", "b", "f0", "f1", "f2", "theirs"]
+
+
+async def test_a_foreign_file_in_the_middle(world, watched):
+    """Whatever was decided behind it is decided again: the conflict with it, and the one with a
+    member that did not land."""
+    faults, one, table = await watched()
+    faults.deed = lambda: world.log_file(table, 3).write_bytes(foreign(removed("b")))
+    sent = [
+        proposal(add("c"), read_version=1),
+        proposal(remove("b"), read_version=1, files=frozenset({"b"})),
+        proposal(remove("b"), read_version=1, files=frozenset({"b"})),
+        proposal(add("d"), read_version=1),
+    ]
+    told = await one.at_once(table, *sent)
+    assert [type(outcome) for outcome in told] == [Committed, Conflict, Conflict, Committed]
+    assert [told[1].winner.version, told[2].winner.version] == [3, 3]
+    assert [told[0].record.version, told[3].record.version] == [2, 4]
+    await in_the_log(world, table, told, sent)
+    assert await paths(one.context.index, table, 4) == ["a", "c", "d"]
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.LOST])
+@pytest.mark.parametrize("at", [0, 1, 3])
+async def test_a_put_without_an_answer(world, watched, faults, fault, at):
+    _, one, table = await watched()
+    faults.faults.extend([*[Fault.NONE] * at, fault])
+    sent = [proposal(add(f"f{n}")) for n in range(4)]
+    told = await one.at_once(table, *sent)
+    assert [outcome.record.version for outcome in told] == [2, 3, 4, 5]
+    await in_the_log(world, table, told, sent)
+    assert await paths(one.context.index, table, 5) == ["a", "b", "f0", "f1", "f2", "f3"]
+
+
+@pytest.mark.parametrize("at", [0, 2])
+async def test_a_store_that_refuses_for_long(world, watched, faults, at):
+    """Whose file was refused has done nothing, and what landed before it stays."""
+    _, one, table = await watched()
+    faults.faults.extend([*[Fault.NONE] * at, Fault.REFUSED, Fault.REFUSED])
+    sent = [proposal(add(f"f{n}")) for n in range(4)]
+    told = await one.at_once(table, *sent)
+    assert isinstance(told[at], StorageUnavailable)
+    landed = [outcome for outcome in told if isinstance(outcome, Committed)]
+    assert [outcome.record.version for outcome in landed] == [2, 3, 4]
+    await in_the_log(world, table, told, sent)
+
+
+async def test_an_unreadable_file_keeps_what_landed_before_it(world, watched):
+    faults, one, table = await watched()
+    faults.deed = lambda: world.log_file(table, 3).write_bytes(b"torn")
+    told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(3)))
+    assert told[0].record.version == 2
+    assert [outcome.code for outcome in told[1:]] == [Code.TABLE_QUARANTINED] * 2
+    head = await one.context.index.table(table.id)
+    assert (head.latest_version, head.state.value) == (2, "quarantined")
+
+
+async def test_rows_that_the_index_refuses_are_found_in_the_log(world, watched, database_url):
+    _, one, table = await watched()
+    sent = [proposal(add(f"f{n}")) for n in range(3)]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '53100'; END $$"
+        )
+        connection.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON commits FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+        told = await one.at_once(table, *sent)
+        assert [type(outcome) for outcome in told] == [CommitStateUnknown] * 3
+        connection.execute("DROP TRIGGER refuse ON commits")
+    again = await instance(world).at_once(table, *sent)
+    assert sorted(outcome.record.version for outcome in again) == [2, 3, 4]
+    assert all(outcome.replayed for outcome in again)
+    await in_the_log(world, table, again, sent)
