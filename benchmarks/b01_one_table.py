@@ -1,9 +1,10 @@
 """B1: one catalog-managed table, against pgbench committing to one row of the same Postgres."""
 
 from benchmarks import loading, pgbench
-from benchmarks.frame import Bench, Result, Scale, at_least
+from benchmarks.frame import Bench, Figure, Pair, Result, Scale, at_least
 from benchmarks.world import World
 
+ENOUGH, TOO_MANY = 128, 400
 FLOORS = {1: None, 8: at_least(1.0), 32: at_least(3.0), 128: at_least(3.0)}
 
 
@@ -22,6 +23,7 @@ def run(world: World, scale: Scale) -> Result:
         figures.append(
             loading.figure(turns, name=_writers(writers), floor=floor, at=float(writers))
         )
+    figures.append(_saturated(world, scale, seconds))
     return Result(
         figures=tuple(figures),
         notes=(
@@ -29,6 +31,24 @@ def run(world: World, scale: Scale) -> Result:
             f"{pgbench.settings(world)}. pgbench's commit is one prepared statement, the fastest "
             "way to write it; the service's publisher runs meanwhile, as in production.",
         ),
+    )
+
+
+def _saturated(world: World, scale: Scale, seconds: float) -> Figure:
+    """Whether more writers than there is work for them slow each other down."""
+    rates = []
+    for _ in range(scale.runs):
+        rate = {}
+        for writers in (ENOUGH, TOO_MANY):
+            table = world.service.create_table(catalog_managed=True)
+            load = loading.appends(world, world.service, [table], writers=writers, seconds=seconds)
+            rate[writers] = load.commits_per_second
+        rates.append(Pair(measured=rate[TOO_MANY], against=rate[ENOUGH]))
+    return Figure(
+        name=f"{TOO_MANY} writers, against the service's own {ENOUGH}",
+        unit="commits/s",
+        pairs=tuple(rates),
+        floor=at_least(0.8),
     )
 
 

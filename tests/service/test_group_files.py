@@ -132,7 +132,7 @@ async def test_a_store_that_refuses_in_the_middle(world, faults, database_url):
     """Who was refused has done nothing; the others do not wait with the lock for the store."""
     one = instance(world)
     table = await world.create()
-    faults.faults.extend([Fault.NONE, Fault.NONE, Fault.REFUSED, Fault.REFUSED])
+    faults.faults.extend([Fault.NONE, Fault.NONE, Fault.REFUSED])
     told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(5)))
     assert isinstance(told[2], StorageUnavailable)
     del told[2]

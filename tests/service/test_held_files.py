@@ -203,3 +203,22 @@ async def test_rows_that_the_index_refuses_are_found_in_the_log(world, watched, 
     assert sorted(outcome.record.version for outcome in again) == [2, 3, 4]
     assert all(outcome.replayed for outcome in again)
     await in_the_log(world, table, again, sent)
+
+
+@pytest.mark.parametrize("at", [0, 2])
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.LOST])
+async def test_a_file_that_may_be_there_is_not_forgotten_when_the_store_refuses_then(
+    world, faults, fault, at
+):
+    """Whose first PUT got no answer is not told that nothing was done."""
+    one = instance(world, commit_deadline_s=-1.0)
+    table = await world.create()
+    faults.faults.extend([*[Fault.NONE] * at, fault, Fault.REFUSED])
+    sent = [proposal(add(f"f{n}")) for n in range(4)]
+    told = await one.at_once(table, *sent)
+    assert isinstance(told[at], CommitStateUnknown), told[at]
+    (again,) = await one.at_once(table, sent[at])
+    if fault is Fault.ANSWER_LOST:
+        assert (again.record.version, again.replayed) == (at + 1, True)
+    else:
+        assert (again.record.version, again.replayed) == (4, False)
