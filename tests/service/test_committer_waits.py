@@ -53,9 +53,10 @@ class TestWaiting:
         b.attempt, b.alone = 2, True
         crowd.groups[0].leave(again=[b, c], busy=[d])
         assert (await first).transaction_id == "a"
-        for overdue in (third, later):
-            with pytest.raises(IndexUnavailable):
-                await overdue
+        async with asyncio.timeout(20):
+            for overdue in (third, later):
+                with pytest.raises(IndexUnavailable):
+                    await overdue
         await crowd.settle()
         assert crowd.groups[1].ids == ["b"]
         crowd.groups[1].tell()

@@ -35,6 +35,7 @@ _INDEX = """
     ON files (table_id, partition, path, dv_id) WHERE partition IS DISTINCT FROM ''
 """
 
+# `#>>` gives the JSON itself, and of the JSON string that the release before keeps it as, its text.
 # A text as bytes, by an input function that reads backslashes as escapes.
 _FILL = sa.text("""
     WITH page AS (
@@ -46,10 +47,10 @@ _FILL = sa.text("""
     ), filled AS (
         UPDATE files
         SET partition = CASE
-            WHEN octet_length(CAST(partition_values AS text)) <= 256
-                THEN CAST(partition_values AS text)
+            WHEN octet_length(partition_values #>> '{}') <= 256
+                THEN partition_values #>> '{}'
             ELSE 'sha256:' || encode(sha256(CAST(
-                replace(CAST(partition_values AS text), E'\\\\', E'\\\\\\\\') AS bytea
+                replace(partition_values #>> '{}', E'\\\\', E'\\\\\\\\') AS bytea
             )), 'hex')
         END
         FROM page WHERE files.ctid = page.row_id

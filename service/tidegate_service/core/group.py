@@ -119,6 +119,8 @@ class _Run:
             outcome = self._decided[place][1]
             if isinstance(outcome, Committed) and not outcome.replayed:
                 if held == lost:
+                    # Whatever comes of it now, this was an attempt that may land yet.
+                    self._decided[place][0].attempt += landing.is_in_doubt
                     break
                 held -= 1
                 kept = place + 1

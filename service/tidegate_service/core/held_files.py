@@ -35,6 +35,9 @@ class HeldFiles:
     def __init__(self, locked: LockedTable) -> None:
         self._locked = locked
         self._held: list[_Held] = []
+        self.in_doubt = False
+        """After `put`: whether the first file that it did not put may be there all the same, or
+        come to be there."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -53,6 +56,7 @@ class HeldFiles:
         held, self._held = self._held, []
         section = self._locked.section
         section.hold(False)
+        self.in_doubt = False
         if not held:
             return 0
         files = [(one.ready.version, one.ready.content) for one in held]
@@ -62,8 +66,11 @@ class HeldFiles:
                     results = await log.put_in_order(files, within_s=PUT_S)
                 async with around(context.faults, Step.O7_CLASSIFY):
                     created = sum(result is PutResult.CREATED for result in results)
-        except (StorageUnavailable, StorageUnknown):
-            # Whether the first one is there is not known, and the others are not.
+            # Why the next one was not put is not said, unless its name was taken.
+            self.in_doubt = created == len(results)
+        except StorageUnknown:
+            self.in_doubt, created = True, 0
+        except StorageUnavailable:
             created = 0
         lost = held[created:]
         if lost:

@@ -75,6 +75,11 @@ class Landing:
     def is_full(self) -> bool:
         return self.holds >= MOST_FILES
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the first file that `put_files` did not put may be there all the same."""
+        return self._files.in_doubt
+
     async def put_files(self, context: Context) -> int:
         """Put the files that wait; how many of their commits have none and are forgotten."""
         return await self._files.put(context, self._log)

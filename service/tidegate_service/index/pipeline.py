@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from tidegate_service.index.parameters import Parameter
@@ -183,6 +183,8 @@ class _Reader:
                     if self._last is None:
                         self.done.set_result(self._results)
                         return
+                    if self._connection.status != ConnStatus.OK:
+                        raise psycopg.OperationalError("the connection is lost")
                     continue
                 self._results.append(result)
                 if result.status == self._last:

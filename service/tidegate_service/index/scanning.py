@@ -26,7 +26,8 @@ Row = tuple[Any, ...]
 Values = dict[str, object]
 
 _COLUMNS = "files.path, files.dv_id, files.action"
-_STATISTICS = ", CAST(files.partition_values AS text) AS partition_values, files.stats"
+# As a text, by releases before this one as the JSON string of it.
+_STATISTICS = ", (files.partition_values #>> '{}') AS partition_values, files.stats"
 _LIVE = """
           AND files.added_version <= %(version)s
           AND (files.removed_version IS NULL OR files.removed_version > %(version)s)
@@ -101,7 +102,7 @@ PARTITIONS = f"""
         ) AS next
     )
     SELECT found.partition, CASE WHEN starts_with(found.partition, '{HASHED}') THEN (
-        SELECT CAST(files.partition_values AS text)
+        SELECT (files.partition_values #>> '{{}}')
         FROM files
         WHERE files.table_id = %(table_id)s
           AND files.partition = found.partition
