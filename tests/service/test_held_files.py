@@ -1,10 +1,12 @@
 """Files of a plain table's group that are put together, and what may befall them."""
 
+import asyncio
+
 import psycopg
 import pytest
 
 from tests.service.committing import paths
-from tests.service.faults import Fault
+from tests.service.faults import Fault, FaultyLog
 from tests.service.grouping import instance, transactions
 from tests.service.test_group_files import appended, foreign, removed
 from tests.service.world import add, proposal, remove
@@ -223,3 +225,31 @@ async def test_a_file_that_may_be_there_is_not_forgotten_when_the_store_refuses_
         assert (again.record.version, again.replayed) == (at + 1, True)
     else:
         assert (again.record.version, again.replayed) == (4, False)
+
+
+async def test_rows_that_are_written_ahead_never_overtake_their_files(world, faults, monkeypatch):
+    """What was decided before is on its way to the index when the next files are put in vain."""
+    real = FaultyLog.put_in_order
+
+    async def put_in_order(self, commits, *, within_s):
+        # A real store takes its time, and others go on meanwhile.
+        for _ in range(200):
+            await asyncio.sleep(0)
+        return await real(self, commits, within_s=within_s)
+
+    monkeypatch.setattr(FaultyLog, "put_in_order", put_in_order)
+    one = instance(world)
+    table = await world.create()
+    await one.propose(table, proposal(add("a"), add("b")))
+    await one.propose(table, proposal(remove("a"), read_version=1))
+    sent = [
+        *(proposal(remove("a"), read_version=1) for _ in range(15)),
+        *(proposal(add(f"f{n}")) for n in range(32)),
+        proposal(remove("a"), read_version=1),
+        *(proposal(add(f"g{n}")) for n in range(3)),
+    ]
+    faults.faults.extend([*[Fault.NONE] * 32, Fault.REFUSED, Fault.REFUSED])
+    told = await one.at_once(table, *sent)
+    head = await one.context.index.table(table.id)
+    assert all(world.log_file(table, v).exists() for v in range(head.latest_version + 1))
+    await in_the_log(world, table, told, sent)

@@ -5,9 +5,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.service.faults import FaultyLog
+from tests.service.grouping import instance
 from tests.service.world import add, proposal
 from tidegate_protocol.transaction import Conflict
-from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
+from tidegate_service.core.errors import (
+    NotFound,
+    Refused,
+    StorageUnavailable,
+    TableQuarantined,
+)
+from tidegate_service.core.outcomes import Committed
 from tidegate_service.core.propose import conflict_check, propose
 from tidegate_service.core.rebuild import rebuild_table
 from tidegate_service.core.records import TableState
@@ -161,3 +169,24 @@ async def test_a_log_that_was_made_again_is_not_taken_for_the_table(world, datab
         await release_table(world.context, table.id)
     rebuilt = await rebuild_table(world.context, table.id)
     assert (rebuilt.latest_version, rebuilt.num_files) == (2, 3)
+
+
+async def test_a_rebuild_that_breaks_off_is_not_saved_by_the_next_of_its_group(
+    world, database_url, monkeypatch
+):
+    table, landed = await left_behind(world, database_url)
+    one = instance(world)
+    real, failed = FaultyLog.read, []
+
+    async def read(self, version):
+        if version == 4 and not failed:
+            failed.append(version)
+            raise StorageUnavailable("a moment's outage")
+        return await real(self, version)
+
+    monkeypatch.setattr(FaultyLog, "read", read)
+    told = await one.at_once(table, *(proposal(add(f"x=1/m{n}")) for n in range(3)))
+    assert failed
+    assert all(isinstance(outcome, Committed | StorageUnavailable) for outcome in told)
+    # Its id is known for ever, whatever was made anew.
+    assert (await propose(world.context, table.id, landed)).replayed

@@ -1,7 +1,6 @@
 """The publisher keeps logs up with their index, round after round, whatever one table meets."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -208,7 +207,7 @@ class HangingStorage(PassedOn):
 
 class HangingLog(FaultyLog):
     def __init__(self, storage: HangingStorage, log: Log, *, hangs: bool) -> None:
-        super().__init__(log, deque(), [])
+        super().__init__(log, FaultyStorage(storage), [])
         self._store = storage
         self._hangs = hangs
 

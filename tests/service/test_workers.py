@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import httpx
 import pytest
@@ -58,6 +59,26 @@ class Service:
             # Whoever had the connection may be killed.
             with suppress(httpx.TransportError):
                 return httpx.get(f"{self.api}/tables/{TABLE}").raise_for_status().json()
+
+
+@contextmanager
+def serving_alone(folder: Path, out: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
+    """A service of two workers in a group of processes of its own, once it is up."""
+    arguments = ["serve", "--port", "0", "--data-dir", str(folder / "data"), "--workers", "2"]
+    with subprocess.Popen(
+        [TIDEGATE, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=out,
+        env=environment(),
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert b"is ready" in process.stdout.readline()
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def children(pid: int) -> list[int]:
@@ -207,6 +228,16 @@ class TestTroubles:
         # The folder is free for the next one, which has what was written.
         with serving("--data-dir", tmp_path) as (_, printed):
             httpx.get(f"{url_in(printed)}/api/v1/tables/{TABLE}").raise_for_status()
+
+    def test_a_signal_to_the_whole_group_is_waited_for_as_well(self, tmp_path):
+        """As systemd sends it, and `timeout`: to the workers, too, and to what forks them."""
+        log = tmp_path / "log"
+        with log.open("wb") as out, serving_alone(tmp_path, out) as process:
+            os.killpg(process.pid, signal.SIGTERM)
+            assert process.wait(STOP_S) == 0
+            with pytest.raises(ProcessLookupError):
+                os.killpg(process.pid, 0)
+        assert "a worker has ended" not in log.read_text()
 
     def test_one_that_hangs_is_killed_in_the_end(self, service):
         pids = service.processes()

@@ -5,7 +5,7 @@ back: nobody waits, holding a part of it.
 """
 
 from tidegate_protocol.problems import Code
-from tidegate_service.core.errors import Unavailable
+from tidegate_service.core.errors import Refused, Unavailable
 
 FREE_BYTES = 1024 * 1024
 """Bodies below this claim no room; the number of requests bounds them."""
@@ -27,10 +27,17 @@ class Claim:
         self._held = 0
 
     def grow(self, size: int) -> None:
-        """Hold this much, if it is more than before. Raises `Unavailable` (`backpressure`)."""
+        """Hold this much, if it is more than before. Raises `Unavailable` (`backpressure`), and
+        `Refused` (`too-large`) for what there would be no room for if there were nothing else."""
         more = size - self._held
         if size <= FREE_BYTES or more <= 0:
             return
+        if size > self._room.max_bytes:
+            raise Refused(
+                f"the body takes more memory than {self._room.max_bytes} bytes",
+                code=Code.TOO_LARGE,
+                hint="split the work into several transactions",
+            )
         if self._room.taken + more > self._room.max_bytes:
             raise Unavailable(
                 f"the large bodies under way hold as much as they may together "

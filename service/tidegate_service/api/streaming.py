@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from tidegate_protocol.problems import Code
-from tidegate_service.api.encodings import Gunzip, is_gzip
+from tidegate_service.api.encodings import MAX_RATIO, Gunzip, is_gzip
 from tidegate_service.api.requests import room_of, state_of
 from tidegate_service.api.room import Claim
 from tidegate_service.core.errors import Refused
@@ -80,7 +80,7 @@ async def read_into(reader: Reader, request: Request, *, max_bytes: int) -> None
                 state.begin_anew()
             fed, held = received, []
     last = b"".join(held)
-    if fed or (gunzip is not None and received > OFF_LOOP_BYTES // 10):
+    if fed or (gunzip is not None and received > OFF_LOOP_BYTES // MAX_RATIO):
         await asyncio.to_thread(feed, last)
     else:
         feed(last)

@@ -16,14 +16,13 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from tidegate_service import app
 from tidegate_service.cli import worker
-from tidegate_service.cli.worker import Failed, Hurry, Ready
+from tidegate_service.cli.worker import Failed, Hurry, Ready, Word
 from tidegate_service.index.embedded import MAX_CONNECTIONS
 from tidegate_service.settings import Settings
 from tidegate_service.telemetry.peers import Peers
@@ -45,11 +44,26 @@ _forking = multiprocessing.get_context("forkserver")
 _forking.set_forkserver_preload(["tidegate_service.cli.worker"])
 
 
-@dataclass(frozen=True, slots=True)
 class _Running:
-    process: BaseProcess
-    pipe: Connection
-    ended: asyncio.Future[None]
+    """A process and what it says. That it has ended is told by its end of the pipe, which nobody
+    else holds: what `multiprocessing` would wait for belongs to the fork server, which a signal to
+    the whole group of processes ends first."""
+
+    def __init__(self, process: BaseProcess, pipe: Connection) -> None:
+        loop = asyncio.get_running_loop()
+        self.process = process
+        self.pipe = pipe
+        self.first_word: asyncio.Future[Word | None] = loop.create_future()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(pipe.fileno(), self._said)
+
+    def _said(self) -> None:
+        word = worker.told(self.pipe)
+        if not self.first_word.done():
+            self.first_word.set_result(word)
+        if word is None:
+            asyncio.get_running_loop().remove_reader(self.pipe.fileno())
+            self.ended.set_result(None)
 
 
 class Workers:
@@ -107,15 +121,13 @@ class Workers:
             )
         process.start()
         theirs.close()
-        self._running[name] = _Running(process, ours, _readable(process.sentinel))
+        self._running[name] = _Running(process, ours)
 
     async def _ready(self, name: str) -> None:
         """Wait until one does its work. Raises `CannotStart`."""
         running = self._running[name]
-        reported = _readable(running.pipe.fileno())
-        await asyncio.wait({reported, running.ended}, return_when=asyncio.FIRST_COMPLETED)
-        asyncio.get_running_loop().remove_reader(running.pipe.fileno())
-        match worker.told(running.pipe):
+        await asyncio.wait({running.first_word})
+        match running.first_word.result():
             case Ready():
                 return
             case Failed(message):
@@ -180,20 +192,6 @@ async def keep(
                 on_started(listener)
 
             await workers.run(started)
-
-
-def _readable(descriptor: int) -> asyncio.Future[None]:
-    """Done once there is something to read, or nothing will come any more."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[None] = loop.create_future()
-
-    def come() -> None:
-        loop.remove_reader(descriptor)
-        if not future.done():
-            future.set_result(None)
-
-    loop.add_reader(descriptor, come)
-    return future
 
 
 def _of(name: str, **fields: object) -> dict[str, object]:

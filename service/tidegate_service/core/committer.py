@@ -181,10 +181,10 @@ class Committer:
         )
 
     async def _group(self, members: list[Member], *, own: bool) -> None:
-        for member in members:
-            member.begun()
         again, busy = list[Member](), list[Member]()
         try:
+            for member in members:
+                member.begun()
             result = await self._together(members, own)
             again, busy = result.again, result.busy
         except BaseException as error:

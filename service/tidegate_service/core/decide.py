@@ -3,8 +3,10 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
+from tidegate_protocol.features import supports
 from tidegate_protocol.file_demands import check_live_files
 from tidegate_protocol.isolation import may_skip
+from tidegate_protocol.known_features import ROW_TRACKING
 from tidegate_protocol.paths import identity
 from tidegate_protocol.prepare import prepare
 from tidegate_protocol.problems import Code
@@ -14,6 +16,7 @@ from tidegate_protocol.transaction import (
     Invalid,
     PreparedTransaction,
     Proposal,
+    ReadState,
     ReadyCommit,
 )
 from tidegate_service.core import heavy
@@ -21,6 +24,8 @@ from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.faults import NO_FAULTS, FaultPoints, around, steps_of
 from tidegate_service.core.locked import LockedTable
 from tidegate_service.core.ports import CommitSection
+
+MOST_WITH_ROW_IDS = 250_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +94,7 @@ async def _judged(
     if len(proposal.actions) >= heavy.HEAVY:
         # The database waits longer for a commit that takes its time here.
         await section.take_time()
+    _check_assignable(proposal, state)
     prepared = await heavy.run(len(proposal.actions), prepare, proposal, state)
     if isinstance(prepared, Invalid):
         return prepared
@@ -101,6 +107,20 @@ async def _judged(
     if isinstance(judged, Conflict):
         return await _with_partition(section, prepared, judged)
     return judged
+
+
+def _check_assignable(proposal: Proposal, state: ReadState) -> None:
+    """Row ids are written into each action, which is whole in memory from then on."""
+    count = len(proposal.actions)
+    if count <= MOST_WITH_ROW_IDS or state.protocol is None:
+        return
+    if supports(state.protocol, ROW_TRACKING):
+        raise Refused(
+            f"there are {count} actions; a table with row tracking takes at most "
+            f"{MOST_WITH_ROW_IDS} in a commit",
+            code=Code.TOO_LARGE,
+            hint="split the work into several transactions",
+        )
 
 
 async def _check_live_files(

@@ -84,7 +84,10 @@ class _Run:
         settled = len(self._decided)
         together = True
         while not group.is_over and not landing.is_stopped:
-            is_late = bool(self._decided) and self._context.monotonic_s() > until
+            is_late = self._context.monotonic_s() > until and (bool(self._decided) or not together)
+            if is_late and not together and members:
+                # Its own PUT finds out what keeps it, under a lock that is granted anew.
+                members[0].alone = True
             if landing.is_full or not members or is_late:
                 if not landing.holds:
                     break
@@ -119,12 +122,15 @@ class _Run:
             outcome = self._decided[place][1]
             if isinstance(outcome, Committed) and not outcome.replayed:
                 if held == lost:
-                    # Whatever comes of it now, this was an attempt that may land yet.
-                    self._decided[place][0].attempt += landing.is_in_doubt
                     break
                 held -= 1
                 kept = place + 1
-        members[:0] = [member for member, _ in self._decided[kept:]]
+        void = self._decided[kept:]
+        put = [m for m, outcome in void if isinstance(outcome, Committed) and not outcome.replayed]
+        for member in put[: landing.in_doubt]:
+            # Whatever comes of it now, this was an attempt that may land yet.
+            member.attempt += 1
+        members[:0] = [member for member, _ in void]
         del self._decided[kept:]
         return False
 

@@ -6,6 +6,8 @@ and their files are then written side by side and named in their order. Where on
 whatever was decided behind it is void, and is decided again.
 """
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_protocol.transaction import ReadyCommit
@@ -14,6 +16,7 @@ from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.faults import Step, around
 from tidegate_service.core.locked import LockedTable
 from tidegate_service.core.ports import Log, PutResult
+from tidegate_service.core.ratify import OCCUPY_S
 from tidegate_service.core.records import TableRecord
 from tidegate_service.core.telemetry import Phase
 
@@ -35,9 +38,9 @@ class HeldFiles:
     def __init__(self, locked: LockedTable) -> None:
         self._locked = locked
         self._held: list[_Held] = []
-        self.in_doubt = False
-        """After `put`: whether the first file that it did not put may be there all the same, or
-        come to be there."""
+        self.in_doubt = 0
+        """After `put`: how many of the files that it did not put may be there all the same, or
+        come to be there; the first ones."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -55,24 +58,30 @@ class HeldFiles:
         back. What is in the place of the first of them, only its own PUT finds out."""
         held, self._held = self._held, []
         section = self._locked.section
-        section.hold(False)
-        self.in_doubt = False
-        if not held:
-            return 0
-        files = [(one.ready.version, one.ready.content) for one in held]
-        try:
-            with context.telemetry.phase(Phase.PUT):
-                async with around(context.faults, Step.O6_PUT):
-                    results = await log.put_in_order(files, within_s=PUT_S)
-                async with around(context.faults, Step.O7_CLASSIFY):
-                    created = sum(result is PutResult.CREATED for result in results)
-            # Why the next one was not put is not said, unless its name was taken.
-            self.in_doubt = created == len(results)
-        except StorageUnknown:
-            self.in_doubt, created = True, 0
-        except StorageUnavailable:
-            created = 0
+        self.in_doubt = 0
+        created = 0
+        if held:
+            created = await self._put(context, log, held)
         lost = held[created:]
         if lost:
             self._locked.take_back(len(lost), lost[0].before)
+        # Not before: their rows are nobody's until their files are there.
+        section.hold(False)
         return len(lost)
+
+    async def _put(self, context: Context, log: Log, held: Sequence[_Held]) -> int:
+        files = [(one.ready.version, one.ready.content) for one in held]
+        try:
+            with context.telemetry.phase(Phase.PUT):
+                async with around(context.faults, Step.O6_PUT), asyncio.timeout(OCCUPY_S):
+                    results = await log.put_in_order(files, within_s=PUT_S)
+                async with around(context.faults, Step.O7_CLASSIFY):
+                    created = sum(result is PutResult.CREATED for result in results)
+        except (StorageUnknown, TimeoutError):
+            self.in_doubt = len(held)
+            return 0
+        except StorageUnavailable:
+            return 0
+        # Why the next one was not put is not said, unless its name was taken.
+        self.in_doubt = int(created == len(results) < len(held))
+        return created

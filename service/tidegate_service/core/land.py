@@ -76,8 +76,8 @@ class Landing:
         return self.holds >= MOST_FILES
 
     @property
-    def is_in_doubt(self) -> bool:
-        """Whether the first file that `put_files` did not put may be there all the same."""
+    def in_doubt(self) -> int:
+        """How many of the files that `put_files` did not put may be there all the same."""
         return self._files.in_doubt
 
     async def put_files(self, context: Context) -> int:
@@ -117,7 +117,11 @@ class Landing:
         self.must_save = True
         try:
             await self.locked.append(commit)
-        except (Refused, Unavailable) as error:
+        except FilesFirst:
+            raise
+        except Exception as error:
+            if section.table.catalog_managed and not isinstance(error, Refused | Unavailable):
+                raise
             # On a plain table the file is there already, whatever the index says to it.
             raise CommitStateUnknown(
                 f"the index did not take what may have landed: {error}",

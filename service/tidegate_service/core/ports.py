@@ -175,7 +175,8 @@ class CommitGroup(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether it was saved, or a statement of it failed; nothing more can be asked of it."""
+        """Whether it was saved, a statement of it failed, or a table's index was left half made
+        anew; nothing more can be asked of it."""
         ...
 
     @property

@@ -97,7 +97,7 @@ class PostgresCommitGroup:
 
     @property
     def is_over(self) -> bool:
-        return self._unit.saved or self._unit.broken
+        return self._unit.saved or self._unit.broken or self._unit.is_half_made
 
     @property
     def is_saved(self) -> bool:

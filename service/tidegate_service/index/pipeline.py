@@ -161,6 +161,7 @@ class _Reader:
     ) -> None:
         self.done = done
         self._connection = connection
+        self._socket = connection.socket
         self._last = last
         self._results: list[PGresult] = []
 
@@ -197,6 +198,10 @@ class _Reader:
         """A connection that was ended has often been told why, before its end was noticed."""
         if self.done.done():
             return
+        # At once: libpq may have closed the socket, and its number may be another one's next.
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._socket)
+        loop.remove_writer(self._socket)
         failed = [result for result in self._results if result.status in _FAILED]
         try:
             result = self._connection.get_result()

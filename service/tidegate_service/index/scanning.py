@@ -7,14 +7,14 @@ binary form, which takes a third of the time.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.problems import Code
-from tidegate_service.core.errors import NotFound
+from tidegate_service.core.errors import IndexUnavailable, NotFound
 from tidegate_service.core.scanned import PartitionTest, StoredFiles, Wanted
 from tidegate_service.index.connections import Connections, driver_of
 from tidegate_service.index.effects import FileKey
@@ -36,7 +36,9 @@ _LIVE = """
 """
 
 # Beside every page, and once more after the last: what is gone or made anew is no short snapshot.
-_FIRST_VERSION = "(SELECT tables.first_version FROM tables WHERE tables.id = %(table_id)s)"
+_FIRST_VERSION = (
+    "(SELECT ARRAY[tables.first_version, tables.epoch] FROM tables WHERE tables.id = %(table_id)s)"
+)
 
 _OF_TABLE = """
         SELECT {first_version}, 0 AS number, {columns}
@@ -135,12 +137,19 @@ class Snapshot:
     table_id: UUID
     version: int
     batch_size: int
+    epochs: set[int] = field(default_factory=set)
 
     async def files(self, wanted: Wanted) -> AsyncIterator[StoredFiles]:
         """The wanted files: all in the order of their keys, or by partition. Raises `NotFound`
-        where the table is gone or its index does not reach back to the version any more."""
+        where the table is gone or its index does not reach back to the version any more, and
+        `IndexUnavailable` where it was made anew meanwhile: pages of two indexes make no whole."""
+        if wanted.partitions is not None:
+            await self._check()
         async for rows in self._wanted(wanted):
             yield _stored(rows, wanted.with_statistics)
+        await self._check()
+
+    async def _check(self) -> None:
         for (first_version,) in await self._rows(f"SELECT {_FIRST_VERSION}", {}):
             self._check_held(first_version)
 
@@ -197,9 +206,13 @@ class Snapshot:
             self._check_held(rows[0][0])
         return rows
 
-    def _check_held(self, first_version: int | None) -> None:
-        if first_version is None:
+    def _check_held(self, found: Sequence[int] | None) -> None:
+        if found is None:
             raise NotFound(f"there is no table {self.table_id}", code=Code.TABLE_NOT_FOUND)
+        first_version, epoch = found
+        self.epochs.add(epoch)
+        if len(self.epochs) > 1:
+            raise IndexUnavailable("the table's index was made anew during the scan; scan again")
         if self.version < first_version:
             # Made anew since, from a log that reaches back no further.
             raise NotFound(

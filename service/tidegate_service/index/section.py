@@ -201,6 +201,7 @@ class PostgresCommitSection:
 
     async def reset(self) -> None:
         self._unused.clear()
+        self._unit.is_half_made = True
         async with self._unit.statements() as connection:
             await rebuilding.put_aside(connection, self._id)
         async with self._unit.statements() as connection:
@@ -221,6 +222,7 @@ class PostgresCommitSection:
     async def restore_ids(self) -> None:
         async with self._unit.statements() as connection:
             await rebuilding.restore_ids(connection, self._id)
+        self._unit.is_half_made = False
 
     async def save(self) -> None:
         await self._unit.save(f"table {self.table.name}")

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.errors import CommitStateUnknown
+from tidegate_service.core.errors import CommitStateUnknown, ServiceError
 from tidegate_service.core.ports import FilesFirst
 from tidegate_service.core.records import TableRecord
 from tidegate_service.index import pipeline, writes
@@ -39,6 +39,8 @@ class UnitOfWork:
     ) -> None:
         self.broken = False
         self.saved = False
+        self.is_half_made = False
+        """While a table's index is made anew: it must not be saved before it is whole."""
         self._connection = connection
         self._driver = driver
         self._answer_timeout_s = answer_timeout_s
@@ -63,6 +65,8 @@ class UnitOfWork:
 
     def unstage(self, count: int) -> None:
         """Take the newest commits back, which were not written yet."""
+        if count > len(self._staged):
+            raise ValueError(f"{count} commits to take back, and {len(self._staged)} not written")
         for staged in self._staged[len(self._staged) - count :]:
             self._staged_rows -= len(staged.effects.files)
         del self._staged[len(self._staged) - count :]
@@ -75,7 +79,7 @@ class UnitOfWork:
     def write_ahead(self) -> None:
         """Begin to write what is collected, while the caller waits for something else."""
         if self._writing is None and self._staged and not self.broken and not self.is_held:
-            self._writing = asyncio.create_task(self._flush(), name="write-ahead")
+            self._writing = asyncio.create_task(self._ahead(), name="write-ahead")
 
     async def flush(self) -> None:
         """Write what is collected."""
@@ -91,6 +95,8 @@ class UnitOfWork:
 
     async def save(self, described: str) -> None:
         """COMMIT. Raises `CommitStateUnknown` where the answer was lost."""
+        if self.is_half_made:
+            raise ServiceError(f"the index of {described} is being made anew, and is not whole")
         await self.flush()
         self.saved = True
         try:
@@ -125,9 +131,13 @@ class UnitOfWork:
         self._check_usable()
 
     async def _flush(self) -> None:
-        if self.is_held and self._staged:
+        await self._ahead()
+        if self._staged:
             raise FilesFirst
-        while self._staged:
+
+    async def _ahead(self) -> None:
+        # Asked each time: what was begun before may come to its turn when others are held.
+        while self._staged and not self.is_held:
             staged, self._staged = self._staged, []
             rows, self._staged_rows = self._staged_rows, 0
             async with self._answered(rows=rows):

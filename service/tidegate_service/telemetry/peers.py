@@ -61,7 +61,7 @@ class Peers:
         """Answer the others with this process's text meanwhile. Raises `OSError`."""
 
         async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(await text())
+            writer.write(await text() + _END)
             writer.close()
             await writer.wait_closed()
 
@@ -94,6 +94,10 @@ async def shown(own: Exposition, among: Peers | None) -> AsyncIterator[Text]:
         yield partial(among.gathered, labelled)
 
 
+_END = b"# EOF\n"
+"""Ends what processes tell each other, so that nothing that was cut off passes for the whole."""
+
+
 def merged(texts: Iterable[bytes]) -> bytes:
     """Texts of which each has a part of the samples as one that has each metric once."""
     blocks: dict[bytes, list[bytes]] = {}
@@ -122,8 +126,10 @@ async def _asked(path: Path) -> bytes:
         async with asyncio.timeout(ANSWER_S):
             reader, writer = await asyncio.open_unix_connection(path)
             try:
-                return await reader.read()
+                text = await reader.read()
             finally:
                 writer.close()
     except OSError:
         return b""
+    # One that died while it answered.
+    return text if text.endswith(_END) else b""
