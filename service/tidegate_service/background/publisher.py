@@ -132,20 +132,23 @@ class Publisher:
         while True:
             began = now()
             self._woken.discard(table_id)
-            count = await self._publish(table or table_id)
+            count = await self._publish(table or table_id, batches=1)
             table = None
             if count is None:
                 # However many commits there are to wake it up: what is broken is left alone.
                 await asyncio.sleep(self._interval_s)
                 return
-            if table_id not in self._woken:
+            behind = self._behind.get(table_id, 0)
+            if table_id in self._woken:
+                # As long as commits come, they have most of the time, and half of it at least.
+                rest = RESTS if behind < FAR_BEHIND else 1
+                await asyncio.sleep(max(PAUSE_S, rest * (now() - began)))
+            elif behind <= 0 or not count:
                 return
-            # As long as commits come, they have most of the time, and half of it at least.
-            rest = RESTS if self._behind.get(table_id, 0) < FAR_BEHIND else 1
-            await asyncio.sleep(max(PAUSE_S, rest * (now() - began)))
 
-    async def _publish(self, table: TableRecord | str) -> int | None:
-        """How many versions became published here; None where that failed."""
+    async def _publish(self, table: TableRecord | str, *, batches: int | None = None) -> int | None:
+        """How many versions became published here; None where that failed. At most so many
+        batches, or all that wait."""
         name = table if isinstance(table, str) else table.name
         try:
             if isinstance(table, str):
@@ -156,7 +159,9 @@ class Publisher:
                 table = found
                 name = table.name
             async with self._slots[self._store_of(table.location)]:
-                count = await publish_table(self._index, self._storage, table, faults=self._faults)
+                count = await publish_table(
+                    self._index, self._storage, table, batches=batches, faults=self._faults
+                )
         except ServiceError as error:
             logger.warning(
                 "publishing failed",

@@ -23,10 +23,15 @@ TAKEN_AT_ONCE = 50
 
 
 async def publish_table(
-    index: Index, storage: Storage, table: TableRecord, *, faults: FaultPoints = NO_FAULTS
+    index: Index,
+    storage: Storage,
+    table: TableRecord,
+    *,
+    batches: int | None = None,
+    faults: FaultPoints = NO_FAULTS,
 ) -> int:
-    """Publish what waits, up to the table's latest version at least; returns how many versions
-    became published here.
+    """Publish what waits, up to the table's latest version at least or so many batches of it;
+    returns how many versions became published here.
 
     Safe to run in several instances at once: whoever comes second finds equal bytes. Ends early
     where a version cannot be published, and raises `StorageUnavailable` where that is the first
@@ -35,7 +40,8 @@ async def publish_table(
     log = storage.log(table.location)
     count = 0
     published = table.published_version
-    while published < table.latest_version:
+    while published < table.latest_version and batches != 0:
+        batches = None if batches is None else batches - 1
         batch = await index.unpublished_versions(table.id, limit=BATCH_VERSIONS)
         if not batch:
             # Another publisher was here first.
