@@ -1,13 +1,16 @@
 """The inline content of catalog-managed tables, from ratified to published to forgotten."""
 
 import asyncio
+from uuid import UUID
 
 import pytest
+from sqlalchemy import Uuid, bindparam, text
 
-from tests.service.committing import add, append, create, land, new_table
+from tests.service.committing import add, append, create, land, new_table, ratified
 from tidegate_protocol.problems import Code
 from tidegate_service.core.access import OPERATOR
 from tidegate_service.core.errors import NotFound
+from tidegate_service.index.publishing import FORGET
 
 pytestmark = pytest.mark.anyio
 
@@ -121,3 +124,36 @@ class TestUnpublished:
                 found = await self.names(index, limit=1)
                 assert len(found) == 1
                 seen |= found
+
+
+@pytest.mark.parametrize("analyzed", [True, False])
+async def test_forgetting_looks_once_for_what_waits(index, engine, analyzed):
+    """However large the table has grown since the planner last looked."""
+    table = await create(index, table=new_table(catalog_managed=True))
+    if analyzed:
+        async with engine.connect() as connection:
+            await connection.execute(text("ANALYZE commits"))
+            await connection.commit()
+    async with index.commit_section(table.id) as section:
+        for version in range(1, 3_001):
+            await section.append(ratified(version, published=False))
+        await section.save()
+    await index.mark_published(table.id, 0, 2_000)
+    explained = f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {FORGET.text}"
+    asked = {"table_id": UUID(table.id), "through": 3_000, "most": 10_000}
+    async with engine.connect() as connection:
+        statement = text(explained).bindparams(bindparam("table_id", type_=Uuid))
+        (plan,) = (await connection.execute(statement, asked)).scalar_one()
+    found = list(nodes(plan["Plan"]))
+    (held,) = [node for node in found if node.get("Alias") == "held"]
+    assert (held["Actual Loops"], held["Actual Rows"]) == (1, 2_001)
+    assert [node["Node Type"] for node in found if node.get("Alias") == "commits"] == [
+        "ModifyTable",
+        "Tid Scan",
+    ]
+
+
+def nodes(plan):
+    yield plan
+    for inner in plan.get("Plans", ()):
+        yield from nodes(inner)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import zstandard
-from sqlalchemy import func, select, text, true, update
+from sqlalchemy import Uuid, bindparam, func, select, text, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.content import Content
@@ -139,23 +139,27 @@ async def mark_published(
     )
 
 
+# The rows are named by where they lie, and looked for once: as a join of the table with itself,
+# which the planner may take for small, it would look through what waits for each row of it.
+FORGET = text("""
+    UPDATE commits SET published = true, content_held = false
+    WHERE commits.ctid = ANY (ARRAY (
+        SELECT held.ctid FROM commits AS held
+        WHERE held.table_id = :table_id
+          AND held.content_held
+          AND held.version <= least(
+              CAST(:through AS bigint),
+              (SELECT published_version FROM tables WHERE id = :table_id)
+          )
+        ORDER BY held.version
+        LIMIT :most
+    ))
+""").bindparams(bindparam("table_id", type_=Uuid))
+
+
 async def forget_content(connection: AsyncConnection, table_id: UUID, through: int) -> None:
     # The table's row says what is published by what has been committed before this statement; it
     # never goes back but with the commits themselves.
-    oldest = (
-        select(commits.c.version)
-        .join(tables, tables.c.id == commits.c.table_id)
-        .where(
-            commits.c.table_id == table_id,
-            commits.c.content_held,
-            commits.c.version <= func.least(through, tables.c.published_version),
-        )
-        .order_by(commits.c.version)
-        .limit(FORGOTTEN_AT_ONCE)
-        .scalar_subquery()
-    )
     await connection.execute(
-        update(commits)
-        .where(commits.c.table_id == table_id, commits.c.version.in_(oldest))
-        .values(published=True, content_held=False)
+        FORGET, {"table_id": table_id, "through": through, "most": FORGOTTEN_AT_ONCE}
     )
