@@ -139,6 +139,8 @@ class Workers:
             running = self._running[name]
             await asyncio.wait({running.ended})
             running.pipe.close()
+            # How it ended is told by the fork server, a moment later.
+            await asyncio.to_thread(running.process.join, _KILLED_S)
             code = running.process.exitcode
             logger.error("a worker has ended and is started again", extra=_of(name, exit_code=code))
             await asyncio.sleep(RESTART_S)
