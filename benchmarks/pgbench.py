@@ -31,20 +31,6 @@ ONE_STATEMENT = """
 WITH head AS (UPDATE heads SET version = version + 1 WHERE id = {row} RETURNING id, version)
 INSERT INTO commits SELECT id, version, :content FROM head;
 """
-PIPELINED = """
-\\startpipeline
-BEGIN;
-UPDATE heads SET version = version + 1 WHERE id = {row};
-INSERT INTO commits SELECT id, version, :content FROM heads WHERE id = {row};
-COMMIT;
-\\endpipeline
-"""
-ROUND_TRIPS = """
-BEGIN;
-UPDATE heads SET version = version + 1 WHERE id = {row} RETURNING version AS version \\gset
-INSERT INTO commits VALUES ({row}, :version, :content);
-COMMIT;
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +40,13 @@ class Pgbench:
     url: str
     folder: Path
 
-    def rate(self, *, clients: int, rows: int, seconds: int, script: str = ONE_STATEMENT) -> float:
+    def rate(self, *, clients: int, rows: int, seconds: int) -> float:
         """Commits a second, by so many clients; client i commits to row i modulo `rows`."""
         # Its time includes that of connecting, though its rate does not.
         connecting = clients // 64
         row = "1" if rows == 1 else f"(:client_id % {rows}) + 1"
         path = self.folder / "script.sql"
-        path.write_text(script.format(row=row))
+        path.write_text(ONE_STATEMENT.format(row=row))
         found = conninfo_to_dict(self.url)
         done = subprocess.run(
             [

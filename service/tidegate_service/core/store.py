@@ -52,8 +52,8 @@ class Log(Protocol):
         cannot be written, and begins none after `within_s` seconds; returns the results so far.
         Raises like `put_if_absent` where the first one does.
 
-        What a machine takes back that loses power meanwhile is not said to be there yet; so
-        only for versions that somebody will write again until they are.
+        What a machine takes back that loses power meanwhile is not said to be there yet. Without
+        a journal, a file system may keep a later name of those and lose an earlier one.
         """
         ...
 

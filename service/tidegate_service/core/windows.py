@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from tidegate_protocol.window import CommitWindow
 from tidegate_service.core.records import TableRecord
 
-ACTIONS_A_COMMIT = 10_000
 COMMITS_A_TABLE = 20_000
 ACTIONS_A_TABLE = 100_000
 ACTIONS = 500_000
