@@ -20,8 +20,9 @@ from tidegate_service.index.engine import create_engine
 from tidegate_service.index.postgres import PostgresIndex
 from tidegate_service.storage import ObjectStorage
 
-ROUNDS = 4
-"""Of the loop, from an arrival to the begin of its group; no timer runs out in them."""
+ROUNDS = 8
+"""Of the loop, from an arrival, or from the end of a group whose members nobody waits for, to the
+begin of the next one; no timer but one of no time runs out in them."""
 
 
 @dataclass(eq=False)
@@ -56,6 +57,7 @@ class Crowd:
 
     def __init__(self, **limits: float) -> None:
         self.groups: list[Group] = []
+        limits = {"quiet_s": 0.0} | limits
         self.committer = Committer(self._together, CommitterLimits(**limits))
         warehouse = Path(tempfile.gettempdir()).as_uri()
         self.context = Context(

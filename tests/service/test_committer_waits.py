@@ -184,4 +184,5 @@ class TestLeaving:
         with pytest.raises(LookupError, match="first"):
             await one
         assert (await two).transaction_id == "b"
+        await crowd.settle()
         assert crowd.is_forgotten()

@@ -1,7 +1,9 @@
 """Who is decided with whom: the proposals that wait, table by table, and the groups they go in.
 
-Nobody waits for a group to fill: what waits when a group may begin is the group. So a proposal that
-is alone is decided at once, and under load groups grow by themselves.
+What waits when a group may begin is the group, so a proposal that is alone is decided at once, and
+under load groups grow by themselves. Only where several were answered together does their table's
+next group wait for a moment: writers that go on at once come back together, and a group costs as
+much for one of them as for two.
 
 Catalog-managed tables share groups, since one Postgres transaction costs about the same for many
 tables as for one. A plain table, whose files are written under its lock, a table whose lock is
@@ -11,7 +13,7 @@ for what they wait for. Both kinds of groups are bounded, by which the database'
 
 import asyncio
 import contextvars
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -27,26 +29,44 @@ the only one."""
 GROUP_MEMBERS = 256
 GROUP_ACTIONS = 2_000
 """Bounds of one group. A proposal of more actions is decided alone."""
+RETURN_S = 0.02
+"""A table waits for those who were just answered for so long at most, and not for longer than their
+group took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitterLimits:
     """`shared` and `own` groups run at once. `waiting` proposals wait for a table before further
-    ones are turned away, each for `wait_s` at most."""
+    ones are turned away, each for `wait_s` at most. A table stops waiting for those who were just
+    answered when nobody came for `quiet_s`."""
 
     shared: int = 2
     own: int = 12
     waiting: int = 500
     wait_s: float = 10.0
+    quiet_s: float = 0.001
 
 
 @dataclass(slots=True)
 class _Queue:
-    """One table's. `own` is set once its lock was found held."""
+    """One table's. `own` is set once its lock was found held. While there is a next `look`, its
+    next group waits for it to hold `returning` proposals; `seen` were there at the last one."""
 
     waiting: deque[Member] = field(default_factory=deque)
     busy: bool = False
     own: bool = False
+    look: asyncio.TimerHandle | None = None
+    returning: int = 0
+    seen: int = 0
+
+    @property
+    def is_held(self) -> bool:
+        return self.look is not None and len(self.waiting) < self.returning
+
+    def let_go(self) -> None:
+        if self.look is not None:
+            self.look.cancel()
+            self.look = None
 
     @property
     def needs_own(self) -> bool:
@@ -129,7 +149,7 @@ class Committer:
         if queue.waiting:
             self._ready[table_id] = None
             self._start_soon()
-        elif table_id not in self._ready:
+        elif table_id not in self._ready and queue.look is None:
             del self._queues[table_id]
 
     def _start_soon(self) -> None:
@@ -148,6 +168,8 @@ class Committer:
             if not queue.waiting:
                 del self._ready[table_id]
                 self._turn(table_id, queue)
+            elif queue.is_held:
+                continue
             elif queue.needs_own:
                 if self._own < self._limits.own:
                     self._own += 1
@@ -168,6 +190,7 @@ class Committer:
         queue = self._queues[table_id]
         del self._ready[table_id]
         queue.busy = True
+        queue.let_go()
         members = queue.take(room, actions)
         self._waiting -= len(members)
         return members
@@ -182,6 +205,8 @@ class Committer:
 
     async def _group(self, members: list[Member], *, own: bool) -> None:
         again, busy = list[Member](), list[Member]()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
             for member in members:
                 member.begun()
@@ -211,10 +236,41 @@ class Committer:
                     continue
                 self._queues[member.table.id].waiting.appendleft(member)
                 self._waiting += 1
+            now = loop.time()
+            if not again and not busy:
+                until = now + min(now - began, RETURN_S)
+                for table_id, told in Counter(member.table.id for member in members).items():
+                    if told > 1:
+                        self._hold(table_id, told, until)
             for table_id in tables:
                 self._turn(table_id, self._queues[table_id])
             if self._ready:
                 self._start_soon()
+
+    def _hold(self, table_id: str, told: int, until: float) -> None:
+        """Have the table wait for those who were told together."""
+        queue = self._queues[table_id]
+        queue.returning = min(len(queue.waiting) + told, GROUP_MEMBERS)
+        self._look_later(table_id, queue, until)
+
+    def _look_later(self, table_id: str, queue: _Queue, until: float) -> None:
+        queue.seen = len(queue.waiting)
+        queue.look = asyncio.get_running_loop().call_later(
+            self._limits.quiet_s,
+            self._look,
+            table_id,
+            queue,
+            until,
+            context=contextvars.Context(),
+        )
+
+    def _look(self, table_id: str, queue: _Queue, until: float) -> None:
+        """Let go of the table, unless more have come since the last look."""
+        queue.look = None
+        if len(queue.waiting) > queue.seen and asyncio.get_running_loop().time() < until:
+            self._look_later(table_id, queue, until)
+        else:
+            self._turn(table_id, queue)
 
     def _overdue(self, queue: _Queue, member: Member) -> None:
         """Nobody waits for ever: what was never begun is known not to have happened."""
