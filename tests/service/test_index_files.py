@@ -220,7 +220,11 @@ class TestPlans:
             ((explained,),) = (await run(section._unit._driver, [Query(explain, *named)]))[0]
             (found,) = json.loads(explained)
             plan = list(nodes(found["Plan"]))
-        (scan,) = [node for node in plan if node["Node Type"] == "Index Scan"]
+        (scan,) = [
+            node
+            for node in plan
+            if node.get("Relation Name") == "files" and node["Node Type"] == "Index Scan"
+        ]
         assert (scan["Actual Loops"], scan["Actual Rows"]) == (len(names), 1)
         assert scan["Index Cond"].count(" = ") == 3
         assert "Rows Removed by Filter" not in scan

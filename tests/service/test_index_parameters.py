@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tidegate_service.index.parameters import (
     Parameter,
-    bools,
     byteas,
     int8s,
     jsons,
@@ -24,7 +23,6 @@ from tidegate_service.index.pipeline import (
     Query,
     Row,
     Statement,
-    as_bool,
     as_int,
     as_text,
     as_uuid,
@@ -47,7 +45,6 @@ KINDS: dict[str, tuple[Callable[[Sequence[Any]], Parameter], Decode, st.SearchSt
         st.none() | st.sampled_from([LEAST, MOST, -1, 0]) | st.integers(LEAST, MOST),
     ),
     "text": (texts, as_text, st.none() | st.just("") | _texts),
-    "boolean": (bools, as_bool, st.booleans()),
     "bytea": (byteas, lambda value: value, st.none() | st.just(b"") | st.binary(max_size=30)),
     "uuid": (uuids, as_uuid, st.uuids()),
 }

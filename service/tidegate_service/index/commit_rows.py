@@ -1,4 +1,8 @@
-"""Rows of `commits`, written column by column."""
+"""Rows of `commits`.
+
+Their many small columns go to the server as one JSON array, since packing an array for each of them
+costs more than everything else about a row; the contents, which are bytes, beside it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +13,7 @@ import msgspec
 
 from tidegate_service.core.records import CommitRecord, RatifiedCommit
 from tidegate_service.index.keys import key
-from tidegate_service.index.parameters import (
-    Parameter,
-    bools,
-    byteas,
-    int8s,
-    jsons,
-    texts,
-    uuids,
-)
+from tidegate_service.index.parameters import byteas, records
 from tidegate_service.index.pipeline import Query, Statement
 from tidegate_service.index.rows import compressed
 
@@ -33,55 +29,81 @@ class NewCommit:
     stored: bytes | None = None
 
 
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns but `content`. Sums of what writers claim may be larger than any integer type,
+    so they are texts."""
+
+    table_id: UUID
+    version: int
+    previous_version: int | None
+    timestamp: int
+    transaction_id: str | None
+    body_digest: str | None
+    content_sha256: str | None
+    isolation_level: str | None
+    is_blind_append: bool
+    read_version: int | None
+    rebased_over: int
+    is_foreign: bool
+    num_added_files: int
+    num_removed_files: int
+    bytes_added: str
+    bytes_removed: str
+    attempts: int
+    duration_ms: int
+    principal: str | None
+    request_id: str | None
+    details: dict[str, Any]
+    published: bool
+    content_held: bool
+
+
+_TYPES = {int: "bigint", int | None: "bigint", bool: "boolean", UUID: "uuid"}
+_OTHER_TYPES = {"bytes_added": "numeric", "bytes_removed": "numeric", "details": "json"}
+
+
 def insert(new: Sequence[NewCommit]) -> Query:
     """Write the rows; those of one table in the order of their versions."""
     contents = [
         one.stored if one.commit.content is None else one.stored or compressed(one.commit.content)
         for one in new
     ]
-    return Query(_INSERT, *_columns(new, contents).values())
+    return Query(_INSERT, records([_row(one) for one in new]), byteas(contents))
 
 
-def _columns(new: Sequence[NewCommit], contents: Sequence[bytes | None]) -> dict[str, Parameter]:
-    commits = [one.commit for one in new]
-    records = [commit.record for commit in commits]
-    metrics = [record.metrics for record in records]
-    return {
-        "table_id": uuids([one.table_id for one in new]),
-        "version": int8s([record.version for record in records]),
-        "previous_version": int8s(
-            [None if one.is_base else one.commit.record.version - 1 for one in new]
-        ),
-        "timestamp": int8s([record.timestamp for record in records]),
-        "transaction_id": texts(
-            [
-                None if record.transaction_id is None else key(record.transaction_id)
-                for record in records
-            ]
-        ),
-        "body_digest": texts([record.body_digest for record in records]),
-        "content_sha256": texts([record.content_sha256 for record in records]),
-        "isolation_level": texts([record.isolation_level for record in records]),
-        "is_blind_append": bools([record.is_blind_append for record in records]),
-        "read_version": int8s([record.read_version for record in records]),
-        "rebased_over": int8s([record.rebased_over for record in records]),
-        "is_foreign": bools([record.foreign for record in records]),
-        "num_added_files": int8s([counted.num_added_files for counted in metrics]),
-        "num_removed_files": int8s([counted.num_removed_files for counted in metrics]),
-        "bytes_added": texts([str(counted.bytes_added) for counted in metrics]),
-        "bytes_removed": texts([str(counted.bytes_removed) for counted in metrics]),
-        "attempts": int8s([counted.attempts for counted in metrics]),
-        "duration_ms": int8s([counted.duration_ms for counted in metrics]),
-        "principal": texts([record.principal for record in records]),
-        "request_id": texts([record.request_id for record in records]),
-        "details": jsons([_details(record) for record in records]),
-        "published": bools([commit.published for commit in commits]),
-        "content_held": bools([not commit.published for commit in commits]),
-        "content": byteas(contents),
-    }
+def _row(new: NewCommit) -> _Row:
+    commit = new.commit
+    record = commit.record
+    metrics = record.metrics
+    transaction_id = record.transaction_id
+    return _Row(
+        table_id=new.table_id,
+        version=record.version,
+        previous_version=None if new.is_base else record.version - 1,
+        timestamp=record.timestamp,
+        transaction_id=None if transaction_id is None else key(transaction_id),
+        body_digest=record.body_digest,
+        content_sha256=record.content_sha256,
+        isolation_level=record.isolation_level,
+        is_blind_append=record.is_blind_append,
+        read_version=record.read_version,
+        rebased_over=record.rebased_over,
+        is_foreign=record.foreign,
+        num_added_files=metrics.num_added_files,
+        num_removed_files=metrics.num_removed_files,
+        bytes_added=str(metrics.bytes_added),
+        bytes_removed=str(metrics.bytes_removed),
+        attempts=metrics.attempts,
+        duration_ms=metrics.duration_ms,
+        principal=record.principal,
+        request_id=record.request_id,
+        details=_details(record),
+        published=commit.published,
+        content_held=not commit.published,
+    )
 
 
-def _details(record: CommitRecord) -> bytes:
+def _details(record: CommitRecord) -> dict[str, Any]:
     details: dict[str, Any] = {
         "operation": record.operation,
         "operation_parameters": record.operation_parameters,
@@ -93,18 +115,19 @@ def _details(record: CommitRecord) -> bytes:
     transaction_id = record.transaction_id
     if transaction_id is not None and key(transaction_id) != transaction_id:
         details["transaction_id"] = transaction_id
-    return msgspec.json.encode(details)
+    return details
 
 
 def _statement() -> str:
-    columns = list(_columns((), ()))
-    # Sums of what writers claim may be larger than any integer type, so they come as text.
-    values = [f"CAST({c} AS numeric)" if c.startswith("bytes_") else c for c in columns]
-    places = [f"${at}" for at in range(1, len(columns) + 1)]
+    fields = msgspec.structs.fields(_Row)
+    names = ", ".join(field.name for field in fields)
+    columns = ", ".join(
+        f"{field.name} {_OTHER_TYPES.get(field.name) or _TYPES.get(field.type, 'text')}"
+        for field in fields
+    )
     return f"""
-        INSERT INTO commits ({", ".join(columns)})
-        SELECT {", ".join(values)}
-        FROM unnest({", ".join(places)}) AS written ({", ".join(columns)})
+        INSERT INTO commits ({names}, content)
+        SELECT * FROM ROWS FROM (json_to_recordset($1) AS ({columns}), unnest($2))
     """
 
 

@@ -1,6 +1,6 @@
 """Rows of `files`: opened by an add, closed by a remove or by the add that replaces them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
@@ -8,19 +8,19 @@ from uuid import UUID
 from tidegate_protocol.actions import Add
 from tidegate_protocol.codec import encode
 from tidegate_service.index.effects import FileKey
-from tidegate_service.index.parameters import byteas, int8s, jsons, texts, uuids
+from tidegate_service.index.parameters import Parameter, byteas, int8s, jsons, texts, uuids
 from tidegate_service.index.partitions import partition_key, values_text
-from tidegate_service.index.pipeline import Query, Row, Statement, as_int, as_text, as_uuid
+from tidegate_service.index.pipeline import Query, Statement
 
 T = TypeVar("T")
 
 ROWS = 5_000
 """Rows a statement: enough for speed, few enough for the arrays' memory."""
 
-# Ends the life of what is live among the named files, and says how much that was. The lateral
-# query with its LIMIT cannot be turned around: each named file costs one look into the index.
-# A plain join leaves the planner the choice to read all that is live in the table, and with
-# the row estimates of a growing table it takes that.
+# Ends the life of what is live among the named files, and counts it off their tables. The lateral
+# queries with their LIMITs cannot be turned around: each named file costs one look into the index,
+# and so does each table. Plain joins leave the planner the choice to read all that is live in the
+# table, and with the row estimates of a growing table it takes that.
 CLOSE = Statement("""
     WITH named AS MATERIALIZED (
         SELECT live.row_id, file.version
@@ -39,8 +39,20 @@ CLOSE = Statement("""
         FROM named
         WHERE files.ctid = named.row_id
         RETURNING files.table_id, files.size
+    ), counted AS MATERIALIZED (
+        SELECT holder.row_id, of_table.files, of_table.size
+        FROM (
+            SELECT table_id, count(*) AS files, sum(size) AS size FROM closed GROUP BY table_id
+        ) AS of_table
+        CROSS JOIN LATERAL (
+            SELECT tables.ctid AS row_id FROM tables WHERE tables.id = of_table.table_id LIMIT 1
+        ) AS holder
     )
-    SELECT table_id, count(*), CAST(sum(size) AS text) FROM closed GROUP BY table_id
+    UPDATE tables
+    SET num_files = tables.num_files - counted.files,
+        size_bytes = tables.size_bytes - counted.size
+    FROM counted
+    WHERE tables.ctid = counted.row_id
 """)
 
 _OPEN = Statement("""
@@ -63,9 +75,29 @@ class FileChange:
 
 def close(changes: Sequence[FileChange]) -> Query:
     """Close what is live of these files, added ones included: one that is live already is
-    replaced. At most `ROWS`, each named once. `count` reads the answer."""
-    return Query(
-        CLOSE,
+    replaced. At most `ROWS`, each named once."""
+    return Query(CLOSE, *_named(changes))
+
+
+def open_(changes: Sequence[FileChange]) -> list[Query]:
+    """Write the rows of the added files, if there are any. At most `ROWS`."""
+    return _opening(_added(changes))
+
+
+def close_and_open(changes: Sequence[FileChange]) -> list[Query]:
+    """`close`, which has to come first, and `open_`."""
+    named, added = _named(changes), _added(changes)
+    opening = _opening(added, named if len(added) == len(changes) else None)
+    return [Query(CLOSE, *named), *opening]
+
+
+def _added(changes: Sequence[FileChange]) -> list[tuple[FileChange, Add]]:
+    return [(change, change.add) for change in changes if change.add is not None]
+
+
+def _named(changes: Sequence[FileChange]) -> tuple[Parameter, ...]:
+    """Whose files they are, of which path and vector, and of which version the change is."""
+    return (
         uuids([change.table_id for change in changes]),
         texts([change.key[0] for change in changes]),
         texts([change.key[1] for change in changes]),
@@ -73,18 +105,16 @@ def close(changes: Sequence[FileChange]) -> Query:
     )
 
 
-def open_(changes: Sequence[FileChange]) -> list[Query]:
-    """Write the rows of the added files, if there are any. At most `ROWS`."""
-    added = [(change, change.add) for change in changes if change.add is not None]
+def _opening(
+    added: Sequence[tuple[FileChange, Add]], named: tuple[Parameter, ...] | None = None
+) -> list[Query]:
+    """`named` are the first columns, where somebody has packed them already."""
     if not added:
         return []
     return [
         Query(
             _OPEN,
-            uuids([change.table_id for change, _ in added]),
-            texts([change.key[0] for change, _ in added]),
-            texts([change.key[1] for change, _ in added]),
-            int8s([change.version for change, _ in added]),
+            *(named or _named([change for change, _ in added])),
             int8s([add.size for _, add in added]),
             jsons([values_text(add.partition_values) for _, add in added]),
             texts([add.stats for _, add in added]),
@@ -92,22 +122,6 @@ def open_(changes: Sequence[FileChange]) -> list[Query]:
             texts([partition_key(add.partition_values) for _, add in added]),
         )
     ]
-
-
-@dataclass(slots=True)
-class Closed:
-    """How many files of a table were closed, and how many bytes they had."""
-
-    files: int = 0
-    size: int = 0
-
-
-def count(closed: Mapping[UUID, Closed], rows: Sequence[Row]) -> None:
-    """Add what `close` says to the sums."""
-    for table_id, files, size in rows:
-        of_table = closed[as_uuid(table_id)]
-        of_table.files += as_int(files)
-        of_table.size += int(as_text(size))
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

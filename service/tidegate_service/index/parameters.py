@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from itertools import chain
 from uuid import UUID
 
+import msgspec
 import psycopg
+
+_ENCODER = msgspec.json.Encoder()
 
 _HEAD = struct.Struct(">iiIii")
 _LENGTH = struct.Struct(">i")
 _NULL = _LENGTH.pack(-1)
 
 # Object ids of types and of their arrays, in pg_type.
-_BOOL, _BOOLS = 16, 1000
 _BYTEA, _BYTEAS = 17, 1001
 _INT8, _INT8S = 20, 1016
 _TEXT, _TEXTS = 25, 1009
@@ -59,12 +61,6 @@ def int8s(values: Sequence[int | None]) -> Parameter:
         raise psycopg.DataError("an integer is out of range for 64 bits") from None
 
 
-def bools(values: Sequence[bool]) -> Parameter:
-    count = len(values)
-    pairs = chain.from_iterable((1, value) for value in values)
-    return Parameter(_BOOLS, _head(_BOOL, count) + struct.pack(">" + "i?" * count, *pairs))
-
-
 def texts(values: Sequence[str | None]) -> Parameter:
     """Raises `psycopg.DataError` for U+0000, which Postgres refuses in text, as psycopg does."""
     encoded = [None if value is None else value.encode() for value in values]
@@ -78,6 +74,15 @@ def texts(values: Sequence[str | None]) -> Parameter:
 def jsons(values: Sequence[bytes]) -> Parameter:
     """JSON texts in UTF-8."""
     return Parameter(_JSONS, _packed(_JSON, values))
+
+
+def records(rows: Sequence[msgspec.Struct]) -> Parameter:
+    """Rows as one JSON array, for `json_to_recordset`. Raises `psycopg.DataError` for what JSON
+    or UTF-8 cannot say; U+0000 and integers out of range are refused by the server, likewise."""
+    try:
+        return Parameter(_JSON, _ENCODER.encode(rows))
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise psycopg.DataError(f"a value cannot be sent as JSON: {error}") from None
 
 
 def byteas(values: Sequence[bytes | None]) -> Parameter:

@@ -9,7 +9,8 @@ https://www.postgresql.org/docs/current/libpq-pipeline-mode.html
 """
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -24,6 +25,19 @@ from tidegate_service.index.parameters import Parameter
 
 Driver = psycopg.AsyncConnection[Any]
 Row = tuple[bytes | None, ...]
+
+_BEGIN = (
+    # Whatever the server's own default is: a lock's holder has to see what it waited for.
+    b"BEGIN ISOLATION LEVEL READ COMMITTED",
+    # Planning a statement of a few rows costs several times what executing it does. Left alone,
+    # Postgres plans each time: it knows how long an array is only then, takes it for longer
+    # otherwise, and finds that too dear.
+    b"SET LOCAL plan_cache_mode = force_generic_plan",
+)
+PLANNED_ANEW_S = 1.0
+"""A plan is for a table as large as it was: where there was nothing yet, any index will do. None is
+kept for longer than tables may take to outgrow it."""
+_FORGET_PLANS = b"DISCARD PLANS"
 
 _FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 
@@ -71,7 +85,25 @@ class Query:
         self.parameters = parameters
 
 
-_PREPARED: WeakKeyDictionary[Driver, set[bytes]] = WeakKeyDictionary()
+class _Session:
+    """What a connection has prepared, and until when its plans are good."""
+
+    __slots__ = ("planned_until", "prepared")
+
+    def __init__(self) -> None:
+        self.prepared: set[bytes] = set()
+        self.planned_until = 0.0
+
+    def beginning(self) -> Iterator[bytes]:
+        """The statements that begin a transaction."""
+        yield from _BEGIN
+        now = time.monotonic()
+        if now >= self.planned_until:
+            yield _FORGET_PLANS
+            self.planned_until = now + PLANNED_ANEW_S
+
+
+_SESSIONS: WeakKeyDictionary[Driver, _Session] = WeakKeyDictionary()
 
 
 async def run(driver: Driver, queries: Sequence[Query]) -> list[list[Row]]:
@@ -81,25 +113,25 @@ async def run(driver: Driver, queries: Sequence[Query]) -> list[list[Row]]:
     After a failure, or where this is cancelled, the connection is of no use any more.
     """
     connection = driver.pgconn
-    prepared = _PREPARED.setdefault(driver, set())
+    session = _SESSIONS.setdefault(driver, _Session())
+    prepared = session.prepared
     connection.enter_pipeline_mode()
+    before = 0
     if connection.transaction_status == TransactionStatus.IDLE:
-        # Whatever the server's own default is: a lock's holder has to see what it waited for.
-        connection.send_query_params(b"BEGIN ISOLATION LEVEL READ COMMITTED", None)
-        before = 1
-    else:
-        before = 0
+        for statement in session.beginning():
+            connection.send_query_params(statement, None)
+            before += 1
     new: list[bytes] = []
     places: list[int] = []
     for query in queries:
-        statement = query.statement
-        if statement.name not in prepared and statement.name not in new:
+        name = query.statement.name
+        if name not in prepared and name not in new:
             oids = [parameter.oid for parameter in query.parameters]
-            connection.send_prepare(statement.name, statement.text, oids)
-            new.append(statement.name)
+            connection.send_prepare(name, query.statement.text, oids)
+            new.append(name)
             before += 1
         connection.send_query_prepared(
-            statement.name,
+            name,
             [parameter.data for parameter in query.parameters],
             [Format.BINARY] * len(query.parameters),
             result_format=Format.BINARY,

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from uuid import UUID
 
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.errors import CommitStateUnknown, ServiceError
@@ -24,6 +25,8 @@ ROWS_A_S = 5_000
 STAGED_COMMITS = 500
 STAGED_ROWS = 5_000
 """From so many commits or files on, what is collected is written."""
+
+_PLAN_ANEW = text("SET LOCAL plan_cache_mode = auto")
 
 Written = Callable[[UUID, Counts], None]
 """Told what a table holds after its commits were written."""
@@ -48,6 +51,7 @@ class UnitOfWork:
         self._staged_rows = 0
         self._written: dict[UUID, Written] = {}
         self._writing: asyncio.Task[None] | None = None
+        self._plans_anew = False
         self.is_held = False
         """While what is collected must not be written, and so nothing be asked, either."""
 
@@ -91,6 +95,10 @@ class UnitOfWork:
         """For statements that see all commits so far."""
         await self.flush()
         async with self._answered():
+            if not self._plans_anew:
+                # The pipelines' kept plans are for statements that have one plan at best.
+                await self._connection.execute(_PLAN_ANEW)
+                self._plans_anew = True
             yield self._connection
 
     async def save(self, described: str) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+import msgspec
+
 from tidegate_protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.codec import encode
 from tidegate_service.core.errors import ServiceError
@@ -19,19 +21,20 @@ from tidegate_service.core.records import RatifiedCommit, TableRecord
 from tidegate_service.index import bulk_files, commit_rows, file_rows, pipeline
 from tidegate_service.index.commit_rows import NewCommit
 from tidegate_service.index.effects import Effects, FileKey
-from tidegate_service.index.file_rows import ROWS, Closed, FileChange, chunks
+from tidegate_service.index.file_rows import ROWS, FileChange, chunks
 from tidegate_service.index.parameters import (
     Parameter,
     bytea,
     byteas,
     int8,
     int8s,
+    records,
     texts,
     uuid,
     uuids,
 )
 from tidegate_service.index.partitions import look_at_each, needs_looking_at
-from tidegate_service.index.pipeline import Driver, Query, Row, Statement, as_int, as_text, as_uuid
+from tidegate_service.index.pipeline import Driver, Query, Statement, as_int, as_text, as_uuid
 from tidegate_service.index.rows import compressed, metadata_of, protocol_of
 
 # A run of commits has each key once, as ON CONFLICT wants them.
@@ -58,24 +61,29 @@ _INSERT_STATE = Statement("""
 """)
 _SET_STATE = Statement("UPDATE tables SET protocol = $1, metadata = $2 WHERE id = $3")
 
+# The rows are named by where they lie, and looked for once each: a join may go through all tables.
 _MOVE_HEADS = Statement("""
+    WITH moved AS MATERIALIZED (
+        SELECT held.row_id, move.*
+        FROM json_to_recordset($1) AS move (
+            id uuid, head bigint, through bigint, published bigint, latest_timestamp bigint,
+            files bigint, size numeric
+        )
+        CROSS JOIN LATERAL (
+            SELECT tables.ctid AS row_id
+            FROM tables
+            WHERE tables.id = move.id AND tables.latest_version = move.head
+            LIMIT 1
+        ) AS held
+    )
     UPDATE tables
     SET latest_version = moved.through,
         published_version = greatest(tables.published_version, moved.published),
         latest_timestamp = moved.latest_timestamp,
         num_files = tables.num_files + moved.files,
-        size_bytes = tables.size_bytes + CAST(moved.size AS numeric)
-    FROM unnest($1, $2, $3, $4, $5, $6, $7)
-        AS moved (id, head, through, published, latest_timestamp, files, size)
-    WHERE tables.id = moved.id AND tables.latest_version = moved.head
-    RETURNING tables.id, tables.num_files, CAST(tables.size_bytes AS text)
-""")
-_COUNT_CLOSED = Statement("""
-    UPDATE tables
-    SET num_files = tables.num_files - closed.files,
-        size_bytes = tables.size_bytes - CAST(closed.size AS numeric)
-    FROM unnest($1, $2, $3) AS closed (id, files, size)
-    WHERE tables.id = closed.id
+        size_bytes = tables.size_bytes + moved.size
+    FROM moved
+    WHERE tables.ctid = moved.row_id
     RETURNING tables.id, tables.num_files, CAST(tables.size_bytes AS text)
 """)
 
@@ -151,9 +159,7 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
         for one in run
         for key, add in one.effects.files.items()
     ]
-    closed: defaultdict[UUID, Closed] = defaultdict(Closed)
-    stored = await _write_bulk(driver, run[0], closed) if run[0].effects.bulk else None
-    first, *others = list(chunks(changes)) or [[]]
+    stored = await _write_bulk(driver, run[0]) if run[0].effects.bulk else None
     new = [
         NewCommit(
             table_id=one.table_id,
@@ -163,24 +169,22 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
         )
         for one in run
     ]
-    closing = [file_rows.close(first)] if first else []
-    queries = [
-        # Closing comes first: an added file may replace one that is live.
-        *closing,
-        commit_rows.insert(new),
-        *file_rows.open_(first),
-        *set_app_transactions(run_txns(run)),
-        *set_domains(run_domains(run)),
-        *_set_states(run),
-        _move_heads(run),
-    ]
-    answers = await pipeline.run(driver, queries)
-    if closing:
-        file_rows.count(closed, answers[0])
-    for chunk in others:
-        closes, *_ = await pipeline.run(driver, [file_rows.close(chunk), *file_rows.open_(chunk)])
-        file_rows.count(closed, closes)
-    counts = _counts(answers[-1])
+    *earlier, last = [file_rows.close_and_open(chunk) for chunk in chunks(changes)] or [[]]
+    for queries in earlier:
+        await pipeline.run(driver, queries)
+    *_, moved = await pipeline.run(
+        driver,
+        [
+            *last,
+            commit_rows.insert(new),
+            *set_app_transactions(run_txns(run)),
+            *set_domains(run_domains(run)),
+            *_set_states(run),
+            # Behind all that changes what a table holds: it says how much that is.
+            _move_heads(run),
+        ],
+    )
+    counts = {as_uuid(row[0]): (as_int(row[1]), int(as_text(row[2]))) for row in moved}
     for one in run:
         if one.table_id not in counts:
             raise ServiceError(
@@ -189,10 +193,10 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
         metadata = one.effects.metadata or one.before.metadata
         if needs_looking_at(one.before.metadata, metadata, one.effects.files.values()):
             await look_at_each(driver, one.table_id, at=one.version)
-    return counts | await _count_closed(driver, closed)
+    return counts
 
 
-async def _write_bulk(driver: Driver, one: Staged, closed: Mapping[UUID, Closed]) -> bytes:
+async def _write_bulk(driver: Driver, one: Staged) -> bytes:
     """Write the files of a very large commit, and return its content as it is stored: both take
     seconds, the one of the database's time and the other of ours."""
     content = one.commit.content
@@ -200,11 +204,9 @@ async def _write_bulk(driver: Driver, one: Staged, closed: Mapping[UUID, Closed]
         raise ValueError("a commit that was proposed has its bytes")
     compressing = asyncio.create_task(asyncio.to_thread(compressed, content))
     try:
-        bulk = await bulk_files.write(driver, one.table_id, one.version, one.effects.bulk)
+        await bulk_files.write(driver, one.table_id, one.version, one.effects.bulk)
     finally:
         await asyncio.wait([compressing])
-    closed[one.table_id].files += bulk.files
-    closed[one.table_id].size += bulk.size
     return compressing.result()
 
 
@@ -219,46 +221,39 @@ def _set_states(run: Sequence[Staged]) -> Iterator[Query]:
         yield Query(_SET_STATE, *state, uuid(one.table_id))
 
 
+class _Move(msgspec.Struct, frozen=True, kw_only=True):
+    """How the head of a table moves; `size` is a text, since it may exceed any integer type."""
+
+    id: UUID
+    head: int
+    through: int
+    published: int
+    latest_timestamp: int
+    files: int
+    size: str
+
+
 def _move_heads(run: Sequence[Staged]) -> Query:
     of_table: defaultdict[UUID, list[Staged]] = defaultdict(list)
     for one in run:
         of_table[one.table_id].append(one)
-    moves = list(of_table.values())
-    return Query(
-        _MOVE_HEADS,
-        uuids(list(of_table)),
-        int8s([move[0].before.latest_version for move in moves]),
-        int8s([move[-1].version for move in moves]),
-        int8s([_published(move) for move in moves]),
-        int8s([move[-1].commit.record.timestamp for move in moves]),
-        int8s([sum(one.effects.opened for one in move) for move in moves]),
-        texts([str(sum(one.effects.opened_bytes for one in move)) for move in moves]),
-    )
+    moves = [
+        _Move(
+            id=table_id,
+            head=move[0].before.latest_version,
+            through=move[-1].version,
+            published=_published(move),
+            latest_timestamp=move[-1].commit.record.timestamp,
+            files=sum(one.effects.opened for one in move),
+            size=str(sum(one.effects.opened_bytes for one in move)),
+        )
+        for table_id, move in of_table.items()
+    ]
+    return Query(_MOVE_HEADS, records(moves))
 
 
 def _published(move: Sequence[Staged]) -> int:
     return max((one.version for one in move if one.commit.published), default=-1)
-
-
-async def _count_closed(driver: Driver, closed: Mapping[UUID, Closed]) -> dict[UUID, Counts]:
-    if not closed:
-        return {}
-    (counted,) = await pipeline.run(
-        driver,
-        [
-            Query(
-                _COUNT_CLOSED,
-                uuids(list(closed)),
-                int8s([count.files for count in closed.values()]),
-                texts([str(count.size) for count in closed.values()]),
-            )
-        ],
-    )
-    return _counts(counted)
-
-
-def _counts(rows: Sequence[Row]) -> dict[UUID, Counts]:
-    return {as_uuid(row[0]): (as_int(row[1]), int(as_text(row[2]))) for row in rows}
 
 
 Keyed = tuple[UUID, str]
