@@ -27,7 +27,7 @@ from tidegate_protocol.prepare_files import check_files
 from tidegate_protocol.prepare_table import TableAfter, define_table
 from tidegate_protocol.problems import Code
 from tidegate_protocol.reads import ReadPredicates
-from tidegate_protocol.schema import InvalidSchema, parse_schema
+from tidegate_protocol.schema import InvalidSchema
 from tidegate_protocol.system_domains import check_domain
 from tidegate_protocol.transaction import Invalid, PreparedTransaction, Proposal, ReadState
 
@@ -197,8 +197,7 @@ def _read_filter(
     try:
         if read.metadata is None:
             return ReadPredicates.parse(proposal.reads, table.schema, ())
-        schema = parse_schema(read.metadata.schema_string)
-        return ReadPredicates.parse(proposal.reads, schema, read.metadata.partition_columns)
+        return ReadPredicates.over(proposal.reads, read.metadata)
     except InvalidPredicate as error:
         return Invalid(code=Code.INVALID_PREDICATE, detail=str(error))
     except InvalidSchema as error:

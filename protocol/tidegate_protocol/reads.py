@@ -1,11 +1,13 @@
 """What a transaction read, judged against files that others added."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tidegate_protocol.actions import Add, PartitionValues
+from tidegate_protocol.actions import Add, Metadata, PartitionValues
 from tidegate_protocol.data_types import StructType
+from tidegate_protocol.memo import remember
 from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
+from tidegate_protocol.schema import parse_schema
 from tidegate_protocol.statistics import statistics_of
 from tidegate_protocol.transaction import Reads
 
@@ -23,10 +25,27 @@ class ReadPredicates:
         cls, reads: Reads, schema: StructType, partition_columns: Sequence[str]
     ) -> "ReadPredicates":
         """Raises `InvalidPredicate`, naming the predicate."""
+        return cls._of(
+            reads, partition_columns, lambda text: parse_predicate(text, schema, partition_columns)
+        )
+
+    @classmethod
+    def over(cls, reads: Reads, metadata: Metadata) -> "ReadPredicates":
+        """`parse`, over the columns of the table, which remembers predicates: whoever overwrites a
+        partition does so again and again. Raises `InvalidSchema`, too."""
+        columns = tuple(metadata.partition_columns)
+        return cls._of(
+            reads, columns, lambda text: _remembered((text, metadata.schema_string, columns))
+        )
+
+    @classmethod
+    def _of(
+        cls, reads: Reads, partition_columns: Sequence[str], parse: Callable[[str], Predicate]
+    ) -> "ReadPredicates":
         parsed: list[Predicate] = []
         for index, text in enumerate(reads.predicates):
             try:
-                parsed.append(parse_predicate(text, schema, partition_columns))
+                parsed.append(parse(text))
             except InvalidPredicate as error:
                 raise InvalidPredicate(
                     f"reads.predicates[{index}]: {error.detail}", position=error.position
@@ -67,3 +86,15 @@ class ReadPredicates:
         """Whether a predicate may match rows of this partition; `first_match` is of such a one,
         where not every file counts."""
         return any(predicate.matches_partition(partition_values) for predicate in self.predicates)
+
+
+_Key = tuple[str, str, tuple[str, ...]]
+"""A predicate, a schema string and the partition columns."""
+
+
+def _parse(key: _Key) -> Predicate:
+    text, schema_string, partition_columns = key
+    return parse_predicate(text, parse_schema(schema_string), partition_columns)
+
+
+_remembered = remember(_parse, weigh=lambda key: len(key[0]) + len(key[1]))

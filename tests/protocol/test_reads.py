@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.protocol.factories import add
+from tests.protocol.factories import add, column, metadata
 from tests.protocol.judging import schema
 from tidegate_protocol.predicates import InvalidPredicate
 from tidegate_protocol.reads import ReadPredicates
@@ -143,3 +143,33 @@ class TestParsing:
         assert "reads.predicates[1]: syntax error" in str(caught.value)
         assert caught.value.position == 2
         assert str(caught.value).count("at character") == 1
+
+
+class TestPredicatesOfATable:
+    """`over` remembers predicates by all that they depend on."""
+
+    READS = Reads(predicates=("x = 2",))
+
+    def of(self, columns: dict[str, str], *partition_columns: str) -> ReadPredicates:
+        fields = [column(name, type_) for name, type_ in columns.items()]
+        return ReadPredicates.over(self.READS, metadata(fields, partition_columns))
+
+    def test_it_is_what_parsing_gives(self):
+        assert self.of({"x": "integer", "v": "integer"}, "x") == ReadPredicates.parse(
+            self.READS, COLUMNS, ("x",)
+        )
+
+    def test_the_same_predicate_over_the_same_columns_is_parsed_once(self):
+        first, again = (self.of({"x": "integer"}, "x").predicates for _ in range(2))
+        assert first[0] is again[0]
+
+    def test_other_columns_are_another_predicate(self):
+        number, text = self.of({"x": "integer"}, "x"), self.of({"x": "string"}, "x")
+        assert number.covers_partition({"x": "02"})
+        assert not text.covers_partition({"x": "3"})
+        assert not self.of({"x": "integer"}).is_partitioned
+
+    def test_what_cannot_be_parsed_is_named_each_time(self):
+        for _ in range(2):
+            with pytest.raises(InvalidPredicate, match=r"reads.predicates\[0\]"):
+                self.of({"y": "integer"})
