@@ -3,8 +3,9 @@
 import asyncio
 from uuid import UUID
 
+import psycopg
 import pytest
-from sqlalchemy import Uuid, bindparam, text
+from sqlalchemy import event, text
 
 from tests.service.committing import add, append, create, land, new_table, ratified
 from tidegate_protocol.problems import Code
@@ -95,6 +96,140 @@ async def test_publishing_waits_for_a_commit_under_way(index, managed, waiters):
     assert (head.published_version, head.latest_version) == (0, 3)
 
 
+class TestManyTables:
+    """What many ask for at once is one transaction, and none of them waits for another."""
+
+    @pytest.fixture
+    async def several(self, index):
+        """Five tables, each with a version more than the one before, none published."""
+        found = []
+        for more in range(5):
+            table = await create(index, add("v0"), table=new_table(catalog_managed=True))
+            for version in range(1, more + 1):
+                table = await land(index, table, add(f"v{version}"))
+            found.append(table)
+        return found
+
+    @pytest.fixture
+    def transactions(self, engine):
+        """Notes each use of a connection."""
+        uses = []
+
+        def used(*_):
+            uses.append(1)
+
+        event.listen(engine.sync_engine.pool, "checkout", used)
+        yield uses
+        event.remove(engine.sync_engine.pool, "checkout", used)
+
+    async def published(self, index, several):
+        return [(await index.table(table.id)).published_version for table in several]
+
+    async def test_each_is_told_what_waits_of_its_own(self, index, several, transactions):
+        await index.mark_published(several[4].id, 0, 1)
+        transactions.clear()
+        found = await asyncio.gather(
+            *(index.unpublished_versions(table.id, limit=3) for table in several)
+        )
+        assert len(transactions) == 1
+        versions = [[version for version, _ in waiting.versions] for waiting in found]
+        assert versions == [[0], [0, 1], [0, 1, 2], [0, 1, 2], [2, 3, 4]]
+        assert [waiting.behind for waiting in found] == [1, 2, 3, 4, 3]
+        for table, waiting in zip(several, found, strict=True):
+            for version, content in waiting.versions:
+                assert content == await index.content(table.id, version)
+
+    async def test_each_has_its_own_limit(self, index, several):
+        found = await asyncio.gather(
+            *(index.unpublished_versions(several[4].id, limit=limit) for limit in (1, 4))
+        )
+        assert [len(waiting.versions) for waiting in found] == [1, 4]
+
+    async def test_what_is_not_active_or_not_there_does_not_wait(self, index, several):
+        await index.quarantine(several[2].id, "bytes differ")
+        asked = [several[2].id, several[1].id, str(UUID(int=0))]
+        found = await asyncio.gather(
+            *(index.unpublished_versions(table_id, limit=9) for table_id in asked)
+        )
+        assert [len(waiting.versions) for waiting in found] == [0, 2, 0]
+
+    async def test_they_are_marked_and_forgotten_together(self, index, several, transactions):
+        await asyncio.gather(
+            *(index.mark_published(table.id, 0, table.latest_version) for table in several)
+        )
+        assert len(transactions) == 1
+        assert await self.published(index, several) == [0, 1, 2, 3, 4]
+        transactions.clear()
+        # Those of a single one stay: each is forgotten as far as was asked.
+        asked = [0, 1, 2, 3, 2]
+        await asyncio.gather(
+            *(
+                index.forget_content(table.id, through=through)
+                for table, through in zip(several, asked, strict=True)
+            )
+        )
+        assert len(transactions) == 1
+        held = [
+            version
+            for version in range(5)
+            if await index.content(several[4].id, version) is not None
+        ]
+        assert held == [3, 4]
+        for table in several[:4]:
+            assert await index.content(table.id, table.latest_version) is None
+
+    async def test_a_row_that_is_held_keeps_no_other_waiting(self, index, several, waiters):
+        held, *others = several
+        async with index.commit_section(held.id) as section:
+            waiting = asyncio.create_task(index.mark_published(held.id, 0, 0))
+            await asyncio.gather(
+                *(index.mark_published(table.id, 0, table.latest_version) for table in others)
+            )
+            assert await self.published(index, several) == [-1, 1, 2, 3, 4]
+            # It alone does wait.
+            await waiters(1)
+            await append(section)
+            await section.save()
+        await waiting
+        assert await self.published(index, several) == [0, 1, 2, 3, 4]
+
+    async def test_contents_that_another_one_holds_keep_nobody_waiting(
+        self, index, several, database_url
+    ):
+        """As of a table that is being made anew."""
+        await asyncio.gather(
+            *(index.mark_published(table.id, 0, table.latest_version) for table in several)
+        )
+        with psycopg.connect(database_url) as other:
+            other.execute(
+                "SELECT 1 FROM commits WHERE table_id = %s AND version = 1 FOR UPDATE",
+                (several[1].id,),
+            )
+            await asyncio.gather(*(index.forget_content(table.id, through=9) for table in several))
+            held = [
+                version
+                for version in range(2)
+                if await index.content(several[1].id, version) is not None
+            ]
+            assert held == [1]
+            assert await index.content(several[2].id, 2) is None
+
+    async def test_what_is_wrong_with_one_is_told_of_it_alone(self, index, several):
+        found = await asyncio.gather(
+            index.mark_published(several[0].id, 0, 1),
+            index.mark_published(several[1].id, 1, 1),
+            index.mark_published(several[2].id, 0, 2),
+            index.mark_published(str(UUID(int=0)), 0, 0),
+            return_exceptions=True,
+        )
+        assert [type(one) for one in found] == [ValueError, ValueError, type(None), NotFound]
+        assert await self.published(index, several) == [-1, -1, 2, -1, -1]
+
+    async def test_two_publishers_of_one_table(self, index, several):
+        await asyncio.gather(*(index.mark_published(several[4].id, 0, last) for last in (2, 4, 1)))
+        assert await self.published(index, several[4:]) == [4]
+
+
 class TestUnpublished:
     async def names(self, index, limit=10):
         return {table.name for table in await index.unpublished(limit=limit)}
@@ -139,14 +274,18 @@ async def test_forgetting_looks_once_for_what_waits(index, engine, analyzed):
             await section.append(ratified(version, published=False))
         await section.save()
     await index.mark_published(table.id, 0, 2_000)
-    explained = f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {FORGET.text}"
-    asked = {"table_id": UUID(table.id), "through": 3_000, "most": 10_000}
+    statement = FORGET.text.decode()
+    for place, name in (("$1", ":ids"), ("$2", ":through"), ("$3", ":most")):
+        statement = statement.replace(place, name)
+    asked = {"ids": [UUID(table.id)], "through": [3_000], "most": 10_000}
     async with engine.connect() as connection:
-        statement = text(explained).bindparams(bindparam("table_id", type_=Uuid))
-        (plan,) = (await connection.execute(statement, asked)).scalar_one()
+        await connection.execute(text("SET LOCAL plan_cache_mode = force_generic_plan"))
+        explained = text(f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {statement}")
+        (plan,) = (await connection.execute(explained, asked)).scalar_one()
     found = list(nodes(plan["Plan"]))
-    (held,) = [node for node in found if node.get("Alias") == "held"]
+    (held,) = [node for node in found if node.get("Alias") == "commits_1"]
     assert (held["Actual Loops"], held["Actual Rows"]) == (1, 2_001)
+    assert held.get("Rows Removed by Filter", 0) == 0
     assert [node["Node Type"] for node in found if node.get("Alias") == "commits"] == [
         "ModifyTable",
         "Tid Scan",

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.service.faults import Fault, FaultyLog, FaultyStorage
 from tests.service.world import World, add, proposal
@@ -17,6 +19,7 @@ from tidegate_service.core.publish import TAKEN_AT_ONCE, publish_table
 from tidegate_service.core.records import TableRecord
 from tidegate_service.core.tables import get_table
 from tidegate_service.index import publishing
+from tidegate_service.index.publishing_calls import ALONE
 
 pytestmark = pytest.mark.anyio
 
@@ -85,7 +88,7 @@ async def test_large_versions_do_not_come_all_at_once(world: World, index: Index
 
 
 async def read(index: Index, table: TableRecord) -> Sequence[tuple[int, bytes]]:
-    return await index.unpublished_versions(table.id, limit=100)
+    return (await index.unpublished_versions(table.id, limit=100)).versions
 
 
 async def test_what_a_publisher_left_when_it_was_cut_off_is_taken_up(world: World, index: Index):
@@ -152,15 +155,22 @@ class TestOneTableOfMany:
             storage.heal()
             await self.settled(world, hung)
 
-    async def test_a_table_whose_lock_is_held(self, world: World, index: Index):
-        held, *others = [await world.create(catalog_managed=True) for _ in range(3)]
+    @pytest.mark.parametrize("count", [1, ALONE + 1])
+    async def test_tables_whose_locks_are_held(self, world: World, index: Index, count: int):
+        tables = [await world.create(catalog_managed=True) for _ in range(count + 2)]
+        held, others = tables[:count], tables[count:]
         publisher = Publisher(index, world.context.storage, interval_s=0.01)
-        # As a rebuild does.
-        async with index.commit_section(held.id), self.publishing(publisher):
-            await self.settled(world, others)
-            assert await lag(world, held) == 1
+        async with AsyncExitStack() as stack:
+            for table in held:
+                # As a rebuild does.
+                await stack.enter_async_context(index.commit_section(table.id))
+            async with self.publishing(publisher):
+                await self.settled(world, others)
+                await commits(world, others[0], 2)
+                await self.settled(world, others)
+                assert [await lag(world, table) for table in held] == [1] * count
         async with self.publishing(publisher):
-            await self.settled(world, [held])
+            await self.settled(world, held)
 
     async def test_a_table_that_brings_out_a_defect(self, world: World, index: Index):
         broken, *others = [await world.create(catalog_managed=True) for _ in range(3)]
@@ -237,6 +247,26 @@ async def test_an_answer_that_is_lost_is_settled_by_looking(
     assert await publisher.round() == 0
     assert await publisher.round() == 1
     assert await lag(world, table) == 0
+
+
+async def test_tables_that_are_committed_to_are_published_together(
+    world: World, index: Index, engine: AsyncEngine
+):
+    """What a look finds is read, marked and forgotten in three transactions, or few more: not all
+    files are there at the same time."""
+    tables = [await world.create(catalog_managed=True) for _ in range(12)]
+    for table in tables:
+        await commits(world, table, 3)
+    uses = 0
+
+    def used(*_: object) -> None:
+        nonlocal uses
+        uses += 1
+
+    event.listen(engine.sync_engine.pool, "checkout", used)
+    assert await Publisher(index, world.context.storage).round() == 12 * 4
+    assert uses <= 12
+    assert [await lag(world, table) for table in tables] == [0] * 12
 
 
 async def test_two_publishers_agree(world: World, index: Index):

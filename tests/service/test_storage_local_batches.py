@@ -1,9 +1,9 @@
 """Many commits of one table put into a local log at once: whole, in order, durable together."""
 
 import errno
+import itertools
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from tidegate_protocol.log_files import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports import PutResult
+from tidegate_service.storage import local_files
 from tidegate_service.storage.local_files import STAGED_AT_ONCE, LocalFiles
 
 LOG = "main/flights/_delta_log"
@@ -25,13 +26,10 @@ def files(tmp_path: Path) -> LocalFiles:
 
 
 @pytest.fixture
-def put(files: LocalFiles) -> Iterator[Put]:
+def put(files: LocalFiles) -> Put:
     """Puts versions 0 to `COUNT - 1`."""
     contents = [(commit_name(version), b"%d\n" % version) for version in range(COUNT)]
-    with ThreadPoolExecutor(STAGED_AT_ONCE) as writers:
-        yield lambda: files.put_in_order(
-            LOG, contents, create_folders=True, within_s=60.0, writers=writers
-        )
+    return lambda: files.put_in_order(LOG, contents, create_folders=True, within_s=60.0)
 
 
 def there(root: Path) -> list[str]:
@@ -83,6 +81,126 @@ def test_every_content_is_durable_before_its_name_and_all_names_before_the_answe
     assert events[-1] == ("sync", folder)
     assert events.count(("sync", folder)) == 1
     assert temporaries(tmp_path) == []
+
+
+def noted(monkeypatch: pytest.MonkeyPatch, call: str, steps: list[str]) -> None:
+    real = getattr(os, call)
+
+    def noting(*args: object, **options: object) -> object:
+        steps.append(call)
+        return real(*args, **options)
+
+    monkeypatch.setattr(os, call, noting)
+
+
+def test_the_disk_is_busy_with_all_of_them_before_one_is_waited_for(put, monkeypatch):
+    """And no name is made that the next sync would have to write, too."""
+    steps: list[str] = []
+    for call in ("write", "posix_fadvise", "fsync", "link"):
+        noted(monkeypatch, call, steps)
+    put()
+    runs = [(call, len(list(times))) for call, times in itertools.groupby(steps)]
+    *folders, first = runs[:2]
+    assert [call for call, _ in folders] == ["fsync"]
+    assert first == ("write", STAGED_AT_ONCE)
+    expected = []
+    for count in (STAGED_AT_ONCE, STAGED_AT_ONCE, 3):
+        expected += [(call, count) for call in ("write", "posix_fadvise", "fsync", "link")]
+    assert runs[1:] == [*expected, ("fsync", 1)]
+
+
+def test_no_more_files_are_open_than_are_written_at_once(put, monkeypatch):
+    most, link = 0, os.link
+
+    def counted(*args: object, **options: object) -> None:
+        nonlocal most
+        most = max(most, len(os.listdir("/proc/self/fd")))
+        link(*args, **options)
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(os, "link", counted)
+    put()
+    # Beside them, the folders on the way.
+    assert STAGED_AT_ONCE <= most - before <= STAGED_AT_ONCE + 5
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("place", [2, STAGED_AT_ONCE, STAGED_AT_ONCE + 5])
+@pytest.mark.parametrize("fault", [("write", errno.ENOSPC), ("open", errno.EMFILE)])
+def test_one_that_cannot_be_written_ends_it_behind_those_before(
+    put, tmp_path, monkeypatch, fault, place
+):
+    (tmp_path / LOG).mkdir(parents=True)
+    call, code = fault
+    # The folders on the way are opened first.
+    failing(monkeypatch, call, place + (4 if call == "open" else 0), code)
+    before = len(os.listdir("/proc/self/fd"))
+    assert put() == [PutResult.CREATED] * (place - 1)
+    assert there(tmp_path) == [commit_name(version) for version in range(place - 1)]
+    assert temporaries(tmp_path) == []
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("place", [1, 2, STAGED_AT_ONCE, STAGED_AT_ONCE + 5])
+def test_one_that_cannot_be_synced_ends_it_behind_those_before(put, tmp_path, monkeypatch, place):
+    (tmp_path / LOG).mkdir(parents=True)
+    written: dict[int, int] = {}
+    sync, write = os.fsync, os.write
+
+    def counting(descriptor: int, content: bytes) -> int:
+        written[os.fstat(descriptor).st_ino] = len(written) + 1
+        return write(descriptor, content)
+
+    def failing_sync(descriptor: int) -> None:
+        if written.get(os.fstat(descriptor).st_ino) == place:
+            raise OSError(errno.EIO, "an I/O error")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "write", counting)
+    monkeypatch.setattr(os, "fsync", failing_sync)
+    if place == 1:
+        with pytest.raises(StorageUnavailable):
+            put()
+    else:
+        assert put() == [PutResult.CREATED] * (place - 1)
+    assert there(tmp_path) == [commit_name(version) for version in range(place - 1)]
+    assert temporaries(tmp_path) == []
+
+
+@pytest.mark.parametrize("place", [0, 5, STAGED_AT_ONCE - 1, STAGED_AT_ONCE + 5])
+def test_a_name_that_is_taken_ends_it_and_is_left_alone(put, files, tmp_path, place):
+    taken = f"{LOG}/{commit_name(place)}"
+    files.put_if_absent(taken, b"theirs\n", create_folders=True)
+    assert put() == [*[PutResult.CREATED] * place, PutResult.EXISTS]
+    assert there(tmp_path) == [commit_name(version) for version in range(place + 1)]
+    assert files.read(taken) == b"theirs\n"
+    assert temporaries(tmp_path) == []
+
+
+def test_a_disk_that_is_slow_is_not_waited_for_beyond_the_time(files, tmp_path, monkeypatch):
+    """None is synced when the time is over; those that are, are named."""
+    contents = [(commit_name(version), b"%d\n" % version) for version in range(COUNT)]
+    time = iter(range(10_000))
+    monkeypatch.setattr(local_files.time, "monotonic", lambda: float(next(time)))
+    results = files.put_in_order(LOG, contents, create_folders=True, within_s=5.5)
+    assert results == [PutResult.CREATED] * len(results)
+    assert 1 <= len(results) <= 6
+    assert there(tmp_path) == [commit_name(version) for version in range(len(results))]
+    assert temporaries(tmp_path) == []
+
+
+@pytest.mark.parametrize("advice", ["missing", "refused"])
+def test_a_platform_that_takes_no_advice_writes_as_well(put, tmp_path, monkeypatch, advice):
+    if advice == "missing":
+        monkeypatch.delattr(os, "posix_fadvise")
+    else:
+
+        def refused(*_: object) -> None:
+            raise OSError(errno.EINVAL, "not for this file system")
+
+        monkeypatch.setattr(os, "posix_fadvise", refused)
+    assert put() == [PutResult.CREATED] * COUNT
+    assert there(tmp_path) == [commit_name(version) for version in range(COUNT)]
 
 
 @pytest.mark.parametrize("place", [2, STAGED_AT_ONCE, STAGED_AT_ONCE + 5])

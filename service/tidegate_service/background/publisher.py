@@ -1,19 +1,22 @@
 """The publisher: keeps the logs of catalog-managed tables up with their index.
 
 Every table that lags behind has a task of its own, so none waits for another but for one of the
-slots of its store. Now and then the index is asked which tables lag, so nothing is lost when a
-process dies or a wake-up is missed; wake-ups only shorten the wait.
+slots of its store. They go in step, so that what they ask of the index is asked for many tables at
+once; the more there are, the longer each rests between two batches. Now and then the index is asked
+which tables lag, so nothing is lost when a process dies or a wake-up is missed; wake-ups only
+shorten the wait.
 """
 
 import asyncio
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Callable
 
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.ports import Index, Storage
-from tidegate_service.core.publish import publish_table
+from tidegate_service.core.publish import Batch, publish_batch, publish_table
 from tidegate_service.core.records import TableRecord, TableState
 from tidegate_service.core.telemetry import SILENT, Telemetry
 
@@ -21,18 +24,24 @@ logger = logging.getLogger("tidegate.publisher")
 
 TABLES_AT_ONCE = 1000
 """What one look finds; in random order, so that every table has its turn."""
-SLOTS = 8
+SLOTS = 16
 """Tables of one store that are published at a time."""
 LOOKS = 4
 """Rows of tables that are read at a time."""
 RESTART_S = 1.0
 RESTS = 4
+LONGEST_REST_S = 0.5
 FAR_BEHIND = 10_000
 """A table that is being committed to rests so many times as long as it was published for, unless so
-many versions wait: commits are seen by whoever asks the service, published or not."""
+many versions wait: commits are seen by whoever asks the service, published or not. No longer than
+this: what takes long waits for its store, and costs the commits little."""
 PAUSE_S = 0.1
-"""Between two batches of a table that is being committed to, at least: each costs the same three
-short transactions, of however many versions it is."""
+LONGEST_PAUSE_S = 1.0
+"""How long a table rests at least: so long for each of those that are being published, up to so
+long. A batch costs about the same of however many versions it is."""
+BEAT_S = 0.25
+"""Tables end their rests on a beat, those of one beat together: what they ask the index then is
+asked for all of them at once."""
 
 
 class Publisher:
@@ -64,7 +73,7 @@ class Publisher:
         self._running = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._woken: set[str] = set()
-        self._behind: dict[str, int] = {}
+        self._resting: set[str] = set()
 
     def wake(self, table_id: str) -> None:
         """Have the table looked at soon: it has something to publish."""
@@ -92,6 +101,9 @@ class Publisher:
                     for table in await self._index.unpublished(limit=TABLES_AT_ONCE):
                         if table.id not in self._tasks:
                             self._start(table.id, table)
+                        elif table.id in self._resting:
+                            # Where commits are another process's, nobody else says so.
+                            self._woken.add(table.id)
                 except ServiceError as error:
                     logger.warning("looking for versions failed", extra={"reason": error.detail})
                 await asyncio.sleep(self._interval_s)
@@ -107,8 +119,8 @@ class Publisher:
     async def round(self) -> int:
         """Publish what every lagging table has waiting; returns the number of versions."""
         tables = await self._index.unpublished(limit=TABLES_AT_ONCE)
-        counts = await asyncio.gather(*(self._publish(table) for table in tables))
-        return sum(count or 0 for count in counts)
+        counts = await asyncio.gather(*(self._publish_all(table) for table in tables))
+        return sum(counts)
 
     def _start(self, table_id: str, table: TableRecord | None) -> None:
         self._tasks[table_id] = asyncio.create_task(
@@ -116,61 +128,72 @@ class Publisher:
         )
 
     async def _kept_up(self, table_id: str, table: TableRecord | None) -> None:
+        name = table_id if table is None else table.name
         try:
-            await self._keep_up(table_id, table)
+            if table is None:
+                async with self._looks:
+                    table = await self._index.table(table_id)
+            if table is not None and _lags(table):
+                name = table.name
+                await self._keep_up(table)
+        except ServiceError as error:
+            _tell(name, error)
+            # However many commits there are to wake it up: what is broken is left alone.
+            await asyncio.sleep(self._interval_s)
         except Exception:
             # A defect that one table brings out must not end the publishing of the others.
             logger.exception("publishing met a defect", extra={"table_id": table_id})
             await asyncio.sleep(self._interval_s)
         finally:
             self._tasks.pop(table_id, None)
-            self._behind.pop(table_id, None)
+            self._resting.discard(table_id)
 
-    async def _keep_up(self, table_id: str, table: TableRecord | None) -> None:
-        """Publish until the table's wake-ups end."""
+    async def _keep_up(self, table: TableRecord) -> None:
+        """Publish until nothing waits and nobody has woken it up for a while."""
         now = asyncio.get_running_loop().time
         while True:
             began = now()
-            self._woken.discard(table_id)
-            count = await self._publish(table or table_id, batches=1)
-            table = None
-            if count is None:
-                # However many commits there are to wake it up: what is broken is left alone.
-                await asyncio.sleep(self._interval_s)
+            self._woken.discard(table.id)
+            async with self._slots[self._store_of(table.location)]:
+                batch = await publish_batch(self._index, self._storage, table, faults=self._faults)
+            self._telemetry.published(batch.count)
+            if batch.is_over:
                 return
-            behind = self._behind.get(table_id, 0)
-            if table_id in self._woken:
-                # As long as commits come, they have most of the time, and half of it at least.
-                rest = RESTS if behind < FAR_BEHIND else 1
-                await asyncio.sleep(max(PAUSE_S, rest * (now() - began)))
-            elif behind <= 0 or not count:
+            if batch.behind and table.id not in self._woken:
+                continue
+            self._resting.add(table.id)
+            await asyncio.sleep(self._rest_s(batch, now() - began))
+            self._resting.discard(table.id)
+            if not batch.behind and table.id not in self._woken:
                 return
 
-    async def _publish(self, table: TableRecord | str, *, batches: int | None = None) -> int | None:
-        """How many versions became published here; None where that failed. At most so many
-        batches, or all that wait."""
-        name = table if isinstance(table, str) else table.name
+    def _rest_s(self, batch: Batch, took_s: float) -> float:
+        """As long as commits come, they have most of the time, and half of it at least."""
+        now = asyncio.get_running_loop().time()
+        times = RESTS if batch.behind < FAR_BEHIND else 1
+        pause_s = min(LONGEST_PAUSE_S, PAUSE_S * len(self._tasks))
+        until = now + max(pause_s, min(LONGEST_REST_S, times * took_s))
+        if len(self._tasks) > 1:
+            until = math.ceil(until / BEAT_S) * BEAT_S
+        return until - now
+
+    async def _publish_all(self, table: TableRecord) -> int:
+        """How many versions became published here; none where that failed."""
         try:
-            if isinstance(table, str):
-                async with self._looks:
-                    found = await self._index.table(table)
-                if found is None or not _lags(found):
-                    return 0
-                table = found
-                name = table.name
             async with self._slots[self._store_of(table.location)]:
-                count = await publish_table(
-                    self._index, self._storage, table, batches=batches, faults=self._faults
-                )
+                count = await publish_table(self._index, self._storage, table, faults=self._faults)
         except ServiceError as error:
-            logger.warning(
-                "publishing failed",
-                extra={"table": name, "code": str(error.code), "reason": error.detail},
-            )
-            return None
+            _tell(table.name, error)
+            return 0
         self._telemetry.published(count)
-        self._behind[table.id] = table.latest_version - table.published_version - count
         return count
+
+
+def _tell(table: str, error: ServiceError) -> None:
+    logger.warning(
+        "publishing failed",
+        extra={"table": table, "code": str(error.code), "reason": error.detail},
+    )
 
 
 def _lags(table: TableRecord) -> bool:

@@ -9,7 +9,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from tidegate_protocol.actions import Action, Add, PartitionValues, Txn
-from tidegate_protocol.content import Content
 from tidegate_protocol.transaction import ReadState, Winner
 from tidegate_service.core.access import Caller
 from tidegate_service.core.audit import Change
@@ -20,6 +19,7 @@ from tidegate_service.core.records import (
     NewTable,
     RatifiedCommit,
     TableRecord,
+    Waiting,
 )
 from tidegate_service.core.scanned import StoredFiles, Wanted
 from tidegate_service.core.store import Log, LogEntry, PutResult, Storage, UnreadableFile
@@ -286,11 +286,9 @@ class Index(Protocol):
         """Active catalog-managed tables whose log lags behind the index."""
         ...
 
-    async def unpublished_versions(
-        self, table_id: str, *, limit: int
-    ) -> Sequence[tuple[int, Content]]:
-        """The first versions that wait for publishing, in order, and their bytes: at most `limit`,
-        and fewer where they are large, but one where any waits."""
+    async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
+        """The first versions that wait for publishing: at most `limit`, and fewer where they are
+        large, but one where any waits. None of a table that is not active."""
         ...
 
     async def mark_published(self, table_id: str, first: int, last: int) -> None:

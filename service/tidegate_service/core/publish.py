@@ -5,6 +5,7 @@ only if its bytes are equal; else the table is quarantined, and nothing is overw
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tidegate_protocol.content import Content, is_same
 from tidegate_service.core import heavy
@@ -22,55 +23,71 @@ TAKEN_AT_ONCE = 50
 """How many versions of those may have been there before, after a publisher that was cut off."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What became of one: how many versions it published, and the last of them; how many wait
+    still. It is the last one where `is_over`: nothing waits that may be published."""
+
+    count: int
+    through: int
+    behind: int
+    is_over: bool
+
+
 async def publish_table(
-    index: Index,
-    storage: Storage,
-    table: TableRecord,
-    *,
-    batches: int | None = None,
-    faults: FaultPoints = NO_FAULTS,
+    index: Index, storage: Storage, table: TableRecord, *, faults: FaultPoints = NO_FAULTS
 ) -> int:
-    """Publish what waits, up to the table's latest version at least or so many batches of it;
-    returns how many versions became published here.
+    """Publish what waits, up to the table's latest version at least; returns how many versions
+    became published here.
 
     Safe to run in several instances at once: whoever comes second finds equal bytes. Ends early
     where a version cannot be published, and raises `StorageUnavailable` where that is the first
     one; raises `IndexUnavailable`. The rest is then published by the next run.
     """
-    log = storage.log(table.location)
     count = 0
     published = table.published_version
-    while published < table.latest_version and batches != 0:
-        batches = None if batches is None else batches - 1
-        batch = await index.unpublished_versions(table.id, limit=BATCH_VERSIONS)
-        if not batch:
-            # Another publisher was here first.
-            break
-        first = batch[0][0]
+    while published < table.latest_version:
         try:
-            async with around(faults, Step.M8_PUBLISH):
-                done, other = await _put(log, batch)
+            batch = await publish_batch(index, storage, table, faults=faults)
         except StorageUnavailable:
             if count:
                 break
             raise
-        if done:
-            published = batch[done - 1][0]
-            async with around(faults, Step.M9_MARK_PUBLISHED):
-                await index.mark_published(table.id, first, published)
-            count += done
-        if other:
-            await index.quarantine(
-                table.id,
-                f"version {batch[done][0]} cannot be published: another file of that name with "
-                "other bytes lies in the log",
-            )
+        count += batch.count
+        published = batch.through
+        if batch.is_over:
             break
+    return count
+
+
+async def publish_batch(
+    index: Index, storage: Storage, table: TableRecord, *, faults: FaultPoints = NO_FAULTS
+) -> Batch:
+    """Publish what waits first, whatever `table` knows of its versions. Raises like
+    `publish_table`."""
+    waiting = await index.unpublished_versions(table.id, limit=BATCH_VERSIONS)
+    if not waiting.versions:
+        # Another publisher was here first.
+        return Batch(count=0, through=table.published_version, behind=0, is_over=True)
+    first = waiting.versions[0][0]
+    async with around(faults, Step.M8_PUBLISH):
+        done, other = await _put(storage.log(table.location), waiting.versions)
+    through = first + done - 1
+    if done:
+        async with around(faults, Step.M9_MARK_PUBLISHED):
+            await index.mark_published(table.id, first, through)
+    if other:
+        await index.quarantine(
+            table.id,
+            f"version {through + 1} cannot be published: another file of that name with other "
+            "bytes lies in the log",
+        )
+    else:
         # Only what is known to be published is forgotten, in a transaction after the one that
         # says so: the other way round, a lost write would lose the commit.
         async with around(faults, Step.M10_FORGET_CONTENT):
-            await index.forget_content(table.id, through=published)
-    return count
+            await index.forget_content(table.id, through=through)
+    return Batch(count=done, through=through, behind=waiting.behind - done, is_over=other)
 
 
 async def _put(log: Log, batch: Sequence[tuple[int, Content]]) -> tuple[int, bool]:

@@ -1,6 +1,6 @@
 """The index's records as the use cases see them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -101,6 +101,15 @@ class RatifiedCommit:
     actions: tuple[Action, ...]
     content: Content | None
     published: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The first versions of a table that wait for publishing, in order, and their bytes; `behind`
+    is how many wait in all."""
+
+    versions: Sequence[tuple[int, Content]]
+    behind: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from tidegate_protocol.actions import Action, Add, Txn
-from tidegate_protocol.content import Content
 from tidegate_protocol.problems import Code
 from tidegate_protocol.text import excerpt
 from tidegate_protocol.transaction import ReadState
@@ -18,7 +17,7 @@ from tidegate_service.core.access import Caller
 from tidegate_service.core.comparison import Comparison, FileCounts
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.gauges import Census, PoolUse
-from tidegate_service.core.records import Aborted, CommitRecord, NewTable, TableRecord
+from tidegate_service.core.records import Aborted, CommitRecord, NewTable, TableRecord, Waiting
 from tidegate_service.core.scanned import StoredFiles, Wanted
 from tidegate_service.core.telemetry import SILENT, Phase, Telemetry
 from tidegate_service.index import (
@@ -35,6 +34,7 @@ from tidegate_service.index.connections import Connections, driver_of, give_back
 from tidegate_service.index.effects import FileKey
 from tidegate_service.index.failures import translated
 from tidegate_service.index.groups import PostgresCommitGroup
+from tidegate_service.index.publishing_calls import PublishingCalls
 from tidegate_service.index.queues import TableQueues
 from tidegate_service.index.scanning import Snapshot
 from tidegate_service.index.section import PostgresCommitSection
@@ -62,6 +62,7 @@ class PostgresIndex:
         telemetry: Telemetry = SILENT,
     ) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
+        self._publishing = PublishingCalls(self._connections)
         self._queues = TableQueues(timeout_s=queue_timeout_s, telemetry=telemetry)
         self._files_per_batch = files_per_batch
         self._telemetry = telemetry
@@ -230,21 +231,14 @@ class PostgresIndex:
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
         return await self._connections.read(lambda c: publishing.unpublished(c, limit=limit))
 
-    async def unpublished_versions(
-        self, table_id: str, *, limit: int
-    ) -> Sequence[tuple[int, Content]]:
-        stored = await self._of(
-            table_id, lambda c, t: publishing.unpublished_versions(c, t, limit=limit)
-        )
-        return await publishing.expanded_versions(stored or [])
+    async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
+        return await self._publishing.unpublished_versions(_id_of_existing(table_id), limit=limit)
 
     async def mark_published(self, table_id: str, first: int, last: int) -> None:
-        identity = _id_of_existing(table_id)
-        await self._connections.write(lambda c: publishing.mark_published(c, identity, first, last))
+        await self._publishing.mark_published(_id_of_existing(table_id), first, last)
 
     async def forget_content(self, table_id: str, *, through: int) -> None:
-        identity = _id_of_existing(table_id)
-        await self._connections.write(lambda c: publishing.forget_content(c, identity, through))
+        await self._publishing.forget_content(_id_of_existing(table_id), through)
 
     async def quarantine(self, table_id: str, reason: str) -> None:
         identity = _id_of_existing(table_id)

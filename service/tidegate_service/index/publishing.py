@@ -2,30 +2,37 @@
 
 The head of a table says how far its log has come; its commits keep `content_held` a little longer,
 which is what lagging tables are found by. So telling how far the log has come is one small row,
-however many versions it is: that row's lock is the table's commit lock.
+however many versions it is: that row's lock is the table's commit lock. What many tables ask for
+at once is one statement, which waits for none of them.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import zstandard
-from sqlalchemy import Uuid, bindparam, func, select, text, true, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.content import Content
 from tidegate_protocol.problems import Code
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.records import TableRecord, TableState
+from tidegate_service.index import pipeline
+from tidegate_service.index.connections import driver_of
+from tidegate_service.index.parameters import int8, int8s, uuids
+from tidegate_service.index.pipeline import Query, Statement, as_int, as_uuid
 from tidegate_service.index.rows import expanded, table_record
 from tidegate_service.index.schema import commits, tables
 from tidegate_service.index.stored_content import LARGE_BYTES, StoredContent
 
-FORGOTTEN_AT_ONCE = 10_000
+FORGOTTEN_AT_ONCE = 20_000
 """Versions whose content one statement forgets: within its time on any database."""
-STORED_BYTES = 1024 * 1024
-EXPANDED_BYTES = 4 * 1024 * 1024
-"""What is read at once of contents, as they are stored and as they are; the first one always is."""
+STORED_BYTES = 256 * 1024
+EXPANDED_BYTES = 1024 * 1024
+"""What is read at once of a table's contents, as they are stored and as they are; the first one
+always is."""
 _IN_A_THREAD_BYTES = 256 * 1024
 
 # A table that is being rebuilt is locked for minutes, and its log is no worse for waiting.
@@ -60,34 +67,52 @@ async def unpublished(connection: AsyncConnection, *, limit: int) -> list[TableR
     return [table_record(row) for row in await connection.execute(query)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The first versions of a table that wait, and their contents as they are stored; `behind` is
+    how many wait in all."""
+
+    versions: Sequence[tuple[int, bytes]]
+    behind: int
+
+
+_WAITING = Statement("""
+    SELECT waiting.id, waiting.behind, held.version, held.content
+    FROM (
+        SELECT id, published_version, latest_version - published_version AS behind
+        FROM tables WHERE id = ANY ($1) AND state = 'active'
+    ) AS waiting
+    CROSS JOIN LATERAL (
+        SELECT version, content,
+            sum(octet_length(content)) OVER (ORDER BY version) - octet_length(content) AS before
+        FROM (
+            SELECT version, content FROM commits
+            WHERE table_id = waiting.id AND version > waiting.published_version AND content_held
+            ORDER BY version
+            LIMIT $2
+        ) AS first
+    ) AS held
+    WHERE held.before < $3
+    ORDER BY waiting.id, held.version
+""")
+
+
 async def unpublished_versions(
-    connection: AsyncConnection, table_id: UUID, *, limit: int
-) -> list[tuple[int, bytes]]:
-    """Versions and their contents as they are stored."""
-    size = func.octet_length(commits.c.content)
-    first = (
-        select(
-            commits.c.version,
-            commits.c.content,
-            (func.sum(size).over(order_by=commits.c.version) - size).label("before"),
-        )
-        .where(
-            commits.c.table_id == tables.c.id,
-            commits.c.version > tables.c.published_version,
-            commits.c.content_held,
-        )
-        .order_by(commits.c.version)
-        .limit(limit)
-        .lateral()
-    )
-    query = (
-        select(first.c.version, first.c.content)
-        .select_from(tables)
-        .join(first, true())
-        .where(tables.c.id == table_id, first.c.before < STORED_BYTES)
-        .order_by(first.c.version)
-    )
-    return [(row.version, row.content) for row in await connection.execute(query)]
+    connection: AsyncConnection, table_ids: Sequence[UUID], *, limit: int
+) -> Mapping[UUID, Held]:
+    """What waits of each of these tables, where anything does."""
+    asked = Query(_WAITING, uuids(table_ids), int8(limit), int8(STORED_BYTES))
+    (rows,) = await pipeline.run(await driver_of(connection), [asked])
+    found: dict[UUID, tuple[int, list[tuple[int, bytes]]]] = {}
+    for table_id, behind, version, content in rows:
+        _, versions = found.setdefault(as_uuid(table_id), (as_int(behind), []))
+        if content is None:
+            raise TypeError("a version is held without its content")
+        versions.append((as_int(version), content))
+    return {
+        table_id: Held(versions=versions, behind=behind)
+        for table_id, (behind, versions) in found.items()
+    }
 
 
 async def expanded_versions(stored: Sequence[tuple[int, bytes]]) -> list[tuple[int, Content]]:
@@ -107,6 +132,42 @@ async def expanded_versions(stored: Sequence[tuple[int, bytes]]) -> list[tuple[i
         return [(version, expanded(content)) for version, content in fitting]
 
     return await asyncio.to_thread(expand) if size > _IN_A_THREAD_BYTES else expand()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """The log of a table holds the versions from `first` to `last`, and all before it."""
+
+    table_id: UUID
+    first: int
+    last: int
+
+
+# Who holds a row may hold it for minutes, and commits wait for those that are held here.
+_MARK = Statement("""
+    WITH free AS MATERIALIZED (
+        SELECT id FROM tables WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE tables SET published_version = log.last
+    FROM free, unnest($1, $2, $3) AS log (id, first, last)
+    WHERE log.id = free.id AND tables.id = free.id
+      AND published_version BETWEEN log.first - 1 AND log.last - 1
+      AND latest_version >= log.last
+    RETURNING tables.id, tables.published_version
+""")
+
+
+async def mark_free(connection: AsyncConnection, logs: Sequence[Published]) -> Mapping[UUID, int]:
+    """Mark what may be marked at once; returns the published versions of these tables. The others
+    are locked, or there is something to be said about them."""
+    asked = Query(
+        _MARK,
+        uuids([log.table_id for log in logs]),
+        int8s([log.first for log in logs]),
+        int8s([log.last for log in logs]),
+    )
+    (rows,) = await pipeline.run(await driver_of(connection), [asked])
+    return {as_uuid(table_id): as_int(version) for table_id, version in rows}
 
 
 async def mark_published(
@@ -140,26 +201,35 @@ async def mark_published(
 
 
 # The rows are named by where they lie, and looked for once: as a join of the table with itself,
-# which the planner may take for small, it would look through what waits for each row of it.
-FORGET = text("""
+# which the planner may take for small, it would look through what waits for each row of it. Those
+# that another one holds, it forgets, or makes them anew.
+FORGET = Statement("""
     UPDATE commits SET published = true, content_held = false
     WHERE commits.ctid = ANY (ARRAY (
-        SELECT held.ctid FROM commits AS held
-        WHERE held.table_id = :table_id
-          AND held.content_held
-          AND held.version <= least(
-              CAST(:through AS bigint),
-              (SELECT published_version FROM tables WHERE id = :table_id)
-          )
-        ORDER BY held.version
-        LIMIT :most
+        SELECT held.ctid
+        FROM (
+            SELECT id, least(asked.through, published_version) AS through
+            FROM unnest($1, $2) AS asked (id, through) JOIN tables USING (id)
+        ) AS log
+        CROSS JOIN LATERAL (
+            SELECT ctid FROM commits
+            WHERE table_id = log.id AND version <= log.through AND content_held
+            ORDER BY version
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) AS held
+        LIMIT $3
     ))
-""").bindparams(bindparam("table_id", type_=Uuid))
+""")
 
 
-async def forget_content(connection: AsyncConnection, table_id: UUID, through: int) -> None:
+async def forget_content(connection: AsyncConnection, through: Sequence[tuple[UUID, int]]) -> None:
+    """Of each table, up to a version."""
     # The table's row says what is published by what has been committed before this statement; it
     # never goes back but with the commits themselves.
-    await connection.execute(
-        FORGET, {"table_id": table_id, "through": through, "most": FORGOTTEN_AT_ONCE}
+    asked = Query(
+        FORGET,
+        uuids([table_id for table_id, _ in through]),
+        int8s([version for _, version in through]),
+        int8(FORGOTTEN_AT_ONCE),
     )
+    await pipeline.run(await driver_of(connection), [asked])

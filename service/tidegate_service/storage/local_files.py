@@ -15,25 +15,25 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Executor, Future, wait
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, ParamSpec, TypeVar
+from typing import BinaryIO
 
 from tidegate_protocol.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports import LogEntry, PutResult
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-STAGED_AT_ONCE = 16
-"""Files of one call that are written at a time."""
+STAGED_AT_ONCE = 64
+"""Files of one call that are written, and open, at a time."""
+SYNCED_AT_ONCE = 4
+"""Files of one call that are synced at a time."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Without waiting: opening a named pipe would otherwise block until somebody writes to it.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 # Answers of link(2) that say the name was not made. Any other (an I/O error, a network file
 # system that timed out) leaves it open.
 _LINK_REFUSED = frozenset(
@@ -62,6 +62,9 @@ class LocalFiles:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._syncing = ThreadPoolExecutor(
+            4 * SYNCED_AT_ONCE, thread_name_prefix="tidegate-syncing"
+        )
 
     def put_if_absent(self, path: str, content: Content, *, create_folders: bool) -> PutResult:
         """Write a file of at least one folder's depth, unless its name is taken.
@@ -72,11 +75,7 @@ class LocalFiles:
         """
         folder, _, name = path.rpartition("/")
         (result,) = self.put_in_order(
-            folder,
-            [(name, content)],
-            create_folders=create_folders,
-            within_s=math.inf,
-            writers=_InPlace(),
+            folder, [(name, content)], create_folders=create_folders, within_s=math.inf
         )
         return result
 
@@ -87,10 +86,8 @@ class LocalFiles:
         *,
         create_folders: bool,
         within_s: float,
-        writers: Executor,
     ) -> list[PutResult]:
-        """Write files of one folder, by threads of `writers`, name them one after the other, and
-        sync the folder once.
+        """Write files of one folder, name them one after the other, and sync the folder once.
 
         Ends behind the first whose name was taken, before one that cannot be written, and begins
         none after `within_s` seconds. Returns what became of those before that, and raises like
@@ -112,7 +109,7 @@ class LocalFiles:
                     if results and time.monotonic() > until:
                         break
                     staged = files[start : start + STAGED_AT_ONCE]
-                    with closing(_put(staged, opened, beside, writers)) as putting:
+                    with closing(_put(staged, opened, beside, until, self._syncing)) as putting:
                         for result in putting:
                             results.append(result)
                     if results[-1] is PutResult.EXISTS:
@@ -225,29 +222,70 @@ def _entry(name: str, folder: int) -> LogEntry | None:
 
 
 def _put(
-    files: Sequence[tuple[str, Content]], folder: int, beside: int, writers: Executor
+    files: Sequence[tuple[str, Content]],
+    folder: int,
+    beside: int,
+    until: float,
+    syncing: Executor,
 ) -> Generator[PutResult]:
     """Files that are whole and durable under their names, to the first that was taken; the names
-    are not durable yet. The files are written at once, which lets them share what a sync costs,
-    and named in their order."""
+    are not durable yet.
+
+    Each step is done for all before the next one: the disk is busy with all of them when the
+    first is waited for, and whoever named one in between would have the next sync write that name,
+    too.
+    """
     with ExitStack() as stack:
-        staged = []
+        staged: list[tuple[str, str, int]] = []
+        failed: OSError | None = None
         for name, content in files:
             temporary = f".tidegate-{secrets.token_hex(8)}.tmp"
-            stack.callback(_remove, temporary, beside)
-            written = writers.submit(_write, temporary, content, beside)
-            staged.append((name, temporary, written))
-        # None is removed that is yet to be written.
-        stack.callback(wait, [written for _, _, written in staged])
-        for name, temporary, written in staged:
             try:
-                written.result()
+                descriptor = os.open(temporary, _NEW, 0o666, dir_fd=beside)
+                stack.callback(_remove, temporary, descriptor, beside)
+                _write(descriptor, content)
             except OSError as error:
-                raise _not_written(error) from error
+                # Those before it are none the worse for it.
+                failed = error
+                break
+            staged.append((name, temporary, descriptor))
+        if len(staged) > 1:
+            for _, _, descriptor in staged:
+                _begin_to_sync(descriptor)
+        descriptors = [descriptor for _, _, descriptor in staged]
+        synced, not_synced = _sync(descriptors, until, syncing)
+        if synced < len(staged):
+            failed = not_synced
+        for name, temporary, _ in staged[:synced]:
             result = _named(temporary, name, folder, beside)
             yield result
             if result is PutResult.EXISTS:
                 return
+        if failed is not None:
+            raise _not_written(failed) from failed
+
+
+def _sync(
+    descriptors: Sequence[int], until: float, syncing: Executor
+) -> tuple[int, OSError | None]:
+    """How many of the first files are on the disk, and what is wrong with the next one, if anything
+    but the time. Some at a time: what has been written is there soon, but a disk that is told
+    to flush what it holds, once for each file, does so for several at once."""
+
+    def some(first: int) -> tuple[int, OSError | None]:
+        for place in range(first, len(descriptors), lanes):
+            if place and time.monotonic() > until:
+                return place, None
+            try:
+                os.fsync(descriptors[place])
+            except OSError as error:
+                return place, error
+        return len(descriptors), None
+
+    lanes = max(1, min(SYNCED_AT_ONCE, len(descriptors) // 2))
+    if lanes == 1:
+        return some(0)
+    return min(syncing.map(some, range(lanes)), key=lambda ended: ended[0])
 
 
 def _named(temporary: str, name: str, folder: int, beside: int) -> PutResult:
@@ -261,34 +299,31 @@ def _named(temporary: str, name: str, folder: int, beside: int) -> PutResult:
     return PutResult.CREATED
 
 
-class _InPlace(Executor):
-    """Does it there and then, for a single file."""
-
-    def submit(self, task: Callable[P, T], /, *arguments: P.args, **named: P.kwargs) -> Future[T]:
-        done: Future[T] = Future()
-        try:
-            done.set_result(task(*arguments, **named))
-        except OSError as error:
-            done.set_exception(error)
-        return done
-
-
 def _not_written(error: OSError) -> StorageUnavailable:
     return StorageUnavailable(f"a file could not be written: {_why(error)}")
 
 
-def _write(name: str, content: Content, folder: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
-        file.writelines([content] if isinstance(content, bytes) else content.pieces())
-        file.flush()
-        os.fsync(file.fileno())
+def _write(descriptor: int, content: Content) -> None:
+    for piece in [content] if isinstance(content, bytes) else content.pieces():
+        left = memoryview(piece)
+        while left:
+            left = left[os.write(descriptor, left) :]
 
 
-def _remove(name: str, folder: int) -> None:
+def _begin_to_sync(descriptor: int) -> None:
+    # To give up what is cached of a file, Linux first starts to write what is not on the disk yet,
+    # and waits for none of it. It is a hint and nothing more: `fsync` says whether all is there.
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _remove(name: str, descriptor: int, folder: int) -> None:
     # One that stays behind is in nobody's way.
     with suppress(OSError):
         os.unlink(name, dir_fd=folder)
+    with suppress(OSError):
+        os.close(descriptor)
 
 
 def _why(error: OSError) -> str:

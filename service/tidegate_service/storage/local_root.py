@@ -12,8 +12,10 @@ from tidegate_protocol.content import Content
 from tidegate_protocol.text import excerpt
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports import LogEntry, PutResult
-from tidegate_service.storage.local_files import STAGED_AT_ONCE, LocalFiles
+from tidegate_service.storage.local_files import LocalFiles
 from tidegate_service.storage.roots import LISTED_AT_ONCE
+
+FEW = 32
 
 
 class LocalRoot:
@@ -29,9 +31,9 @@ class LocalRoot:
         self._url = url
         self._files = LocalFiles(path)
         # Many files at a time take theirs: in threads of their own, they keep nobody waiting who
-        # writes or reads one.
-        self._batches = ThreadPoolExecutor(4, thread_name_prefix="tidegate-batches")
-        self._writers = ThreadPoolExecutor(STAGED_AT_ONCE, thread_name_prefix="tidegate-writers")
+        # writes or reads one, nor those who write a few.
+        self._few = ThreadPoolExecutor(4, thread_name_prefix="tidegate-few-files")
+        self._many = ThreadPoolExecutor(4, thread_name_prefix="tidegate-many-files")
 
     @property
     def url(self) -> str:
@@ -58,9 +60,9 @@ class LocalRoot:
             files,
             create_folders=create_folders,
             within_s=within_s,
-            writers=self._writers,
         )
-        return await asyncio.get_running_loop().run_in_executor(self._batches, write)
+        threads = self._few if len(files) <= FEW else self._many
+        return await asyncio.get_running_loop().run_in_executor(threads, write)
 
     async def read(self, path: str) -> bytes | None:
         return await asyncio.to_thread(self._files.read, path)
