@@ -35,6 +35,7 @@ class StoreFault(Enum):
     CUT = "applied, and the connection is closed in the middle of the answer"
     LOST = "not applied, and the connection is closed without an answer"
     HELD = "kept; applied at `release`, when nobody waits for an answer any more"
+    SLOW = "kept; applied and answered at `release`"
     SLOW_DOWN = "not applied, and answered with a 503"
     CONFLICT = "not applied, and answered with a 409"
     DENIED = "not applied, and answered with a 403"
@@ -227,6 +228,13 @@ class _Handler(BaseHTTPRequestHandler):
             finally:
                 proxy.held_is_over()
             self._hang_up()
+            return
+        if fault is StoreFault.SLOW:
+            proxy.hold()
+            try:
+                self._answer(self._forward(body))
+            finally:
+                proxy.held_is_over()
             return
         answer = None if fault in _NOT_APPLIED else self._forward(body)
         if fault is StoreFault.CONDITION_IGNORED and answer and answer.status == 412:

@@ -42,7 +42,7 @@ class SpooledAdd(Add, frozen=True, kw_only=True, gc=False):
 
     @property  # type: ignore[misc]
     def stats(self) -> str | None:
-        return _ADD.decode(self.raw).add.stats
+        return statistics_in(self.raw)
 
 
 class SpooledRemove(Remove, frozen=True, kw_only=True, gc=False):
@@ -110,6 +110,12 @@ def _is_path(path: str) -> bool:
     except paths.InvalidPath:
         return False
     return True
+
+
+def statistics_in(line: bytes) -> str | None:
+    """What an add's log line has as its statistics. Raises `msgspec.DecodeError` where it is no
+    such line."""
+    return _ADD.decode(line).add.stats
 
 
 class _Stats(Struct, gc=False):

@@ -47,6 +47,19 @@ class TestTaken:
         assert commit(shared_api, flights, content).status_code == 201
         assert log_of(shared_api, flights, 1)[1:] == [line.encode() for line in spaced]
 
+    def test_scans_know_their_statistics(self, shared_api, flights):
+        actions = adds(MANY)
+        for n, action in enumerate(actions):
+            carrier = f'{{"carrier":"c{n:05}"}}'
+            stats = f'{{"numRecords":3,"minValues":{carrier},"maxValues":{carrier}}}'
+            action["add"]["stats"] = None if n == 8 else stats
+        assert commit(shared_api, flights, ndjson(*actions)).status_code == 201
+        asked = {"predicates": ["carrier = 'c00007'"]}
+        found = shared_api.post(f"/tables/{flights}/scan", json=asked).json()["files"]
+        # The second one has none, and may hold anything.
+        assert found == actions[7:9]
+        assert shared_api.get(f"/tables/{flights}/verify").json()["consistent"]
+
     def test_in_pieces_that_end_anywhere(self, shared_api, flights):
         content = ndjson(*adds(MANY))
         pieces = (content[at : at + 7_001] for at in range(0, len(content), 7_001))

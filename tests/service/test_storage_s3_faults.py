@@ -145,6 +145,89 @@ class TestPut:
         assert landed in contents
 
 
+class TestInOrder:
+    """Several files, each begun when the store has said that the one before it is there."""
+
+    @pytest.fixture
+    def commits(self):
+        return [(version, b"%d\n" % version) for version in range(5)]
+
+    @staticmethod
+    async def _lie(log) -> list[bytes | None]:
+        return [await log.read(version) for version in range(5)]
+
+    async def _ends_with(self, log, contents: list[bytes | None]) -> None:
+        """Another one would follow the last at once."""
+        for _ in range(10):
+            assert await self._lie(log) == contents
+
+    @pytest.mark.parametrize("fault", [*APPLIED, *NOT_APPLIED, StoreFault.DENIED])
+    async def test_it_ends_before_one_that_has_no_answer(
+        self, log, direct, store_proxy, commits, fault
+    ):
+        store_proxy.script(fault, path=r"2\.json$")
+
+        results = await log.put_in_order(commits, within_s=PATIENCE_S)
+
+        assert results == [PutResult.CREATED] * 2
+        assert store_proxy.count("PUT") == 3
+        third = b"2\n" if fault in APPLIED else None
+        assert await self._lie(direct) == [b"0\n", b"1\n", third, None, None]
+
+    @pytest.mark.parametrize("fault", [*APPLIED, *NOT_APPLIED])
+    async def test_it_says_what_is_known_of_the_first(self, log, store_proxy, commits, fault):
+        store_proxy.script(fault)
+        with pytest.raises(StorageUnknown):
+            await log.put_in_order(commits, within_s=PATIENCE_S)
+        assert store_proxy.count("PUT") == 1
+
+    async def test_a_refusal_of_the_first_is_certain(self, log, direct, store_proxy, commits):
+        store_proxy.script(StoreFault.DENIED)
+        with pytest.raises(StorageUnavailable, match="403"):
+            await log.put_in_order(commits, within_s=PATIENCE_S)
+        assert store_proxy.count("PUT") == 1
+        assert await self._lie(direct) == [None] * 5
+
+    @pytest.mark.usefixtures("impatient")
+    @pytest.mark.parametrize("fault", [StoreFault.HELD, StoreFault.SLOW])
+    async def test_none_follows_one_that_is_held(self, log, direct, store_proxy, commits, fault):
+        store_proxy.script(fault, path=r"1\.json$")
+
+        assert await log.put_in_order(commits, within_s=PATIENCE_S) == [PutResult.CREATED]
+
+        await asyncio.to_thread(store_proxy.release)
+        await self._ends_with(direct, [b"0\n", b"1\n", None, None, None])
+        assert store_proxy.count("PUT") == 2
+
+    @pytest.mark.usefixtures("impatient")
+    async def test_nothing_is_known_of_a_first_one_that_is_held(
+        self, log, direct, store_proxy, commits
+    ):
+        store_proxy.script(StoreFault.HELD)
+        with pytest.raises(StorageUnknown, match="in time"):
+            await log.put_in_order(commits, within_s=PATIENCE_S)
+        await asyncio.to_thread(store_proxy.release)
+        assert await self._lie(direct) == [b"0\n", None, None, None, None]
+
+    async def test_none_is_begun_for_a_caller_who_has_left(self, log, direct, store_proxy, commits):
+        store_proxy.script(StoreFault.SLOW, path=r"1\.json$")
+        putting = asyncio.create_task(log.put_in_order(commits, within_s=PATIENCE_S))
+        await asyncio.to_thread(store_proxy.wait_held)
+
+        putting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await putting
+        await asyncio.to_thread(store_proxy.release)
+
+        await self._ends_with(direct, [b"0\n", b"1\n", None, None, None])
+        assert store_proxy.count("PUT") == 2
+
+    async def test_large_ones_are_put_in_the_same_order(self, log, direct, commits):
+        large = [(version, content * 200_000) for version, content in commits]
+        assert await log.put_in_order(large, within_s=PATIENCE_S) == [PutResult.CREATED] * 5
+        assert await self._lie(direct) == [content for _, content in large]
+
+
 class TestRead:
     @pytest.fixture(autouse=True)
     async def _put(self, direct, anyio_backend):

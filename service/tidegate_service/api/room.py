@@ -39,6 +39,8 @@ class Claim:
                 hint="split the work into several transactions",
             )
         if self._room.taken + more > self._room.max_bytes:
+            # At once, or the other one, which it has to give way to, would find no room either.
+            self.give_back()
             raise Unavailable(
                 f"the large bodies under way hold as much as they may together "
                 f"({self._room.max_bytes} bytes); nothing was done",

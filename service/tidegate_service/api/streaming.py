@@ -67,18 +67,24 @@ async def read_into(reader: Reader, request: Request, *, max_bytes: int) -> None
     if gunzip is not None:
         feed = _inflating(gunzip, reader.feed)
     received, fed, held = 0, 0, list[bytes]()
-    async for chunk in request.stream():
-        held.append(chunk)
-        received += len(chunk)
-        if received > max_bytes:
-            raise too_large(max_bytes)
-        claim.grow(max(received, reader.size))
-        if received - fed >= OFF_LOOP_BYTES:
-            # Sent as fast as it is read: what comes meanwhile waits in the sockets.
-            await asyncio.to_thread(feed, b"".join(held))
-            if fed // LONG_BODY_BYTES < received // LONG_BODY_BYTES:
-                state.begin_anew()
-            fed, held = received, []
+    feeding = _Feeding(feed)
+    try:
+        async for chunk in request.stream():
+            held.append(chunk)
+            received += len(chunk)
+            if received > max_bytes:
+                raise too_large(max_bytes)
+            claim.grow(max(received, reader.size))
+            if received - fed >= OFF_LOOP_BYTES:
+                # Sent as fast as it is read: what comes meanwhile waits in the sockets, but for
+                # the piece that is fed next.
+                await feeding.begin(b"".join(held))
+                if fed // LONG_BODY_BYTES < received // LONG_BODY_BYTES:
+                    state.begin_anew()
+                fed, held = received, []
+        await feeding.done()
+    finally:
+        await feeding.over()
     last = b"".join(held)
     if fed or (gunzip is not None and received > OFF_LOOP_BYTES // MAX_RATIO):
         await asyncio.to_thread(feed, last)
@@ -89,6 +95,33 @@ async def read_into(reader: Reader, request: Request, *, max_bytes: int) -> None
     if max(received, reader.size) >= LONG_BODY_BYTES:
         state.take_long()
     claim.grow(max(received, reader.size))
+
+
+class _Feeding:
+    """Feeds one piece at a time in a thread, while the next one comes."""
+
+    def __init__(self, feed: Callable[[bytes], None]) -> None:
+        self._feed = feed
+        self._fed: asyncio.Task[None] | None = None
+
+    async def begin(self, piece: bytes) -> None:
+        """Raises what feeding the piece before raised."""
+        await self.done()
+        self._fed = asyncio.create_task(asyncio.to_thread(self._feed, piece), name="feed")
+
+    async def done(self) -> None:
+        if self._fed is not None:
+            # Not the task itself: whoever is cancelled waits for the thread in `over`.
+            await asyncio.wait([self._fed])
+            fed, self._fed = self._fed, None
+            fed.result()
+
+    async def over(self) -> None:
+        """However it went: no thread has the reader any more."""
+        if self._fed is not None:
+            await asyncio.wait([self._fed])
+            # Nobody is left to be told.
+            self._fed.exception()
 
 
 def _inflating(gunzip: Gunzip, feed: Callable[[bytes], None]) -> Callable[[bytes], None]:

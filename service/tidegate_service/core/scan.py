@@ -12,6 +12,7 @@ from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_pred
 from tidegate_protocol.problems import Code
 from tidegate_protocol.pruning import Pruning, pruning_of
 from tidegate_protocol.schema import StructType, parse_schema, physical_name
+from tidegate_protocol.spooled import statistics_in
 from tidegate_protocol.text import excerpt
 from tidegate_service.core.context import Context
 from tidegate_service.core.data_paths import DataPaths
@@ -143,7 +144,7 @@ class _Cut:
 
     def lines(self, batch: StoredFiles) -> Sequence[bytes]:
         if self.pruning is not None and self.pruning.by_file:
-            batch = batch.some(self.pruning.needed(batch.partitions, batch.stats))
+            batch = batch.some(self.pruning.needed(batch.partitions, _statistics(batch)))
         self.paths.check_stored(batch)
         if self.columns is None:
             return batch.actions
@@ -164,6 +165,13 @@ async def _files(
                 lines = await asyncio.to_thread(cut.lines, batch)
             if lines:
                 yield lines
+
+
+def _statistics(batch: StoredFiles) -> Sequence[str | None]:
+    return [
+        statistics_in(line) if known is None else known
+        for known, line in zip(batch.stats, batch.actions, strict=True)
+    ]
 
 
 def _narrowed(line: bytes, columns: frozenset[str]) -> bytes:

@@ -25,7 +25,8 @@ class StoredFiles:
 
     `paths` are decoded ones, `vectors` the ids of deletion vectors ('' for none), both as the
     index's keys (`sha256:` and a digest for what no key can be); `actions` are whole log lines.
-    `partitions` (partition values as JSON text) and `stats` are empty unless asked for.
+    `partitions` (partition values as JSON text) and `stats` are empty unless asked for; a file
+    whose statistics are None has those of its action, if that has any.
     """
 
     paths: Sequence[str]

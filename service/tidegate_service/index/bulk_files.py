@@ -7,7 +7,7 @@ unique key of live files says otherwise, it is taken back, and done again with a
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 import psycopg
@@ -16,21 +16,36 @@ from tidegate_protocol.actions import file_key
 from tidegate_protocol.spooled import Spooled, SpooledAdd, SpooledRemove
 from tidegate_service.index import file_rows, pipeline
 from tidegate_service.index.bulk_rows import COPY, BulkRows
-from tidegate_service.index.file_rows import Closed, FileChange
+from tidegate_service.index.file_rows import FileChange
 from tidegate_service.index.keys import key
 from tidegate_service.index.pipeline import Driver
 
-ROWS_A_BLOCK = 50_000
+ROWS_A_BLOCK = 80_000
 """Some forty megabytes. The more, the better they are in order; but two blocks are in memory at a
 time, and a statement may take fifteen seconds, where the disk is slow."""
+ROWS_OF_FIRST = 5_000
+"""The database waits for these; each block is twice as large as the one before."""
 
 
-async def write(driver: Driver, table_id: UUID, version: int, actions: Sequence[Spooled]) -> Closed:
-    """Close and open the files of a version, each named once; returns what was closed."""
-    closed = Closed()
+def _never() -> bool:
+    return False
+
+
+async def write(
+    driver: Driver,
+    table_id: UUID,
+    version: int,
+    actions: Sequence[Spooled],
+    *,
+    until: Callable[[], bool] = _never,
+) -> None:
+    """Close and open the files of a version, each named once. Ends early, between two blocks, once
+    `until` says so."""
     removes = [action for action in actions if isinstance(action, SpooledRemove)]
     for some in file_rows.chunks(removes):
-        await _close(driver, table_id, version, some, closed)
+        if until():
+            return
+        await _close(driver, table_id, version, some)
     adds = [action for action in actions if isinstance(action, SpooledAdd)]
     rows = BulkRows(table_id, version)
     blocks = _blocks(adds)
@@ -38,14 +53,13 @@ async def write(driver: Driver, table_id: UUID, version: int, actions: Sequence[
     coming = _encoding(rows, following)
     while following is not None:
         block = await coming
-        current, following = following, next(blocks, None)
+        current, following = following, None if until() else next(blocks, None)
         coming = _encoding(rows, following)
         try:
-            await _open(driver, table_id, version, current, block=block, closed=closed)
+            await _open(driver, table_id, version, current, block=block)
         finally:
             # Whatever happens, nothing is left running.
             await asyncio.wait([coming])
-    return closed
 
 
 def _encoding(rows: BulkRows, adds: Sequence[SpooledAdd] | None) -> asyncio.Task[bytes]:
@@ -59,7 +73,6 @@ async def _open(
     adds: Sequence[SpooledAdd],
     *,
     block: bytes,
-    closed: Closed,
 ) -> None:
     try:
         async with driver.transaction():
@@ -68,7 +81,7 @@ async def _open(
         if error.diag.constraint_name != "files_key":
             raise
         for some in file_rows.chunks(adds):
-            await _close(driver, table_id, version, some, closed)
+            await _close(driver, table_id, version, some)
         await _copy(driver, block)
 
 
@@ -77,22 +90,19 @@ async def _copy(driver: Driver, block: bytes) -> None:
         await copy.write(block)
 
 
-async def _close(
-    driver: Driver, table_id: UUID, version: int, files: Sequence[Spooled], closed: Closed
-) -> None:
+async def _close(driver: Driver, table_id: UUID, version: int, files: Sequence[Spooled]) -> None:
     changes = [
         FileChange(table_id, version, (key(path), "" if vector is None else key(vector)), None)
         for path, vector in map(file_key, files)
     ]
-    (rows,) = await pipeline.run(driver, [file_rows.close(changes)])
-    file_rows.count({table_id: closed}, rows)
+    await pipeline.run(driver, [file_rows.close(changes)])
 
 
 def _blocks(adds: Sequence[SpooledAdd]) -> Iterator[Sequence[SpooledAdd]]:
-    """Each of `ROWS_A_BLOCK` or a little more: what is kept together is read once."""
-    start = 0
+    """Each of `ROWS_A_BLOCK` at most or a little more: what is kept together is read once."""
+    start, rows = 0, ROWS_OF_FIRST
     while start < len(adds):
-        end = min(start + ROWS_A_BLOCK, len(adds))
+        end, rows = min(start + rows, len(adds)), min(2 * rows, ROWS_A_BLOCK)
         while end < len(adds) and adds[end].source is adds[end - 1].source:
             end += 1
         yield adds[start:end]

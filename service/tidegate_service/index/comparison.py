@@ -41,7 +41,7 @@ _OF_FILES = _by_table("""
                OR coalesce(bool_or(
                    life.added_version = :version
                    AND life.action = file.action
-                   AND life.stats IS NOT DISTINCT FROM file.stats
+                   AND (life.stats IS NULL OR life.stats = file.stats)
                    AND CAST(life.partition_values AS text) = file.partition_values
                    AND coalesce(life.partition IN (file.key, file.filled_in_key), true)
                ), false) AS opened,
@@ -156,7 +156,7 @@ async def _files(
                 "paths": [path for (path, _), _ in chunk],
                 "dv_ids": [dv_id for (_, dv_id), _ in chunk],
                 "actions": [None if add is None else encode(add) for _, add in chunk],
-                # What scans prune by.
+                # What scans prune by, where it is not what they read in the action.
                 "stats": [None if add is None else add.stats for _, add in chunk],
                 **_partition_columns(
                     [None if add is None else add.partition_values for _, add in chunk]

@@ -227,9 +227,10 @@ files = Table(
 )
 """One row per added file; live while `removed_version` is NULL. `path` is the decoded path,
 `dv_id` the deletion vector's id ('' for none), both as `keys.key` stores them; `action` is the
-whole log line of the add. A file that is added again while it is live gets a new row. `partition`
-is `partitions.partition_key` of the partition values; NULL where that is not known, as in rows of
-the release before: such files are looked at one by one."""
+whole log line of the add, and `stats` its statistics, NULL where they are to be read there: in rows
+of very large commits, of which they would be a fifth. A file that is added again while it is live
+gets a new row. `partition` is `partitions.partition_key` of the partition values; NULL where that
+is not known, as in rows of the release before: such files are looked at one by one."""
 
 # Files without partitions do not pay for it.
 Index(
