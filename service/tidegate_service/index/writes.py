@@ -16,6 +16,7 @@ import msgspec
 
 from tidegate_protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.codec import encode
+from tidegate_service.core import heavy
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.records import RatifiedCommit, TableRecord
 from tidegate_service.index import bulk_files, commit_rows, file_rows, pipeline
@@ -169,13 +170,13 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
         )
         for one in run
     ]
-    *earlier, last = [file_rows.close_and_open(chunk) for chunk in chunks(changes)] or [[]]
-    for queries in earlier:
-        await pipeline.run(driver, queries)
+    *earlier, last = list(chunks(changes)) or [()]
+    for chunk in earlier:
+        await pipeline.run(driver, file_rows.close_and_open(chunk))
     *_, moved = await pipeline.run(
         driver,
         [
-            *last,
+            *(file_rows.close_and_open(last) if last else ()),
             commit_rows.insert(new),
             *set_app_transactions(run_txns(run)),
             *set_domains(run_domains(run)),
@@ -203,10 +204,11 @@ async def _write_bulk(driver: Driver, one: Staged) -> bytes:
     if content is None:
         raise ValueError("a commit that was proposed has its bytes")
     compressing = asyncio.create_task(asyncio.to_thread(compressed, content))
-    try:
-        await bulk_files.write(driver, one.table_id, one.version, one.effects.bulk)
-    finally:
-        await asyncio.wait([compressing])
+    with heavy.sharing:
+        try:
+            await bulk_files.write(driver, one.table_id, one.version, one.effects.bulk)
+        finally:
+            await asyncio.wait([compressing])
     return compressing.result()
 
 
