@@ -38,6 +38,7 @@ from tidegate_protocol.values import Value as TypedValue
 __all__ = ["InvalidPredicate", "Predicate", "parse_predicate"]
 
 _REMEMBERED_PARTITIONS = 512
+_REMEMBERED_LENGTH = 256
 # Spark pads what it reads of CHAR columns, and compares collated text by other rules.
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _COLLATIONS = "__COLLATIONS"
@@ -200,16 +201,22 @@ def _unknown(_: nodes.Row) -> Value:
 def _partition_judge(
     condition: nodes.Condition, columns: Sequence[_Column], used: Sequence[int]
 ) -> Callable[[tuple[str | None, ...]], bool]:
-    """Judges the texts of the used columns. Files of one partition are many: it remembers."""
+    """Judges the texts of the used columns. Files of one partition are many: it remembers, but for
+    long texts."""
 
-    @lru_cache(maxsize=_REMEMBERED_PARTITIONS)
     def judge(texts: tuple[str | None, ...]) -> bool:
         row: list[Value] = [UNKNOWN] * len(columns)
         for index, text in zip(used, texts, strict=True):
             row[index] = columns[index].of_text(text)
         return condition.widened(row) & TRUE != 0
 
-    return judge
+    remembered = lru_cache(maxsize=_REMEMBERED_PARTITIONS)(judge)
+
+    def remembering(texts: tuple[str | None, ...]) -> bool:
+        length = sum([len(text) for text in texts if text is not None])
+        return remembered(texts) if length <= _REMEMBERED_LENGTH else judge(texts)
+
+    return remembering
 
 
 def _is_plain(schema: StructType, leaf: Leaf) -> bool:

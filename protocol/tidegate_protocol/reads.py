@@ -31,12 +31,15 @@ class ReadPredicates:
 
     @classmethod
     def over(cls, reads: Reads, metadata: Metadata) -> "ReadPredicates":
-        """`parse`, over the columns of the table, which remembers predicates: whoever overwrites a
-        partition does so again and again. Raises `InvalidSchema`, too."""
+        """`parse`, over the columns of the table, which remembers short predicates: whoever
+        overwrites a partition does so again and again. Raises `InvalidSchema`, too."""
         columns = tuple(metadata.partition_columns)
-        return cls._of(
-            reads, columns, lambda text: _remembered((text, metadata.schema_string, columns))
-        )
+
+        def parse(text: str) -> Predicate:
+            key = (text, metadata.schema_string, columns)
+            return _remembered(key) if len(text) <= _SHORT else _parse(key)
+
+        return cls._of(reads, columns, parse)
 
     @classmethod
     def _of(
@@ -88,6 +91,8 @@ class ReadPredicates:
         return any(predicate.matches_partition(partition_values) for predicate in self.predicates)
 
 
+_SHORT = 256
+"""Characters of a predicate that is remembered. Parsed, it may take a hundred times as much."""
 _Key = tuple[str, str, tuple[str, ...]]
 """A predicate, a schema string and the partition columns."""
 
@@ -97,4 +102,4 @@ def _parse(key: _Key) -> Predicate:
     return parse_predicate(text, parse_schema(schema_string), partition_columns)
 
 
-_remembered = remember(_parse, weigh=lambda key: len(key[0]) + len(key[1]))
+_remembered = remember(_parse, weigh=lambda key: len(key[1]) + sum(map(len, key[2])))

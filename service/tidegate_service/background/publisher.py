@@ -37,8 +37,8 @@ many versions wait: commits are seen by whoever asks the service, published or n
 this: what takes long waits for its store, and costs the commits little."""
 PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
-"""How long a table rests at least: so long for each of those that are being published, up to so
-long. A batch costs about the same of however many versions it is."""
+"""How long a table rests at least whose batch took what waited: so long for each of those that are
+being published, up to so long. A batch costs about the same of however many versions it is."""
 BEAT_S = 0.25
 """Tables end their rests on a beat, those of one beat together: what they ask the index then is
 asked for all of them at once."""
@@ -73,6 +73,8 @@ class Publisher:
         self._running = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._woken: set[str] = set()
+        # Of those that have a task: the others wait after an error.
+        self._kept: set[str] = set()
         self._resting: set[str] = set()
 
     def wake(self, table_id: str) -> None:
@@ -146,11 +148,17 @@ class Publisher:
             await asyncio.sleep(self._interval_s)
         finally:
             self._tasks.pop(table_id, None)
+            self._kept.discard(table_id)
             self._resting.discard(table_id)
+            if self._running and table_id in self._woken:
+                # By a commit that came behind the last look.
+                self._woken.discard(table_id)
+                self._start(table_id, None)
 
     async def _keep_up(self, table: TableRecord) -> None:
         """Publish until nothing waits and nobody has woken it up for a while."""
         now = asyncio.get_running_loop().time
+        self._kept.add(table.id)
         while True:
             began = now()
             self._woken.discard(table.id)
@@ -169,11 +177,14 @@ class Publisher:
 
     def _rest_s(self, batch: Batch, took_s: float) -> float:
         """As long as commits come, they have most of the time, and half of it at least."""
-        now = asyncio.get_running_loop().time()
         times = RESTS if batch.behind < FAR_BEHIND else 1
-        pause_s = min(LONGEST_PAUSE_S, PAUSE_S * len(self._tasks))
-        until = now + max(pause_s, min(LONGEST_REST_S, times * took_s))
-        if len(self._tasks) > 1:
+        rest_s = min(LONGEST_REST_S, times * took_s)
+        if batch.behind > batch.count:
+            # Whoever takes less at a time than comes meanwhile would never catch up.
+            return rest_s
+        now = asyncio.get_running_loop().time()
+        until = now + max(rest_s, min(LONGEST_PAUSE_S, PAUSE_S * len(self._kept)))
+        if len(self._kept) > 1:
             until = math.ceil(until / BEAT_S) * BEAT_S
         return until - now
 

@@ -31,7 +31,7 @@ GROUP_ACTIONS = 2_000
 """Bounds of one group. A proposal of more actions is decided alone."""
 RETURN_S = 0.02
 """A table waits for those who were just answered for so long at most, and not for longer than their
-group took."""
+group took, but for a last `quiet_s`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,13 @@ class _Queue:
     @property
     def is_held(self) -> bool:
         return self.look is not None and len(self.waiting) < self.returning
+
+    @property
+    def is_full(self) -> bool:
+        """Whether those who wait fill a group."""
+        if self.waiting and (self.waiting[0].alone or _is_large(self.waiting[0])):
+            return True
+        return sum(len(member.proposal.actions) for member in self.waiting) >= GROUP_ACTIONS
 
     def let_go(self) -> None:
         if self.look is not None:
@@ -248,8 +255,11 @@ class Committer:
                 self._start_soon()
 
     def _hold(self, table_id: str, told: int, until: float) -> None:
-        """Have the table wait for those who were told together."""
+        """Have the table wait for those who were told together, unless its next group has no room
+        for them."""
         queue = self._queues[table_id]
+        if queue.is_full:
+            return
         queue.returning = min(len(queue.waiting) + told, GROUP_MEMBERS)
         self._look_later(table_id, queue, until)
 

@@ -2,7 +2,7 @@
 
 What a file costs on a disk is mostly the wait for the disk to say that it is there. So proposals
 that wait together are decided first, each behind the one before as if that one's file were there,
-and their files are then written side by side and named in their order. Where one of them cannot be,
+and their files are then put together, in their order. Where one of them cannot be,
 whatever was decided behind it is void, and is decided again.
 """
 

@@ -43,9 +43,10 @@ class FilesAhead:
         try:
             await driver.execute(_BEGIN)
             self._is_begun = True
-            await bulk_files.write(
-                driver, self._table_id, self.version, files, until=lambda: self._is_stopped
-            )
+            with heavy.sharing:
+                await bulk_files.write(
+                    driver, self._table_id, self.version, files, until=lambda: self._is_stopped
+                )
         except psycopg.Error:
             if driver.closed or not self._is_begun:
                 raise

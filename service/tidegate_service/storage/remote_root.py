@@ -8,15 +8,14 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError
 
 from tidegate_protocol.content import Content, Pieces
-from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports import LogEntry, PutResult
 from tidegate_service.storage.advice import advised
 from tidegate_service.storage.failures import Failure, failure
 from tidegate_service.storage.remote_file import RemoteFile
-from tidegate_service.storage.remote_puts import SMALL, RemotePuts, put_answer, unanswered
 from tidegate_service.storage.roots import LISTED_AT_ONCE, one_by_one
 from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_clients
 
@@ -35,7 +34,6 @@ class RemoteRoot:
         self._url = url
         self._prefix = urlsplit(url).path.removeprefix("/")
         self._clients = open_clients(url, options)
-        self._puts = RemotePuts(self._clients)
 
     @property
     def url(self) -> str:
@@ -60,9 +58,26 @@ class RemoteRoot:
                     use_multipart=False,
                 )
         except TimeoutError:
-            raise unanswered(self._clients) from None
+            raise advised(
+                StorageUnknown("the object store did not say in time whether it wrote"),
+                Failure(status=None, code=None, kinds=("Timeout",)),
+                self._clients,
+            ) from None
         except (BaseError, OSError) as error:
-            return put_answer(error, self._clients)
+            found = failure(error)
+            if isinstance(error, AlreadyExistsError) and found.says_taken:
+                return PutResult.EXISTS
+            if found.refused:
+                raise advised(
+                    StorageUnavailable(f"the object store could not write: {found}"),
+                    found,
+                    self._clients,
+                ) from None
+            raise advised(
+                StorageUnknown(f"the object store did not say whether it wrote: {found}"),
+                found,
+                self._clients,
+            ) from None
         return PutResult.CREATED
 
     async def put_in_order(
@@ -73,14 +88,6 @@ class RemoteRoot:
         create_folders: bool,
         within_s: float,
     ) -> Sequence[PutResult]:
-        small = [
-            (self._key(f"{folder}/{name}"), content)
-            for name, content in files
-            if isinstance(content, bytes) and len(content) <= SMALL
-        ]
-        if len(small) == len(files):
-            return await self._puts.in_order(small, within_s=within_s, longest_s=PUT_S)
-
         async def put(name: str, content: Content) -> PutResult:
             return await self.put_if_absent(
                 f"{folder}/{name}", content, create_folders=create_folders
