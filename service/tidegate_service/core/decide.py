@@ -1,10 +1,8 @@
 """Judging a proposal against a locked table: the pure rules fed from the index."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tidegate_protocol.actions import Action, Protocol
 from tidegate_protocol.features import supports
 from tidegate_protocol.file_demands import check_live_files
 from tidegate_protocol.isolation import may_skip
@@ -42,14 +40,9 @@ Decision = ReadyCommit | Empty | Conflict | Invalid
 
 
 async def decide(
-    locked: LockedTable,
-    proposal: Proposal,
-    *,
-    faults: FaultPoints = NO_FAULTS,
-    begin: bool = False,
+    locked: LockedTable, proposal: Proposal, *, faults: FaultPoints = NO_FAULTS
 ) -> Decision:
     """What the log as locked says about the proposal (docs/architecture.md, "A commit's way").
-    With `begin`, the index may begin to write what is going to land.
 
     Raises `NotFound` for a read version that does not exist yet and `Refused`
     (`read-version-too-old`) where the index no longer reaches back to it.
@@ -57,11 +50,9 @@ async def decide(
     section = locked.section
     steps = steps_of(section.table.catalog_managed)
     async with around(faults, steps.decide):
-        judged = await _judged(locked, proposal, begin=begin)
+        judged = await _judged(locked, proposal)
     if not isinstance(judged, PreparedTransaction):
         return judged
-    if begin:
-        _begin(section, judged.protocol, judged.actions)
     async with around(faults, steps.compose):
         return await heavy.run(
             len(judged.actions),
@@ -75,15 +66,8 @@ async def decide(
         )
 
 
-def _begin(section: CommitSection, protocol: Protocol | None, actions: Sequence[Action]) -> None:
-    """Begin to write the files, unless they are given row ids yet, each of which makes its action
-    another one."""
-    if protocol is not None and not supports(protocol, ROW_TRACKING):
-        section.begin(actions)
-
-
 async def _judged(
-    locked: LockedTable, proposal: Proposal, *, begin: bool
+    locked: LockedTable, proposal: Proposal
 ) -> PreparedTransaction | Empty | Conflict | Invalid:
     section, table = locked.section, locked.section.table
     read_version = table.latest_version if proposal.read_version is None else proposal.read_version
@@ -111,9 +95,6 @@ async def _judged(
         # The database waits longer for a commit that takes its time here.
         await section.take_time()
     _check_assignable(proposal, state)
-    if begin and read_version == table.latest_version:
-        # Nothing that it could conflict with. What is not valid either ends this soon.
-        _begin(section, state.protocol, proposal.actions)
     prepared = await heavy.run(len(proposal.actions), prepare, proposal, state)
     if isinstance(prepared, Invalid):
         return prepared

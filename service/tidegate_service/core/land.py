@@ -161,7 +161,7 @@ class Landing:
         section, faults = self.section, context.faults
         while True:
             with context.telemetry.phase(Phase.DECIDE):
-                decision = await decide(self.locked, proposal, faults=faults, begin=True)
+                decision = await decide(self.locked, proposal, faults=faults)
             if isinstance(decision, Empty):
                 return nothing(section, proposal, decision)
             if not isinstance(decision, ReadyCommit):

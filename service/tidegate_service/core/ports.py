@@ -86,13 +86,6 @@ class CommitSection(Protocol):
         it; until then the table's number of files and their size are those from before."""
         ...
 
-    def begin(self, actions: Sequence[Action]) -> None:
-        """Begin to write the files of the next version, while it is being decided and made: a
-        commit with the file actions among these. Where they are few, or it was begun already,
-        nothing is done. Unless `append` of that commit comes next, whatever does takes the files
-        back."""
-        ...
-
     def write_ahead(self) -> None:
         """Begin to write what was taken, while the caller waits for something else; nothing is
         raised before the next call."""

@@ -22,10 +22,9 @@ from tidegate_service.core.records import (
 from tidegate_service.core.telemetry import SILENT, Telemetry
 from tidegate_service.index import audit, reads, rebuilding
 from tidegate_service.index.base import BaseLoad, date_back, take_time
-from tidegate_service.index.effects import Effects, FileKey, effects_of
-from tidegate_service.index.files_ahead import FilesAhead
+from tidegate_service.index.effects import FileKey, effects_of
 from tidegate_service.index.keys import key
-from tidegate_service.index.rows import compressed, table_record
+from tidegate_service.index.rows import table_record
 from tidegate_service.index.schema import aborted_transactions, tables
 from tidegate_service.index.unit_of_work import UnitOfWork
 from tidegate_service.index.writes import Counts, Staged
@@ -111,39 +110,13 @@ class PostgresCommitSection:
         if not commit.published and not head.catalog_managed:
             raise ValueError(f"version {version} of a plain table must lie in its log already")
         effects = await heavy.run(len(commit.actions), effects_of, commit.actions)
-        ahead, stored = await self._begun(commit, effects), None
-        if ahead is not None and commit.content is not None:
-            # Beside what is being written still.
-            stored = await heavy.run(len(commit.actions), compressed, commit.content)
-        staged = Staged(
-            table_id=self._id,
-            before=head,
-            commit=commit,
-            effects=effects,
-            ahead=ahead,
-            stored=stored,
-        )
+        staged = Staged(table_id=self._id, before=head, commit=commit, effects=effects)
         self.table = self._unit.stage(staged, self._counted)
         if commit.record.transaction_id is not None:
             self._unused.discard(commit.record.transaction_id)
         self._foreign += commit.record.foreign
         if self._unit.is_full:
             await self._unit.flush()
-
-    def begin(self, actions: Sequence[Action]) -> None:
-        if len(actions) >= heavy.HEAVY:
-            self._unit.begin(FilesAhead(self._id, self.table.latest_version + 1, actions))
-
-    async def _begun(self, commit: RatifiedCommit, effects: Effects) -> FilesAhead | None:
-        """What was begun, where this is the commit of those files."""
-        ahead = self._unit.ahead
-        if ahead is None:
-            return None
-        if not await ahead.is_of(commit.record.version, effects.bulk):
-            await self._unit.take_back()
-            return None
-        self._unit.ahead = None
-        return ahead
 
     def write_ahead(self) -> None:
         self._unit.write_ahead()

@@ -17,7 +17,6 @@ from tidegate_service.core.ports import FilesFirst
 from tidegate_service.core.records import TableRecord
 from tidegate_service.index import pipeline, writes
 from tidegate_service.index.failures import is_certain_rollback, translated
-from tidegate_service.index.files_ahead import FilesAhead
 from tidegate_service.index.pipeline import Driver
 from tidegate_service.index.writes import Counts, Staged
 
@@ -53,9 +52,6 @@ class UnitOfWork:
         self._written: dict[UUID, Written] = {}
         self._writing: asyncio.Task[None] | None = None
         self._plans_anew = False
-        self.ahead: FilesAhead | None = None
-        """Files that are being written before their commit is staged."""
-        self._begun: FilesAhead | None = None
         self.is_held = False
         """While what is collected must not be written, and so nothing be asked, either."""
 
@@ -70,25 +66,6 @@ class UnitOfWork:
         self._staged_rows += staged.effects.size
         self._written[staged.table_id] = written
         return writes.head_after(staged)
-
-    def begin(self, files: FilesAhead) -> None:
-        """Begin to write the files of a commit that is decided; `ahead` has them until it is
-        staged. Whatever else is asked before takes them back. Where something is collected, that
-        is to be written first, and nothing is begun."""
-        self._check_usable()
-        if self._staged or self._writing is not None or self.ahead is not None:
-            return
-        self.ahead = self._begun = files
-        self._writing = asyncio.create_task(self._begin(files), name="files-ahead")
-
-    async def take_back(self) -> None:
-        """What was begun and no commit followed is as if it had not been."""
-        files, self.ahead = self.ahead, None
-        if files is not None:
-            files.stop()
-            await self._settle()
-            async with self._answered():
-                await files.take_back(self._driver)
 
     def unstage(self, count: int) -> None:
         """Take the newest commits back, which were not written yet."""
@@ -116,7 +93,6 @@ class UnitOfWork:
     @asynccontextmanager
     async def statements(self) -> AsyncIterator[AsyncConnection]:
         """For statements that see all commits so far."""
-        await self.take_back()
         await self.flush()
         async with self._answered():
             if not self._plans_anew:
@@ -129,7 +105,6 @@ class UnitOfWork:
         """COMMIT. Raises `CommitStateUnknown` where the answer was lost."""
         if self.is_half_made:
             raise ServiceError(f"the index of {described} is being made anew, and is not whole")
-        await self.take_back()
         await self.flush()
         self.saved = True
         try:
@@ -151,8 +126,6 @@ class UnitOfWork:
         """Wait for what `write_ahead` began, so that nobody uses the connection any more."""
         writing, self._writing = self._writing, None
         if writing is not None:
-            if self._begun is not None:
-                self._begun.stop()
             await asyncio.wait([writing])
             if not writing.cancelled():
                 # It broke the unit, which is rolled back, and whoever went on was told.
@@ -169,10 +142,6 @@ class UnitOfWork:
         await self._ahead()
         if self._staged:
             raise FilesFirst
-
-    async def _begin(self, files: FilesAhead) -> None:
-        async with self._answered(rows=files.size):
-            await files.write(self._driver)
 
     async def _ahead(self) -> None:
         # Asked each time: what was begun before may come to its turn when others are held.

@@ -23,7 +23,6 @@ from tidegate_service.index import bulk_files, commit_rows, file_rows, pipeline
 from tidegate_service.index.commit_rows import NewCommit
 from tidegate_service.index.effects import Effects, FileKey
 from tidegate_service.index.file_rows import ROWS, FileChange, chunks
-from tidegate_service.index.files_ahead import FilesAhead
 from tidegate_service.index.parameters import (
     Parameter,
     bytea,
@@ -95,15 +94,12 @@ Counts = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """A commit to write, with the head that it follows and what is left of its actions; `ahead`
-    where its files were begun to be written, with its content as it is stored."""
+    """A commit to write, with the head that it follows and what is left of its actions."""
 
     table_id: UUID
     before: TableRecord
     commit: RatifiedCommit
     effects: Effects
-    ahead: FilesAhead | None = None
-    stored: bytes | None = None
 
     @property
     def version(self) -> int:
@@ -207,8 +203,6 @@ async def _write_bulk(driver: Driver, one: Staged) -> bytes:
     content = one.commit.content
     if content is None:
         raise ValueError("a commit that was proposed has its bytes")
-    if one.ahead is not None and await one.ahead.written(driver) and one.stored is not None:
-        return one.stored
     compressing = asyncio.create_task(asyncio.to_thread(compressed, content))
     with heavy.sharing:
         try:
