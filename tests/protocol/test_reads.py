@@ -1,6 +1,7 @@
 """Which added file a transaction should have read."""
 
 import json
+import sys
 
 import pytest
 
@@ -173,3 +174,19 @@ class TestPredicatesOfATable:
         for _ in range(2):
             with pytest.raises(InvalidPredicate, match=r"reads.predicates\[0\]"):
                 self.of({"y": "integer"})
+
+    def test_a_long_predicate_is_not_kept(self):
+        """Parsed, it may take a hundred times as much as its text."""
+        reads = Reads(predicates=(" OR ".join(f"x = {n}" for n in range(100)),))
+        table = metadata([column("x")], ("x",))
+        first, again = (ReadPredicates.over(reads, table).predicates for _ in range(2))
+        assert first == again
+        assert first[0] is not again[0]
+
+    def test_a_long_partition_value_is_not_kept(self):
+        reads = self.of({"x": "string"}, "x")
+        for length, kept in ((100, 1), (1_000, 0)):
+            value = "2" * length
+            before = sys.getrefcount(value)
+            reads.covers_partition({"x": value})
+            assert sys.getrefcount(value) - before == kept

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.service.crowds import Crowd
+from tidegate_service.core.committer import GROUP_ACTIONS
 
 pytestmark = pytest.mark.anyio
 
@@ -106,4 +107,29 @@ async def test_no_wait_goes_on_for_longer_than_the_group_took(monkeypatch):
     now = 1.0
     await crowd.settle()
     assert crowd.groups[1].ids == ["a2"]
+    await crowd.end()
+
+
+async def test_nobody_is_waited_for_where_a_group_is_full():
+    crowd = Crowd(quiet_s=LONG_S)
+    crowd.send("t", "a", "b")
+    await crowd.settle()
+    crowd.send("t", "x", "y", actions=GROUP_ACTIONS // 2)
+    await crowd.settle()
+    crowd.groups[0].tell()
+    await crowd.settle()
+    assert crowd.groups[1].ids == ["x", "y"]
+    crowd.groups[1].tell()
+    await crowd.settle()
+
+
+async def test_nobody_is_waited_for_before_one_that_goes_alone():
+    crowd = Crowd(quiet_s=LONG_S)
+    crowd.send("t", "a", "b")
+    await crowd.settle()
+    crowd.send("t", "x", alone=True)
+    await crowd.settle()
+    crowd.groups[0].tell()
+    await crowd.settle()
+    assert crowd.groups[1].ids == ["x"]
     await crowd.end()

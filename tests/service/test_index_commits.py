@@ -76,7 +76,7 @@ async def test_a_commit_comes_back_as_it_was_written(index):
         add("a"),
         transaction_id="id",
         operation="MERGE",
-        operation_parameters={"predicate": '["x = \\u0000"]', "zoo": 1, "ant": 10**30},
+        operation_parameters={"predicate": '["x = \0"]', "zoo": 1, "ant": 10**30},
         operation_metrics={"numOutputRows": "3"},
         isolation_level=IsolationLevel.SNAPSHOT_ISOLATION,
         is_blind_append=False,

@@ -7,7 +7,7 @@ unique key of live files says otherwise, it is taken back, and done again with a
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 import psycopg
@@ -20,31 +20,17 @@ from tidegate_service.index.file_rows import FileChange
 from tidegate_service.index.keys import key
 from tidegate_service.index.pipeline import Driver
 
-ROWS_A_BLOCK = 80_000
-"""Some forty megabytes. The more, the better they are in order; but two blocks are in memory at a
+ROWS_A_BLOCK = 60_000
+"""Some thirty megabytes. The more, the better they are in order; but two blocks are in memory at a
 time, and a statement may take fifteen seconds, where the disk is slow."""
 ROWS_OF_FIRST = 5_000
 """The database waits for these; each block is twice as large as the one before."""
 
 
-def _never() -> bool:
-    return False
-
-
-async def write(
-    driver: Driver,
-    table_id: UUID,
-    version: int,
-    actions: Sequence[Spooled],
-    *,
-    until: Callable[[], bool] = _never,
-) -> None:
-    """Close and open the files of a version, each named once. Ends early, between two blocks, once
-    `until` says so."""
+async def write(driver: Driver, table_id: UUID, version: int, actions: Sequence[Spooled]) -> None:
+    """Close and open the files of a version, each named once."""
     removes = [action for action in actions if isinstance(action, SpooledRemove)]
     for some in file_rows.chunks(removes):
-        if until():
-            return
         await _close(driver, table_id, version, some)
     adds = [action for action in actions if isinstance(action, SpooledAdd)]
     rows = BulkRows(table_id, version)
@@ -53,7 +39,7 @@ async def write(
     coming = _encoding(rows, following)
     while following is not None:
         block = await coming
-        current, following = following, None if until() else next(blocks, None)
+        current, following = following, next(blocks, None)
         coming = _encoding(rows, following)
         try:
             await _open(driver, table_id, version, current, block=block)

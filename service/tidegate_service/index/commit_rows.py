@@ -1,7 +1,8 @@
 """Rows of `commits`.
 
 Their many small columns go to the server as one JSON array, since packing an array for each of them
-costs more than everything else about a row; the contents, which are bytes, beside it.
+costs more than everything else about a row. Beside it go the contents, which are bytes, and the
+details, which may hold U+0000: as a whole `json` takes it, inside of another one it does not.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import msgspec
 
 from tidegate_service.core.records import CommitRecord, RatifiedCommit
 from tidegate_service.index.keys import key
-from tidegate_service.index.parameters import byteas, records
+from tidegate_service.index.parameters import byteas, jsons, records
 from tidegate_service.index.pipeline import Query, Statement
 from tidegate_service.index.rows import compressed
 
@@ -30,8 +31,8 @@ class NewCommit:
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns but `content`. Sums of what writers claim may be larger than any integer type,
-    so they are texts."""
+    """The columns but `details` and `content`. Sums of what writers claim may be larger than any
+    integer type, so they are texts."""
 
     table_id: UUID
     version: int
@@ -53,13 +54,12 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int
     principal: str | None
     request_id: str | None
-    details: dict[str, Any]
     published: bool
     content_held: bool
 
 
 _TYPES = {int: "bigint", int | None: "bigint", bool: "boolean", UUID: "uuid"}
-_OTHER_TYPES = {"bytes_added": "numeric", "bytes_removed": "numeric", "details": "json"}
+_OTHER_TYPES = {"bytes_added": "numeric", "bytes_removed": "numeric"}
 
 
 def insert(new: Sequence[NewCommit]) -> Query:
@@ -68,7 +68,8 @@ def insert(new: Sequence[NewCommit]) -> Query:
         one.stored if one.commit.content is None else one.stored or compressed(one.commit.content)
         for one in new
     ]
-    return Query(_INSERT, records([_row(one) for one in new]), byteas(contents))
+    details = [_details(one.commit.record) for one in new]
+    return Query(_INSERT, records([_row(one) for one in new]), jsons(details), byteas(contents))
 
 
 def _row(new: NewCommit) -> _Row:
@@ -97,13 +98,12 @@ def _row(new: NewCommit) -> _Row:
         duration_ms=metrics.duration_ms,
         principal=record.principal,
         request_id=record.request_id,
-        details=_details(record),
         published=commit.published,
         content_held=not commit.published,
     )
 
 
-def _details(record: CommitRecord) -> dict[str, Any]:
+def _details(record: CommitRecord) -> bytes:
     details: dict[str, Any] = {
         "operation": record.operation,
         "operation_parameters": record.operation_parameters,
@@ -115,7 +115,7 @@ def _details(record: CommitRecord) -> dict[str, Any]:
     transaction_id = record.transaction_id
     if transaction_id is not None and key(transaction_id) != transaction_id:
         details["transaction_id"] = transaction_id
-    return details
+    return msgspec.json.encode(details)
 
 
 def _statement() -> str:
@@ -126,8 +126,8 @@ def _statement() -> str:
         for field in fields
     )
     return f"""
-        INSERT INTO commits ({names}, content)
-        SELECT * FROM ROWS FROM (json_to_recordset($1) AS ({columns}), unnest($2))
+        INSERT INTO commits ({names}, details, content)
+        SELECT * FROM ROWS FROM (json_to_recordset($1) AS ({columns}), unnest($2, $3))
     """
 
 

@@ -7,8 +7,10 @@ at once is one statement, which waits for none of them.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from uuid import UUID
 
 import zstandard
@@ -22,7 +24,7 @@ from tidegate_service.core.records import TableRecord, TableState
 from tidegate_service.index import pipeline
 from tidegate_service.index.connections import driver_of
 from tidegate_service.index.parameters import int8, int8s, uuids
-from tidegate_service.index.pipeline import Query, Statement, as_int, as_uuid
+from tidegate_service.index.pipeline import Query, Row, Statement, as_int, as_uuid
 from tidegate_service.index.rows import expanded, table_record
 from tidegate_service.index.schema import commits, tables
 from tidegate_service.index.stored_content import LARGE_BYTES, StoredContent
@@ -70,14 +72,17 @@ async def unpublished(connection: AsyncConnection, *, limit: int) -> list[TableR
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """The first versions of a table that wait, and their contents as they are stored; `behind` is
-    how many wait in all."""
+    how many wait in all. Where the first one's content is large, there is its number alone."""
 
     versions: Sequence[tuple[int, bytes]]
     behind: int
+    large: int | None = None
 
 
+# A content that is larger than all that is read of a table is left out: it is read by itself.
 _WAITING = Statement("""
-    SELECT waiting.id, waiting.behind, held.version, held.content
+    SELECT waiting.id, waiting.behind, held.version,
+        CASE WHEN octet_length(held.content) <= $3 THEN held.content END
     FROM (
         SELECT id, published_version, latest_version - published_version AS behind
         FROM tables WHERE id = ANY ($1) AND state = 'active'
@@ -103,16 +108,27 @@ async def unpublished_versions(
     """What waits of each of these tables, where anything does."""
     asked = Query(_WAITING, uuids(table_ids), int8(limit), int8(STORED_BYTES))
     (rows,) = await pipeline.run(await driver_of(connection), [asked])
-    found: dict[UUID, tuple[int, list[tuple[int, bytes]]]] = {}
-    for table_id, behind, version, content in rows:
-        _, versions = found.setdefault(as_uuid(table_id), (as_int(behind), []))
-        if content is None:
-            raise TypeError("a version is held without its content")
-        versions.append((as_int(version), content))
-    return {
-        table_id: Held(versions=versions, behind=behind)
-        for table_id, (behind, versions) in found.items()
-    }
+    of_table: defaultdict[UUID, list[Row]] = defaultdict(list)
+    for row in rows:
+        of_table[as_uuid(row[0])].append(row)
+    return {table_id: _held(waiting) for table_id, waiting in of_table.items()}
+
+
+def _held(rows: Sequence[Row]) -> Held:
+    """What the rows of one table say."""
+    first = as_int(rows[0][2])
+    small = takewhile(lambda row: row[3] is not None, rows)
+    versions = [(as_int(row[2]), row[3]) for row in small if row[3] is not None]
+    return Held(versions=versions, behind=as_int(rows[0][1]), large=None if versions else first)
+
+
+async def stored_content(connection: AsyncConnection, table_id: UUID, version: int) -> bytes | None:
+    """The content of a version that waits, as it is stored; None where it does not any more."""
+    query = select(commits.c.content).where(
+        commits.c.table_id == table_id, commits.c.version == version, commits.c.content_held
+    )
+    content: bytes | None = (await connection.execute(query)).scalar_one_or_none()
+    return content
 
 
 async def expanded_versions(stored: Sequence[tuple[int, bytes]]) -> list[tuple[int, Content]]:
@@ -201,8 +217,8 @@ async def mark_published(
 
 
 # The rows are named by where they lie, and looked for once: as a join of the table with itself,
-# which the planner may take for small, it would look through what waits for each row of it. Those
-# that another one holds, it forgets, or makes them anew.
+# which the planner may take for small, it would look through what waits for each row of it. Who
+# holds one of them forgets it, or makes it anew; else it waits for the next one that is published.
 FORGET = Statement("""
     UPDATE commits SET published = true, content_held = false
     WHERE commits.ctid = ANY (ARRAY (

@@ -40,8 +40,10 @@ class PublishingCalls:
 
     async def unpublished_versions(self, table_id: UUID, *, limit: int) -> Waiting:
         held = await self._reading.ask((table_id, limit))
-        versions = await publishing.expanded_versions(held.versions[:limit])
-        return Waiting(versions=versions, behind=held.behind)
+        stored = held.versions[:limit]
+        if held.large is not None:
+            stored = await self._large(table_id, held.large)
+        return Waiting(versions=await publishing.expanded_versions(stored), behind=held.behind)
 
     async def mark_published(self, table_id: UUID, first: int, last: int) -> None:
         if await self._marking.ask(Published(table_id=table_id, first=first, last=last)):
@@ -53,6 +55,12 @@ class PublishingCalls:
 
     async def forget_content(self, table_id: UUID, through: int) -> None:
         await self._forgetting.ask((table_id, through))
+
+    async def _large(self, table_id: UUID, version: int) -> Sequence[tuple[int, bytes]]:
+        content = await self._connections.read(
+            lambda c: publishing.stored_content(c, table_id, version)
+        )
+        return [] if content is None else [(version, content)]
 
     async def _read(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[Held]:
         table_ids = [table_id for table_id, _ in asked]

@@ -1,0 +1,78 @@
+"""How long a table rests between two batches, and that no wake-up is lost."""
+
+import asyncio
+
+import pytest
+
+from tests.service.world import World
+from tidegate_service.background import publisher as module
+from tidegate_service.background.publisher import (
+    BEAT_S,
+    FAR_BEHIND,
+    LONGEST_PAUSE_S,
+    LONGEST_REST_S,
+    PAUSE_S,
+    Publisher,
+)
+from tidegate_service.core.ports import Index
+from tidegate_service.core.publish import Batch
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE_S = 20.0
+
+
+def batch(*, count: int = 10, behind: int = 0, is_over: bool = False) -> Batch:
+    return Batch(count=count, through=count, behind=behind, is_over=is_over)
+
+
+@pytest.fixture
+async def publisher(world: World, index: Index) -> Publisher:
+    """It looks by itself once, and then only where it is woken."""
+    return Publisher(index, world.context.storage, interval_s=3600.0)
+
+
+async def test_a_table_that_is_alone_gives_way_to_commits(publisher: Publisher):
+    publisher._kept = {"a"}
+    assert publisher._rest_s(batch(), 0.001) == pytest.approx(PAUSE_S)
+    assert publisher._rest_s(batch(), 0.05) == pytest.approx(0.2)
+    assert publisher._rest_s(batch(), 10.0) == pytest.approx(LONGEST_REST_S)
+
+
+async def test_many_tables_rest_in_step(publisher: Publisher):
+    publisher._kept = {str(n) for n in range(64)}
+    rests = [publisher._rest_s(batch(), took) for took in (0.001, 0.05, 0.1)]
+    assert all(LONGEST_PAUSE_S <= rest <= LONGEST_PAUSE_S + BEAT_S for rest in rests)
+
+
+@pytest.mark.parametrize("tables", [1, 64])
+async def test_a_table_that_does_not_keep_up_waits_for_nobody(publisher: Publisher, tables: int):
+    publisher._kept = {str(n) for n in range(tables)}
+    assert publisher._rest_s(batch(behind=11), 0.01) == pytest.approx(0.04)
+    assert publisher._rest_s(batch(behind=FAR_BEHIND), 0.3) == pytest.approx(0.3)
+
+
+async def test_a_commit_behind_the_last_look_wakes_the_table(
+    world: World, publisher: Publisher, monkeypatch
+):
+    table = await world.create(catalog_managed=True)
+    looks, ended = 0, asyncio.Event()
+
+    async def publish(index, storage, found, *, faults) -> Batch:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            publisher.wake(found.id)
+        else:
+            ended.set()
+        return batch(count=0, is_over=True)
+
+    monkeypatch.setattr(module, "publish_batch", publish)
+    running = asyncio.create_task(publisher.run())
+    async with asyncio.timeout(PATIENCE_S):
+        await ended.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert (looks, publisher._woken, publisher._tasks) == (2, set(), {})
+    assert table.catalog_managed
