@@ -10,7 +10,6 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from functools import lru_cache
 
 from tidegate_protocol.actions import PartitionValues
 from tidegate_protocol.data_types import (
@@ -210,11 +209,17 @@ def _partition_judge(
             row[index] = columns[index].of_text(text)
         return condition.widened(row) & TRUE != 0
 
-    remembered = lru_cache(maxsize=_REMEMBERED_PARTITIONS)(judge)
+    known: dict[tuple[str | None, ...], bool] = {}
 
     def remembering(texts: tuple[str | None, ...]) -> bool:
-        length = sum([len(text) for text in texts if text is not None])
-        return remembered(texts) if length <= _REMEMBERED_LENGTH else judge(texts)
+        found = known.get(texts)
+        if found is None:
+            found = judge(texts)
+            if sum([len(text) for text in texts if text is not None]) <= _REMEMBERED_LENGTH:
+                if len(known) >= _REMEMBERED_PARTITIONS:
+                    known.clear()
+                known[texts] = found
+        return found
 
     return remembering
 
