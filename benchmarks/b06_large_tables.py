@@ -24,9 +24,9 @@ _NOTE = (
     "Each table has a database and an instance of its own, on one Postgres. The files came in by "
     f"{_COMMITS} commits over HTTP; the many versions were decided by the service's rules and "
     "written by its index, hundreds in one Postgres transaction, beside a log of as many files "
-    "(a test compares index and log of such a table, as `tidegate verify` does). Then the clock was "
-    "waited for to pass their dates, and Postgres was vacuumed, as it is by itself in the minutes "
-    "after. The small table grows by the measured commits, too."
+    "(a test compares index and log of such a table, as `tidegate verify` does). Then the clock "
+    "passed their dates, and Postgres was vacuumed, as it is by itself in the minutes after. The "
+    "small table grows by the measured commits, too."
 )
 
 
