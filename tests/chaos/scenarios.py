@@ -19,7 +19,7 @@ from tidegate_service.core.faults import Side, Step
 from tidegate_service.index import migrate
 from tidegate_service.index.embedded import EmbeddedPostgres
 
-FOREIGN_SHARE = 0.05
+FOREIGN_SHARE = 0.02
 """Of K6's commits, the least that the writer past the service has to have made."""
 
 
@@ -65,7 +65,7 @@ QUICK = Size(
     stops=2,
     faults_of_each=20,
     late_puts=2,
-    foreign_commits=60,
+    foreign_commits=150,
     crash_rounds=1,
 )
 
