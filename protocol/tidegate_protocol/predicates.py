@@ -37,6 +37,7 @@ from tidegate_protocol.values import Value as TypedValue
 __all__ = ["InvalidPredicate", "Predicate", "parse_predicate"]
 
 _REMEMBERED_PARTITIONS = 512
+# Characters of a partition's values: writers may make them as long as they like.
 _REMEMBERED_LENGTH = 256
 # Spark pads what it reads of CHAR columns, and compares collated text by other rules.
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"

@@ -13,6 +13,7 @@ from sqlalchemy.pool import QueuePool
 
 from tidegate_service.core.errors import ServiceError, root_cause
 from tidegate_service.core.gauges import PoolUse
+from tidegate_service.index import pipeline
 from tidegate_service.index.failures import translated
 from tidegate_service.index.pipeline import Driver
 
@@ -48,7 +49,9 @@ class Connections:
         try:
             with translated():
                 async with asyncio.timeout(self.answer_timeout_s):
-                    await connection.commit()
+                    # The driver's own: a change may have gone past SQLAlchemy, which then knows of
+                    # no transaction and would commit nothing.
+                    await pipeline.commit(await driver_of(connection))
             broken = False
         finally:
             await give_back(connection, broken=broken)

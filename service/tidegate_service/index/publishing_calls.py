@@ -6,20 +6,14 @@ transactions of one small row.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from tidegate_service.core.records import Waiting
-from tidegate_service.index import pipeline, publishing
-from tidegate_service.index.connections import Connections, driver_of, give_back
-from tidegate_service.index.failures import translated
+from tidegate_service.index import publishing
+from tidegate_service.index.connections import Connections
 from tidegate_service.index.publishing import Held, Published
 from tidegate_service.index.together import Together
-
-T = TypeVar("T")
 
 APART_S = 0.05
 """From one of these transactions to the next of its kind, at least."""
@@ -71,22 +65,9 @@ class PublishingCalls:
         return [found.get(table_id, _NOTHING) for table_id in table_ids]
 
     async def _mark(self, asked: Sequence[Published]) -> Sequence[bool]:
-        marked = await self._write(lambda c: publishing.mark_free(c, asked))
+        marked = await self._connections.write(lambda c: publishing.mark_free(c, asked))
         return [marked.get(log.table_id, -1) >= log.last for log in asked]
 
     async def _forget(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[None]:
-        await self._write(lambda c: publishing.forget_content(c, asked))
+        await self._connections.write(lambda c: publishing.forget_content(c, asked))
         return [None] * len(asked)
-
-    async def _write(self, change: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        """As `Connections.write`, for what SQLAlchemy knows nothing of."""
-        connection, result = await self._connections.begin(change)
-        broken = True
-        try:
-            with translated():
-                async with asyncio.timeout(self._connections.answer_timeout_s):
-                    await pipeline.commit(await driver_of(connection))
-            broken = False
-        finally:
-            await give_back(connection, broken=broken)
-        return result

@@ -16,6 +16,7 @@ from tidegate_service.storage.local_files import LocalFiles
 from tidegate_service.storage.roots import LISTED_AT_ONCE
 
 FEW = 32
+"""Files of one call that do not wait behind the calls of more."""
 
 
 class LocalRoot:
