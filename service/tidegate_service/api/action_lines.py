@@ -74,28 +74,13 @@ class ActionLines:
 
     def _take(self, actions: Sequence[Action]) -> None:
         self._actions += actions
-        self._held += self._weight_of(actions)
+        self._held += sum(map(self._weight, actions))
         if self._spool.stored_bytes > MAX_STORED_BYTES:
             raise Refused(
                 f"the actions take more than {MAX_STORED_BYTES} bytes compressed; no commit may",
                 code=Code.TOO_LARGE,
                 hint="split the work into several transactions",
             )
-
-    def _weight_of(self, actions: Sequence[Action]) -> int:
-        usual, others = 0, list[Action]()
-        values = self._values
-        for action in actions:
-            if (
-                isinstance(action, SpooledAdd)
-                and len(action.path) <= _USUAL_PATH
-                and not action.tags
-                and id(action.partition_values) in values
-            ):
-                usual += 1
-            else:
-                others.append(action)
-        return usual * _ACTION_BYTES + sum(map(self._weight, others))
 
     def _weight(self, action: Action) -> int:
         """What an action takes beside its compressed bytes."""
