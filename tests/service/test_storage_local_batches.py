@@ -2,7 +2,11 @@
 
 import errno
 import itertools
+import math
 import os
+import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,6 +42,12 @@ def there(root: Path) -> list[str]:
 
 def temporaries(root: Path) -> list[Path]:
     return list(root.rglob("*.tmp"))
+
+
+@pytest.fixture(autouse=True, params=[math.inf, -1.0], ids=["quick", "slow"])
+def patience(request, monkeypatch):
+    """A disk that answers at once, and one that never does."""
+    monkeypatch.setattr(local_files, "SLOW_S", request.param)
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, call: str, number: int, code: int) -> None:
@@ -107,6 +117,25 @@ def test_the_disk_is_busy_with_all_of_them_before_one_is_waited_for(put, monkeyp
     for count in (STAGED_AT_ONCE, STAGED_AT_ONCE, 3):
         expected += [(call, count) for call in ("write", "posix_fadvise", "fsync", "link")]
     assert runs[1:] == [*expected, ("fsync", 1)]
+
+
+# The first of each lot says how the disk is.
+@pytest.mark.parametrize(("patience_s", "by_others"), [(math.inf, 0), (0.001, COUNT - 3)])
+def test_a_disk_that_answers_at_once_is_asked_by_one_thread_another_by_several(
+    put, monkeypatch, patience_s, by_others
+):
+    waiting: Counter[str] = Counter()
+    sync = os.fsync
+
+    def slow_sync(descriptor: int) -> None:
+        waiting[threading.current_thread().name.rpartition("_")[0]] += 1
+        time.sleep(0.001)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow_sync)
+    monkeypatch.setattr(local_files, "SLOW_S", patience_s)
+    put()
+    assert waiting["tidegate-syncing"] == by_others
 
 
 def test_no_more_files_are_open_than_are_written_at_once(put, monkeypatch):

@@ -28,7 +28,8 @@ from tidegate_service.core.ports import LogEntry, PutResult
 STAGED_AT_ONCE = 64
 """Files of one call that are written, and open, at a time."""
 SYNCED_AT_ONCE = 4
-"""Files of one call that are synced at a time."""
+"""Files of one call that are synced at a time, where one takes longer than `SLOW_S`."""
+SLOW_S = 0.001
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Without waiting: opening a named pipe would otherwise block until somebody writes to it.
@@ -269,23 +270,30 @@ def _sync(
     descriptors: Sequence[int], until: float, syncing: Executor
 ) -> tuple[int, OSError | None]:
     """How many of the first files are on the disk, and what is wrong with the next one, if anything
-    but the time. Some at a time: what has been written is there soon, but a disk that is told
-    to flush what it holds, once for each file, does so for several at once."""
+    but the time. One by one while the disk answers at once, which costs least; one that is told
+    to flush what it holds, once for each file, and takes its time does so for several at once."""
 
-    def some(first: int) -> tuple[int, OSError | None]:
-        for place in range(first, len(descriptors), lanes):
-            if place and time.monotonic() > until:
+    def some(first: int, step: int, patience_s: float) -> tuple[int, OSError | None]:
+        for place in range(first, len(descriptors), step):
+            began = time.monotonic()
+            if place and began > until:
                 return place, None
             try:
                 os.fsync(descriptors[place])
             except OSError as error:
                 return place, error
+            if time.monotonic() - began > patience_s:
+                return place + 1, None
         return len(descriptors), None
 
-    lanes = max(1, min(SYNCED_AT_ONCE, len(descriptors) // 2))
-    if lanes == 1:
-        return some(0)
-    return min(syncing.map(some, range(lanes)), key=lambda ended: ended[0])
+    first, failed = some(0, 1, SLOW_S)
+    lanes = min(SYNCED_AT_ONCE, len(descriptors) - first)
+    if failed is not None or lanes < 1:
+        return first, failed
+    starts = range(first, first + lanes)
+    return min(
+        syncing.map(lambda start: some(start, lanes, math.inf), starts), key=lambda ended: ended[0]
+    )
 
 
 def _named(temporary: str, name: str, folder: int, beside: int) -> PutResult:
