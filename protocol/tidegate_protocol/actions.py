@@ -22,6 +22,8 @@ Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 PartitionValues = dict[str, str | None]
 """Partition column (its physical name) to serialized value; null is a null partition."""
+Partition = tuple[tuple[str, str | None], ...]
+"""The items of an add's partition values, in their order."""
 
 
 class DeletionVector(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

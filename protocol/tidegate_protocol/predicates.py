@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from tidegate_protocol.actions import PartitionValues
+from tidegate_protocol.actions import Partition, PartitionValues
 from tidegate_protocol.data_types import (
     TYPE_CHANGES,
     VARIANT,
@@ -51,8 +51,8 @@ class Predicate:
 
     text: str
     _columns: tuple["_Column", ...] = field(repr=False)
-    _partition_names: tuple[str, ...] = field(repr=False)
-    _judge_partition: Callable[[tuple[str | None, ...]], bool] = field(repr=False, compare=False)
+    may_match_files_of: Callable[[Partition], bool] = field(repr=False, compare=False)
+    """`matches_partition`, by the items of a file's partition values."""
     _whole: Callable[[nodes.Row], Truth] = field(repr=False, compare=False)
 
     @property
@@ -72,11 +72,7 @@ class Predicate:
         rest, what holds a function that is unknown here or not deterministic counts as true,
         inside AND and OR by itself, else with all around it. `partition_values` are an add's.
         """
-        try:
-            texts = tuple([partition_values[name] for name in self._partition_names])
-        except KeyError:
-            return True
-        return self._judge_partition(texts)
+        return self.may_match_files_of(tuple(partition_values.items()))
 
     def may_match(self, partition_values: PartitionValues, stats: FileStatistics | None) -> bool:
         """Whether rows of a file with these partition values and statistics may match: the whole
@@ -113,12 +109,10 @@ def parse_predicate(text: str, schema: StructType, partition_columns: Sequence[s
             if all(described[index].is_partition for index in conjunct.columns)
         ]
     )
-    used = tuple(sorted(of_partition.columns))
     return Predicate(
         text=text,
         _columns=described,
-        _partition_names=tuple(described[index].name for index in used),
-        _judge_partition=_partition_judge(of_partition, described, used),
+        may_match_files_of=_partition_judge(of_partition, described),
         _whole=nodes.conjunction(conjuncts).run,
     )
 
@@ -199,27 +193,30 @@ def _unknown(_: nodes.Row) -> Value:
 
 
 def _partition_judge(
-    condition: nodes.Condition, columns: Sequence[_Column], used: Sequence[int]
-) -> Callable[[tuple[str | None, ...]], bool]:
-    """Judges the texts of the used columns. Files of one partition are many: it remembers, but for
-    long texts."""
+    condition: nodes.Condition, columns: Sequence[_Column]
+) -> Callable[[Partition], bool]:
+    """Judges the files of a partition. They are many: it remembers, but for long values."""
+    used = [(index, columns[index]) for index in sorted(condition.columns)]
 
-    def judge(texts: tuple[str | None, ...]) -> bool:
+    def judge(partition: Partition) -> bool:
+        values = dict(partition)
         row: list[Value] = [UNKNOWN] * len(columns)
-        for index, text in zip(used, texts, strict=True):
-            row[index] = columns[index].of_text(text)
+        for index, column in used:
+            if column.name not in values:
+                return True
+            row[index] = column.of_text(values[column.name])
         return condition.widened(row) & TRUE != 0
 
-    known: dict[tuple[str | None, ...], bool] = {}
+    known: dict[Partition, bool] = {}
 
-    def remembering(texts: tuple[str | None, ...]) -> bool:
-        found = known.get(texts)
+    def remembering(partition: Partition) -> bool:
+        found = known.get(partition)
         if found is None:
-            found = judge(texts)
-            if sum([len(text) for text in texts if text is not None]) <= _REMEMBERED_LENGTH:
+            found = judge(partition)
+            if sum([len(name) + len(text or "") for name, text in partition]) <= _REMEMBERED_LENGTH:
                 if len(known) >= _REMEMBERED_PARTITIONS:
                     known.clear()
-                known[texts] = found
+                known[partition] = found
         return found
 
     return remembering

@@ -1,9 +1,9 @@
 """What a transaction read, judged against files that others added."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tidegate_protocol.actions import Add, Metadata, PartitionValues
+from tidegate_protocol.actions import Add, Metadata, Partition
 from tidegate_protocol.data_types import StructType
 from tidegate_protocol.memo import remember
 from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
@@ -85,10 +85,15 @@ class ReadPredicates:
         judged = self.is_partitioned or (use_statistics and self.predicates)
         return self.whole_table or not judged
 
-    def covers_partition(self, partition_values: PartitionValues) -> bool:
-        """Whether a predicate may match rows of this partition; `first_match` is of such a one,
+    def covered(self, partitions: Iterable[Partition]) -> Iterator[Partition]:
+        """Those of the partitions whose rows a predicate may match; `first_match` is of such a one,
         where not every file counts."""
-        return any(predicate.matches_partition(partition_values) for predicate in self.predicates)
+        judges = [predicate.may_match_files_of for predicate in self.predicates]
+        for partition in partitions:
+            for may_match in judges:
+                if may_match(partition):
+                    yield partition
+                    break
 
 
 _SHORT = 256

@@ -2,7 +2,7 @@
 
 import hashlib
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -15,6 +15,7 @@ from tidegate_protocol.actions import (
     CommitInfo,
     DomainMetadata,
     Metadata,
+    Partition,
     PartitionValues,
     Protocol,
     Remove,
@@ -201,8 +202,8 @@ class ReadFilter(typing.Protocol):
         """Whether `first_match` is the first file, whichever it is."""
         ...
 
-    def covers_partition(self, partition_values: PartitionValues) -> bool:
-        """Whether `first_match` may be a file of this partition, where not any file is."""
+    def covered(self, partitions: Iterable[Partition]) -> Iterator[Partition]:
+        """Those of the partitions whose files `first_match` may be, where not any file is."""
         ...
 
 

@@ -13,16 +13,13 @@ from collections.abc import Collection, Iterator, Sequence
 from heapq import merge
 
 from tidegate_protocol import features, isolation
-from tidegate_protocol.actions import UnknownAction, holds
+from tidegate_protocol.actions import Partition, UnknownAction, holds
 from tidegate_protocol.conflict_row_tracking import only_row_ids
 from tidegate_protocol.known_features import ROW_TRACKING
 from tidegate_protocol.paths import identity
 from tidegate_protocol.postings import Postings, tail
 from tidegate_protocol.properties import TableProperties
 from tidegate_protocol.transaction import IsolationLevel, PreparedTransaction, Winner
-
-_Partition = tuple[tuple[str, str | None], ...]
-"""An add's partition values, as it has them."""
 
 
 def is_quiet(winner: Winner) -> bool:
@@ -44,8 +41,8 @@ class WinnerIndex:
     """The quiet ones of some winners without a gap, by what a transaction may meet them over."""
 
     def __init__(self) -> None:
-        self._blindly_added = Postings[_Partition]()
-        self._added = Postings[_Partition]()
+        self._blindly_added = Postings[Partition]()
+        self._added = Postings[Partition]()
         self._removed = Postings[str]()
         self._applications = Postings[str]()
 
@@ -86,7 +83,7 @@ class WinnerIndex:
         found += self._removed_from(txn)
         return merge(*(versions for versions in found if versions))
 
-    def _added_by(self, winner: Winner) -> Postings[_Partition]:
+    def _added_by(self, winner: Winner) -> Postings[Partition]:
         return self._blindly_added if isolation.is_blind_winner(winner) else self._added
 
     def _added_to_reads(self, txn: PreparedTransaction) -> Iterator[Sequence[int]]:
@@ -104,9 +101,8 @@ class WinnerIndex:
             if everything:
                 yield tail(postings.versions, after)
                 continue
-            for partition in postings.keys_after(after):
-                if txn.read_filter.covers_partition(dict(partition)):
-                    yield tail(postings.of(partition), after)
+            for partition in txn.read_filter.covered(postings.keys_after(after)):
+                yield tail(postings.of(partition), after)
 
     def _removed_from(self, txn: PreparedTransaction) -> Iterator[Sequence[int]]:
         """The winners that the rules on removed files may not pass over."""
@@ -122,7 +118,7 @@ class WinnerIndex:
                 yield tail(self._removed.of(path), after)
 
 
-def _partitions(winner: Winner) -> Collection[_Partition]:
+def _partitions(winner: Winner) -> Collection[Partition]:
     if only_row_ids(winner.operation, (*winner.adds, *winner.removes)):
         return ()
     if len(winner.adds) == 1:

@@ -166,8 +166,9 @@ class TestPredicatesOfATable:
 
     def test_other_columns_are_another_predicate(self):
         number, text = self.of({"x": "integer"}, "x"), self.of({"x": "string"}, "x")
-        assert number.covers_partition({"x": "02"})
-        assert not text.covers_partition({"x": "3"})
+        partitions = [(("x", "02"),), (("x", "3"),)]
+        assert [*number.covered(partitions)] == partitions[:1]
+        assert [*text.covered(partitions[1:])] == []
         assert not self.of({"x": "integer"}).is_partitioned
 
     def test_what_cannot_be_parsed_is_named_each_time(self):
@@ -188,5 +189,5 @@ class TestPredicatesOfATable:
         for length, kept in ((100, 1), (1_000, 0)):
             value = "2" * length
             before = sys.getrefcount(value)
-            reads.covers_partition({"x": value})
+            list(reads.covered([(("x", value),)]))
             assert sys.getrefcount(value) - before == kept
