@@ -151,6 +151,33 @@ async def test_a_head_that_only_a_checkpoint_is_left_of_is_the_end_of_the_log(wo
     assert (await get_table(world.context, table.id)).first_version == 0
 
 
+async def test_a_head_that_was_just_looked_at_is_not_looked_at_again(
+    world, database_url, monkeypatch
+):
+    """Where commits are dated ahead of the clock, each would be preceded by a look otherwise."""
+    now = 0.0
+    one = instance(world, monotonic_s=lambda: now)
+    table = await world.create()
+    await one.propose(table, proposal(add("x=1/ours")))
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp + 3600000")
+    real, looks = FaultyLog.read, []
+
+    async def read(self, version):
+        looks.append(version)
+        return await real(self, version)
+
+    monkeypatch.setattr(FaultyLog, "read", read)
+    for moment, looked_at in ((0.0, [1]), (9.9, [1]), (10.0, [1, 3]), (15.0, [1, 3])):
+        now = moment
+        await one.propose(table, proposal(add(f"x=1/{moment}")))
+        assert looks == looked_at
+    await rebuild_table(one.context, table.id)
+    looks.clear()
+    await one.propose(table, proposal(add("x=1/anew")))
+    assert looks == [5]
+
+
 async def test_a_log_that_was_made_again_is_not_taken_for_the_table(world, database_url):
     """Dropped and made again by another writer, with as many versions or more."""
     table = await world.create()

@@ -7,6 +7,7 @@ from tidegate_service.core.access import ANONYMOUS, Caller
 from tidegate_service.core.committer import Committer
 from tidegate_service.core.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.locations import LocationPolicy
+from tidegate_service.core.looks import Looks
 from tidegate_service.core.ports import Index, Storage
 from tidegate_service.core.sections import CommitSections
 from tidegate_service.core.table_ids import TableIds
@@ -43,6 +44,7 @@ class Context:
     telemetry: Telemetry = SILENT
     windows: Windows = field(default_factory=Windows)
     table_ids: TableIds = field(default_factory=TableIds)
+    looks: Looks = field(default_factory=Looks)
 
     def called_by(self, caller: Caller) -> "Context":
         """The same world for another caller: what `dataclasses.replace` gives, three times as

@@ -34,12 +34,14 @@ async def reveal(context: Context, section: CommitSection, log: Log) -> bool:
         return False
     quiet_ms = section.now_ms - head.latest_timestamp
     # Other writers date their commits as they like: one from the far future says nothing. Ours are
-    # a little ahead of the clock where more than one is made in a millisecond.
-    if abs(quiet_ms) < QUIET_MS:
+    # ahead of the clock where more than one is made in a millisecond, for long by more than this.
+    if abs(quiet_ms) < QUIET_MS or context.looks.is_young(head, context.monotonic_s()):
         return False
+    began = context.monotonic_s()
     content = await log.read(head.latest_version)
     if content is not None:
         if await section.head_sha256() in (None, hashlib.sha256(content).hexdigest()):
+            context.looks.note(head, began)
             return False
         # As where the table was dropped and made again by others.
         await _quarantined(
