@@ -15,7 +15,7 @@ from tidegate_service.core.errors import (
     StorageUnavailable,
     TableQuarantined,
 )
-from tidegate_service.core.outcomes import Committed
+from tidegate_service.core.outcomes import Committed, NothingToCommit
 from tidegate_service.core.propose import conflict_check, propose
 from tidegate_service.core.rebuild import rebuild_table
 from tidegate_service.core.records import TableState
@@ -151,31 +151,52 @@ async def test_a_head_that_only_a_checkpoint_is_left_of_is_the_end_of_the_log(wo
     assert (await get_table(world.context, table.id)).first_version == 0
 
 
-async def test_a_head_that_was_just_looked_at_is_not_looked_at_again(
-    world, database_url, monkeypatch
-):
-    """Where commits are dated ahead of the clock, each would be preceded by a look otherwise."""
-    now = 0.0
-    one = instance(world, monotonic_s=lambda: now)
+@pytest.fixture
+def looks(monkeypatch):
+    """The versions that were looked for in a log."""
+    real, seen = FaultyLog.read, []
+
+    async def read(self, version):
+        seen.append(version)
+        return await real(self, version)
+
+    monkeypatch.setattr(FaultyLog, "read", read)
+    return seen
+
+
+async def test_commits_behind_a_look_need_none_for_a_while(world, database_url, monkeypatch, looks):
+    """Where they are dated ahead of the clock, each would be preceded by one otherwise."""
+    one = instance(world)
     table = await world.create()
     await one.propose(table, proposal(add("x=1/ours")))
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp + 3600000")
-    real, looks = FaultyLog.read, []
-
-    async def read(self, version):
-        looks.append(version)
-        return await real(self, version)
-
-    monkeypatch.setattr(FaultyLog, "read", read)
-    for moment, looked_at in ((0.0, [1]), (9.9, [1]), (10.0, [1, 3]), (15.0, [1, 3])):
-        now = moment
-        await one.propose(table, proposal(add(f"x=1/{moment}")))
-        assert looks == looked_at
+    for name in "abc":
+        await one.propose(table, proposal(add(f"x=1/{name}")))
+    assert looks == [1]
+    monkeypatch.setattr("tidegate_service.core.looks.QUIET_MS", 0)
+    await one.propose(table, proposal(add("x=1/later")))
+    assert looks == [1, 4]
+    monkeypatch.undo()
     await rebuild_table(one.context, table.id)
-    looks.clear()
-    await one.propose(table, proposal(add("x=1/anew")))
-    assert looks == [5]
+    assert not one.context.looks.spare(await get_table(world.context, table.id), 0)
+
+
+async def test_a_look_that_no_commit_followed_is_for_nothing(world, database_url):
+    """What lies unread behind the head that was found may be of any age, and go with it."""
+    table = await world.create(properties={"delta.logRetentionDuration": "interval 0 seconds"})
+    await propose(world.context, table.id, proposal(add("x=1/ours")))
+    for _ in range(2):
+        write_deltalake(table.location, ROWS, mode="append")
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    nothing = await propose(world.context, table.id, proposal(skip_if_empty=True))
+    assert isinstance(nothing, NothingToCommit)
+    theirs = DeltaTable(table.location)
+    theirs.create_checkpoint()
+    theirs.cleanup_metadata()
+    landed = await propose(world.context, table.id, proposal(add("x=1/more")))
+    assert landed.record.version == 4
 
 
 async def test_a_log_that_was_made_again_is_not_taken_for_the_table(world, database_url):

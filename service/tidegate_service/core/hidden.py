@@ -3,7 +3,8 @@
 Other writers of a plain table may commit, write a checkpoint and delete the commits under it, all
 while no commit comes through here. The version after the index's head is then absent although the
 table has moved on, and a commit put there would be in nobody's table. Log clean-up takes the oldest
-commits first, so the index's own head is absent, too: that is what is looked for.
+commits first, so the index's own head is absent, too: that is what is looked for, where a table was
+left alone for a while, or looks it by its date (`core.looks`).
 """
 
 import hashlib
@@ -12,14 +13,10 @@ from typing import NoReturn
 from tidegate_protocol.log_segment import BrokenLog, choose_segment
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, TableQuarantined
+from tidegate_service.core.looks import QUIET_MS
 from tidegate_service.core.ports import CommitSection, Log
 from tidegate_service.core.rebuild import rebuild_in
 from tidegate_service.core.records import TableState
-
-QUIET_MS = 10_000
-"""How long after its last commit a table is taken to be as it was left. A clean-up deletes what is
-older than the table's retention, by default 30 days, so nothing after a commit this young can be
-gone, unless the retention was set to next to nothing since."""
 
 
 async def reveal(context: Context, section: CommitSection, log: Log) -> bool:
@@ -34,14 +31,14 @@ async def reveal(context: Context, section: CommitSection, log: Log) -> bool:
         return False
     quiet_ms = section.now_ms - head.latest_timestamp
     # Other writers date their commits as they like: one from the far future says nothing. Ours are
-    # ahead of the clock where more than one is made in a millisecond, for long by more than this.
-    if abs(quiet_ms) < QUIET_MS or context.looks.is_young(head, context.monotonic_s()):
+    # ahead of the clock where more than one is made in a millisecond; where that goes on for long,
+    # they are by more than this, and one look is for all that come within as long after it.
+    if abs(quiet_ms) < QUIET_MS or context.looks.spare(head, section.now_ms):
         return False
-    began = context.monotonic_s()
     content = await log.read(head.latest_version)
     if content is not None:
         if await section.head_sha256() in (None, hashlib.sha256(content).hexdigest()):
-            context.looks.note(head, began)
+            context.looks.note(head, section.now_ms)
             return False
         # As where the table was dropped and made again by others.
         await _quarantined(

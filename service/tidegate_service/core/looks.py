@@ -1,31 +1,51 @@
 """When an instance last found the heads of plain tables in their logs (`core.hidden`)."""
 
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from tidegate_service.core.records import TableRecord
 
-YOUNG_S = 10.0
-"""So long after it a look need not be made again. Whatever can hide within it can hide within as
-long after a commit, too."""
+QUIET_MS = 10_000
+"""How long after its last commit a table is taken to be as it was left. A clean-up deletes what is
+older than the table's retention, by default 30 days, so nothing after a commit this young can be
+gone, unless the retention was set to next to nothing since."""
 TABLES = 10_000
 """So many are remembered; those that were looked at longest ago make room."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the head was that was found, and the database's clock before."""
+
+    epoch: int
+    version: int
+    at_ms: int
 
 
 class Looks:
     """Those of one instance, of one event loop."""
 
     def __init__(self) -> None:
-        # The epoch that the table was in, and when.
-        self._made: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._made: OrderedDict[str, _Look] = OrderedDict()
 
-    def is_young(self, table: TableRecord, now_s: float) -> bool:
-        """Whether the table was looked at within `YOUNG_S`, and not made anew since."""
-        epoch, at = self._made.get(table.id, (None, 0.0))
-        return epoch == table.epoch and now_s - at < YOUNG_S
+    def spare(self, table: TableRecord, now_ms: int) -> bool:
+        """Whether the head is one that came after a look, less than `QUIET_MS` ago.
 
-    def note(self, table: TableRecord, at_s: float) -> None:
-        """The head was found where it belongs, by a look that began then."""
-        self._made[table.id] = (table.epoch, at_s)
+        A head that was itself looked at is not spared: it says nothing of how old those are that
+        may lie behind it, unread, and be cleaned up with it. What came since was put there, or
+        read to the log's end, after the look, so that whatever is behind that is as young.
+        """
+        look = self._made.get(table.id)
+        return (
+            look is not None
+            and look.epoch == table.epoch
+            and look.version < table.latest_version
+            and 0 <= now_ms - look.at_ms < QUIET_MS
+        )
+
+    def note(self, table: TableRecord, at_ms: int) -> None:
+        """The head was found where it belongs."""
+        self._made[table.id] = _Look(table.epoch, table.latest_version, at_ms)
         self._made.move_to_end(table.id)
         while len(self._made) > TABLES:
             self._made.popitem(last=False)
