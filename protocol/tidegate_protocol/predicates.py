@@ -37,8 +37,9 @@ from tidegate_protocol.values import Value as TypedValue
 __all__ = ["InvalidPredicate", "Predicate", "parse_predicate"]
 
 _REMEMBERED_PARTITIONS = 512
-# Characters of a partition's values: writers may make them as long as they like.
-_REMEMBERED_LENGTH = 256
+# Of a partition, about: writers may name many columns, and make values as long as they like.
+_REMEMBERED_BYTES = 512
+_ITEM_BYTES = 64
 # Spark pads what it reads of CHAR columns, and compares collated text by other rules.
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _COLLATIONS = "__COLLATIONS"
@@ -195,8 +196,9 @@ def _unknown(_: nodes.Row) -> Value:
 def _partition_judge(
     condition: nodes.Condition, columns: Sequence[_Column]
 ) -> Callable[[Partition], bool]:
-    """Judges the files of a partition. They are many: it remembers, but for long values."""
+    """Judges the files of a partition. They are many: it remembers, but for what weighs much."""
     used = [(index, columns[index]) for index in sorted(condition.columns)]
+    names = frozenset(column.name for _, column in used)
 
     def judge(partition: Partition) -> bool:
         values = dict(partition)
@@ -210,10 +212,13 @@ def _partition_judge(
     known: dict[Partition, bool] = {}
 
     def remembering(partition: Partition) -> bool:
+        if len(partition) > len(names):
+            # Those that differ in nothing that it asks for are one.
+            partition = tuple([item for item in partition if item[0] in names])
         found = known.get(partition)
         if found is None:
             found = judge(partition)
-            if sum([len(name) + len(text or "") for name, text in partition]) <= _REMEMBERED_LENGTH:
+            if sum([_ITEM_BYTES + len(text or "") for _, text in partition]) <= _REMEMBERED_BYTES:
                 if len(known) >= _REMEMBERED_PARTITIONS:
                     known.clear()
                 known[partition] = found
