@@ -5,9 +5,8 @@ import itertools
 import math
 import os
 import threading
-import time
-from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -119,23 +118,45 @@ def test_the_disk_is_busy_with_all_of_them_before_one_is_waited_for(put, monkeyp
     assert runs[1:] == [*expected, ("fsync", 1)]
 
 
-# The first of each lot says how the disk is.
-@pytest.mark.parametrize(("patience_s", "by_others"), [(math.inf, 0), (0.001, COUNT - 3)])
-def test_a_disk_that_answers_at_once_is_asked_by_one_thread_another_by_several(
-    put, monkeypatch, patience_s, by_others
-):
-    waiting: Counter[str] = Counter()
-    sync = os.fsync
+QUICK, SLOW, LATE, FAILS = range(4)
+"""What befalls a sync: `LATE` ends behind the time that there was for all."""
 
-    def slow_sync(descriptor: int) -> None:
-        waiting[threading.current_thread().name.rpartition("_")[0]] += 1
-        time.sleep(0.001)
-        sync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", slow_sync)
-    monkeypatch.setattr(local_files, "SLOW_S", patience_s)
-    put()
-    assert waiting["tidegate-syncing"] == by_others
+@pytest.mark.parametrize(
+    ("course", "others", "expected"),
+    [
+        ([QUICK] * 9, 0, (9, None)),
+        ([SLOW, *[QUICK] * 8], 8, (9, None)),
+        ([*[QUICK] * 4, SLOW, *[QUICK] * 4], 4, (9, None)),
+        ([*[QUICK] * 7, SLOW, QUICK], 0, (9, None)),
+        ([*[QUICK] * 8, SLOW], 0, (9, None)),
+        ([*[QUICK] * 3, FAILS, *[QUICK] * 5], 0, (3, errno.EIO)),
+        ([*[QUICK] * 2, SLOW, *[QUICK] * 3, FAILS, *[QUICK] * 2], 6, (6, errno.EIO)),
+        ([SLOW, QUICK, FAILS, FAILS, *[QUICK] * 5], 6, (2, errno.EIO)),
+        ([LATE, *[QUICK] * 8], 0, (1, None)),
+        ([QUICK, LATE, *[QUICK] * 7], 0, (2, None)),
+    ],
+)
+def test_how_far_syncing_gets_and_by_whom(monkeypatch, course, others, expected):
+    now, by_others, lock = 0.0, [], threading.Lock()
+    here = threading.current_thread()
+
+    def scripted(place: int) -> None:
+        nonlocal now
+        with lock:
+            if threading.current_thread() is not here:
+                by_others.append(place)
+            if course[place] is FAILS:
+                raise OSError(errno.EIO, "an I/O error")
+            now += {QUICK: 0.0, SLOW: 1.0, LATE: 100.0}[course[place]]
+
+    monkeypatch.setattr(os, "fsync", scripted)
+    monkeypatch.setattr(local_files, "SLOW_S", 0.5)
+    monkeypatch.setattr(local_files.time, "monotonic", lambda: now)
+    with ThreadPoolExecutor(4) as syncing:
+        synced, failed = local_files._sync(range(len(course)), 60.0, syncing)
+    assert (synced, failed and failed.errno) == expected
+    assert len(by_others) == others
 
 
 def test_no_more_files_are_open_than_are_written_at_once(put, monkeypatch):
