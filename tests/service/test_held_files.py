@@ -5,7 +5,7 @@ import asyncio
 import psycopg
 import pytest
 
-from tests.service.committing import paths
+from tests.service.committing import paths, ratified
 from tests.service.faults import Fault, FaultyLog
 from tests.service.grouping import instance, transactions
 from tests.service.test_group_files import appended, foreign, removed
@@ -17,6 +17,8 @@ from tidegate_service.core import held_files
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
 from tidegate_service.core.faults import Side, Step
 from tidegate_service.core.outcomes import Committed
+from tidegate_service.core.ports import FilesFirst
+from tidegate_service.index import writes
 
 pytestmark = pytest.mark.anyio
 
@@ -81,6 +83,51 @@ async def test_no_more_than_so_many(watched, monkeypatch):
     assert faults.puts == 3
 
 
+async def test_the_index_is_written_while_files_are_put(world, watched, monkeypatch):
+    _, one, table = await watched()
+    real, written = writes.write, asyncio.Event()
+
+    async def write(driver, staged):
+        counts = await real(driver, staged)
+        written.set()
+        return counts
+
+    put_in_order = FaultyLog.put_in_order
+
+    async def put(self, commits, *, within_s):
+        # A store that answers only once the index has.
+        await asyncio.wait_for(written.wait(), 5)
+        return await put_in_order(self, commits, within_s=within_s)
+
+    monkeypatch.setattr(writes, "write", write)
+    monkeypatch.setattr(FaultyLog, "put_in_order", put)
+    told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(3)))
+    assert [outcome.record.version for outcome in told] == [2, 3, 4]
+
+
+async def test_rows_that_are_written_before_their_files_cannot_be_saved(world, watched):
+    """Whatever ends the wait for the files, nobody's transaction takes them along."""
+    _, one, table = await watched()
+    index = one.context.index
+    async with index.commit_group({table.id: ["an-id"]}, wait=True) as group:
+        section = group.sections[table.id]
+        head = section.table
+        section.hold()
+        await section.append(ratified(2, add("c"), timestamp=head.latest_timestamp + 1))
+        async with section.writing_held():
+            pass
+        with pytest.raises(FilesFirst):
+            await group.save()
+        with pytest.raises(FilesFirst):
+            await section.transaction("another-id")
+        await section.take_back(1, head)
+        section.let_go()
+        await group.save()
+    head = await index.table(table.id)
+    assert (head.latest_version, head.num_files) == (1, 2)
+    assert await paths(index, table, 1) == ["a", "b"]
+
+
 async def test_a_lone_file_is_put_as_ever(watched):
     faults, one, table = await watched()
     assert (await one.propose(table, proposal(add("c")))).record.version == 2
@@ -118,7 +165,7 @@ async def test_who_asks_the_index_has_the_files_put_first(watched, database_url)
     assert faults.puts == 2
     known = await one.context.index.transaction(table.id, invalid.transaction_id)
     assert known is not None
-    assert transactions(database_url, table) == 2
+    assert transactions(database_url, table) == 1 + faults.puts
 
 
 async def test_a_foreign_file_moves_all_behind_it_up(world, watched):

@@ -50,7 +50,7 @@ class HeldFiles:
 
     def hold(self, ready: ReadyCommit) -> None:
         """Keep a commit that is about to be appended until `put`."""
-        self._locked.section.hold(True)
+        self._locked.section.hold()
         self._held.append(_Held(ready, self._locked.section.table))
 
     async def put(self, context: Context, log: Log) -> int:
@@ -61,12 +61,14 @@ class HeldFiles:
         self.in_doubt = 0
         created = 0
         if held:
-            created = await self._put(context, log, held)
+            # The store and the database at a time; rows without a file are taken back.
+            async with section.writing_held():
+                created = await self._put(context, log, held)
         lost = held[created:]
         if lost:
-            self._locked.take_back(len(lost), lost[0].before)
+            await self._locked.take_back(len(lost), lost[0].before)
         # Not before: their rows are nobody's until their files are there.
-        section.hold(False)
+        section.let_go()
         return len(lost)
 
     async def _put(self, context: Context, log: Log, held: Sequence[_Held]) -> int:

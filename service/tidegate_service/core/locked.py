@@ -72,9 +72,9 @@ class LockedTable:
                 return
             self._window.append(summarize(version, commit.actions, timestamp_fallback=time))
 
-    def take_back(self, count: int, head: TableRecord) -> None:
+    async def take_back(self, count: int, head: TableRecord) -> None:
         """Forget the newest commits, whose files are not there: the table is at `head` again."""
-        self.section.take_back(count, head)
+        await self.section.take_back(count, head)
         if self._is_current and self._window.through > head.latest_version:
             self._window.drop_after(head.latest_version)
 

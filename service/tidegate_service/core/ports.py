@@ -95,12 +95,21 @@ class CommitSection(Protocol):
         """Write what was taken."""
         ...
 
-    def hold(self, held: bool) -> None:
-        """While held, what `append` takes is not written, and whatever would have to be raises
-        `FilesFirst`."""
+    def hold(self) -> None:
+        """From now on what `append` takes is held: until `let_go` whatever would save it, or has
+        to see it written, raises `FilesFirst`."""
         ...
 
-    def take_back(self, count: int, head: TableRecord) -> None:
+    def writing_held(self) -> AbstractAsyncContextManager[None]:
+        """Within it, what is held is written, so that it can still be taken back. Raises what went
+        wrong with that when it ends."""
+        ...
+
+    def let_go(self) -> None:
+        """What is held may be saved."""
+        ...
+
+    async def take_back(self, count: int, head: TableRecord) -> None:
         """Forget the newest commits, which are held; the table is at `head` then, as before
         them."""
         ...

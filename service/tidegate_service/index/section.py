@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from tidegate_service.core.records import (
     TableRecord,
     TableState,
 )
-from tidegate_service.core.telemetry import SILENT, Telemetry
+from tidegate_service.core.telemetry import SILENT, Phase, Telemetry
 from tidegate_service.index import audit, reads, rebuilding
 from tidegate_service.index.base import BaseLoad, date_back, take_time
 from tidegate_service.index.effects import FileKey, effects_of
@@ -116,7 +117,8 @@ class PostgresCommitSection:
             self._unused.discard(commit.record.transaction_id)
         self._foreign += commit.record.foreign
         if self._unit.is_full:
-            await self._unit.flush()
+            with self._telemetry.phase(Phase.SAVE):
+                await self._unit.flush()
 
     def write_ahead(self) -> None:
         self._unit.write_ahead()
@@ -124,11 +126,17 @@ class PostgresCommitSection:
     async def flush(self) -> None:
         await self._unit.flush()
 
-    def hold(self, held: bool) -> None:
-        self._unit.is_held = held
+    def hold(self) -> None:
+        self._unit.hold()
 
-    def take_back(self, count: int, head: TableRecord) -> None:
-        self._unit.unstage(count)
+    def writing_held(self) -> AbstractAsyncContextManager[None]:
+        return self._unit.writing_held()
+
+    def let_go(self) -> None:
+        self._unit.let_go()
+
+    async def take_back(self, count: int, head: TableRecord) -> None:
+        await self._unit.unstage(count)
         self.table = head
 
     def _counted(self, _: UUID, counts: Counts) -> None:

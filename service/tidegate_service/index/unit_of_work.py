@@ -5,7 +5,7 @@ may have changed, where they become many, and before COMMIT.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from tidegate_service.core.ports import FilesFirst
 from tidegate_service.core.records import TableRecord
 from tidegate_service.index import pipeline, writes
 from tidegate_service.index.failures import is_certain_rollback, translated
-from tidegate_service.index.pipeline import Driver
+from tidegate_service.index.pipeline import Driver, Query, Statement
 from tidegate_service.index.writes import Counts, Staged
 
 ROWS_A_S = 5_000
@@ -25,6 +25,9 @@ ROWS_A_S = 5_000
 STAGED_COMMITS = 500
 STAGED_ROWS = 5_000
 """From so many commits or files on, what is collected is written."""
+
+_MARK = Query(Statement("SAVEPOINT before_files"))
+_TAKE_BACK = Query(Statement("ROLLBACK TO SAVEPOINT before_files"))
 
 _PLAN_ANEW = text("SET LOCAL plan_cache_mode = auto")
 
@@ -52,8 +55,9 @@ class UnitOfWork:
         self._written: dict[UUID, Written] = {}
         self._writing: asyncio.Task[None] | None = None
         self._plans_anew = False
-        self.is_held = False
-        """While what is collected must not be written, and so nothing be asked, either."""
+        self._is_held = False
+        # Written behind a savepoint; not to be saved before they are let go.
+        self._revocable: list[Staged] = []
 
     def stage(self, staged: Staged, written: Written) -> TableRecord:
         """Collect a commit to be written; the head of its table once it is. Raises what went wrong
@@ -67,13 +71,38 @@ class UnitOfWork:
         self._written[staged.table_id] = written
         return writes.head_after(staged)
 
-    def unstage(self, count: int) -> None:
-        """Take the newest commits back, which were not written yet."""
+    def hold(self) -> None:
+        """From now on what is collected must not be saved, nor anything be asked, until it is let
+        go of: files have to be there first."""
+        self._is_held = True
+
+    def let_go(self) -> None:
+        self._is_held = False
+        self._revocable = []
+
+    @asynccontextmanager
+    async def writing_held(self) -> AsyncIterator[None]:
+        """Write what is held, in a way that `unstage` can still take back, while the caller puts
+        its files. Raises what went wrong with the writing once both have ended."""
+        await self._settle()
+        self._revocable = self._taken()
+        self._writing = asyncio.create_task(self._revocably(self._revocable), name="write-held")
+        try:
+            yield
+        finally:
+            await asyncio.wait([self._writing])
+        await self._settle()
+
+    async def unstage(self, count: int) -> None:
+        """Take the newest of the commits back that are held."""
+        if self._revocable:
+            async with self._answered():
+                await pipeline.run(self._driver, [_TAKE_BACK])
+            self._staged, self._revocable = self._revocable, []
         if count > len(self._staged):
-            raise ValueError(f"{count} commits to take back, and {len(self._staged)} not written")
-        for staged in self._staged[len(self._staged) - count :]:
-            self._staged_rows -= len(staged.effects.files)
+            raise ValueError(f"{count} commits to take back, and {len(self._staged)} are held")
         del self._staged[len(self._staged) - count :]
+        self._staged_rows = sum(staged.effects.size for staged in self._staged)
 
     @property
     def is_full(self) -> bool:
@@ -82,7 +111,7 @@ class UnitOfWork:
 
     def write_ahead(self) -> None:
         """Begin to write what is collected, while the caller waits for something else."""
-        if self._writing is None and self._staged and not self.broken and not self.is_held:
+        if self._writing is None and self._staged and not self.broken and not self._is_held:
             self._writing = asyncio.create_task(self._ahead(), name="write-ahead")
 
     async def flush(self) -> None:
@@ -140,18 +169,28 @@ class UnitOfWork:
 
     async def _flush(self) -> None:
         await self._ahead()
-        if self._staged:
+        if self._staged or self._revocable:
             raise FilesFirst
 
     async def _ahead(self) -> None:
         # Asked each time: what was begun before may come to its turn when others are held.
-        while self._staged and not self.is_held:
-            staged, self._staged = self._staged, []
-            rows, self._staged_rows = self._staged_rows, 0
-            async with self._answered(rows=rows):
-                counts = await writes.write(self._driver, staged)
-            for table_id, counted in counts.items():
-                self._written[table_id](table_id, counted)
+        while self._staged and not self._is_held:
+            await self._write(self._taken())
+
+    async def _revocably(self, staged: Sequence[Staged]) -> None:
+        async with self._answered():
+            await pipeline.run(self._driver, [_MARK])
+        await self._write(staged)
+
+    def _taken(self) -> list[Staged]:
+        staged, self._staged, self._staged_rows = self._staged, [], 0
+        return staged
+
+    async def _write(self, staged: Sequence[Staged]) -> None:
+        async with self._answered(rows=sum(one.effects.size for one in staged)):
+            counts = await writes.write(self._driver, staged)
+        for table_id, counted in counts.items():
+            self._written[table_id](table_id, counted)
 
     @asynccontextmanager
     async def _answered(self, *, rows: int = 0) -> AsyncIterator[None]:
