@@ -37,6 +37,7 @@ from tidegate_service.index.engine import (
     DurabilityError,
     check_durability,
     create_engine,
+    most_held,
 )
 from tidegate_service.index.postgres import PostgresIndex
 from tidegate_service.settings import Settings
@@ -204,7 +205,7 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
     metrics = Metrics()
     telemetry = Recorder(metrics, tracer=_tracer(settings, stack))
     return _World(
-        index=PostgresIndex(engine, telemetry=telemetry),
+        index=PostgresIndex(engine, sections_at_once=most_held(pool), telemetry=telemetry),
         storage=storage,
         locations=locations,
         tokens=PostgresTokens(engine),
@@ -230,13 +231,10 @@ async def _composed(
     world = await _opened(settings, stack)
     index, telemetry = world.index, world.telemetry
     publisher = _publisher(settings, world, faults) if among is None else None
-    committer = Committer(
-        commit_together,
-        CommitterLimits(
-            waiting=settings.max_waiting_per_table,
-            own=max(1, settings.database_pool_size * 3 // 4),
-        ),
+    groups = CommitterLimits(
+        waiting=settings.max_waiting_per_table, own=most_held(settings.database_pool_size)
     )
+    committer = Committer(commit_together, groups, store_of=world.locations.store_of)
     context = Context(
         index=index,
         storage=world.storage,

@@ -58,7 +58,11 @@ class Crowd:
     def __init__(self, **limits: float) -> None:
         self.groups: list[Group] = []
         limits = {"quiet_s": 0.0} | limits
-        self.committer = Committer(self._together, CommitterLimits(**limits))
+        self.committer = Committer(
+            self._together,
+            CommitterLimits(**limits),
+            store_of=lambda location: location.partition("//")[2].partition("/")[0],
+        )
         warehouse = Path(tempfile.gettempdir()).as_uri()
         self.context = Context(
             # Neither is ever asked: what members are told is the test's.
@@ -84,11 +88,12 @@ class Crowd:
         actions: int = 1,
         plain: bool = False,
         alone: bool = False,
+        store: str = "one",
     ) -> Member:
         return Member(
             context=self.context,
             table=TableIdentity(
-                id=table, name=table, location=f"file:///{table}", catalog_managed=not plain
+                id=table, name=table, location=f"s3://{store}/{table}", catalog_managed=not plain
             ),
             proposal=proposal(*[add("a")] * actions, transaction_id=id_),
             started=time.monotonic(),

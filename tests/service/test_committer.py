@@ -159,7 +159,7 @@ async def test_shared_groups_are_bounded():
 async def test_own_groups_are_bounded_and_leave_shared_ones_alone():
     crowd = Crowd(shared=1, own=2)
     for n in range(4):
-        crowd.send(f"p{n}", f"a{n}", plain=True)
+        crowd.send(f"p{n}", f"a{n}", plain=True, store=f"s{n}")
     crowd.send("m", "b")
     await crowd.settle()
     assert [group.ids for group in crowd.groups] == [["a0"], ["a1"], ["b"]]
@@ -167,6 +167,32 @@ async def test_own_groups_are_bounded_and_leave_shared_ones_alone():
     await crowd.settle()
     assert crowd.groups[3].ids == ["a2"]
     assert len(crowd.groups) == 4
+    await crowd.end()
+
+
+async def test_a_store_leaves_a_quarter_of_the_own_groups_to_others():
+    crowd = Crowd(own=4)
+    for n in range(5):
+        crowd.send(f"p{n}", f"a{n}", plain=True, store="hangs")
+    for n in range(2):
+        crowd.send(f"q{n}", f"b{n}", plain=True, store="answers")
+    await crowd.settle()
+    assert [group.ids for group in crowd.groups] == [["a0"], ["a1"], ["a2"], ["b0"]]
+    crowd.groups[3].tell()
+    await crowd.settle()
+    assert crowd.groups[4].ids == ["b1"]
+    crowd.groups[0].tell()
+    await crowd.settle()
+    assert crowd.groups[5].ids == ["a3"]
+    await crowd.end()
+
+
+async def test_what_waits_for_no_store_is_bounded_by_none():
+    crowd = Crowd(own=4)
+    for n in range(5):
+        crowd.send(f"m{n}", f"a{n}", alone=True)
+    await crowd.settle()
+    assert [group.ids for group in crowd.groups] == [["a0"], ["a1"], ["a2"], ["a3"]]
     await crowd.end()
 
 

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import uuid
+from contextlib import AsyncExitStack
 
 import psycopg
 import pytest
@@ -220,8 +221,25 @@ class TestQueues:
                 await land(index, table)
         await land(index, table)
 
+    async def test_sections_of_many_tables_leave_connections_to_others(self, engine):
+        index = PostgresIndex(engine, queue_timeout_s=0.05, sections_at_once=2)
+        held = [await create(index) for _ in range(3)]
+        async with AsyncExitStack() as sections:
+            for table in held[:2]:
+                await sections.enter_async_context(index.commit_section(table.id))
+            with pytest.raises(IndexUnavailable, match="many tables wait for"):
+                await land(index, held[2])
+            assert index.pool_use().in_use == 2
+            # Reads, and groups, have none of their turns to wait for.
+            assert await index.table(held[2].id)
+            async with index.commit_group({held[2].id: ["an-id"]}, wait=False) as group:
+                assert held[2].id in group.sections
+        # Whoever gave up has left nothing behind.
+        for table in held:
+            await land(index, table)
+
     async def test_empty_queues_are_forgotten(self):
-        queues = TableQueues(timeout_s=10)
+        queues = TableQueues(timeout_s=10, at_once=1)
         table_id = uuid.uuid4()
         inside, leave = asyncio.Event(), asyncio.Event()
 

@@ -8,7 +8,8 @@ much for one of them as for two.
 Catalog-managed tables share groups, since one Postgres transaction costs about the same for many
 tables as for one. A plain table, whose files are written under its lock, a table whose lock is
 held elsewhere and a proposal of many actions have groups of their own, so that nobody else waits
-for what they wait for. Both kinds of groups are bounded, by which the database's connections are.
+for what they wait for. Both kinds of groups are bounded, by which the database's connections are,
+and a store's plain tables leave some of theirs to others': a store that hangs holds up its own.
 """
 
 import asyncio
@@ -36,7 +37,8 @@ group took, but for a last `quiet_s`."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitterLimits:
-    """`shared` and `own` groups run at once. `waiting` proposals wait for a table before further
+    """`shared` and `own` groups run at once, of `own` all but a quarter for plain tables of one
+    store. `waiting` proposals wait for a table before further
     ones are turned away, each for `wait_s` at most. A table stops waiting for those who were just
     answered when nobody came for `quiet_s`."""
 
@@ -45,6 +47,10 @@ class CommitterLimits:
     waiting: int = 500
     wait_s: float = 10.0
     quiet_s: float = 0.001
+
+    @property
+    def own_of_a_store(self) -> int:
+        return self.own - self.own // 4
 
 
 @dataclass(slots=True)
@@ -106,14 +112,22 @@ class _Queue:
 class Committer:
     """One instance's proposals. Of one event loop; what keeps instances apart is the row lock."""
 
-    def __init__(self, together: Together, limits: CommitterLimits | None = None) -> None:
+    def __init__(
+        self,
+        together: Together,
+        limits: CommitterLimits | None = None,
+        *,
+        store_of: Callable[[str], str] = lambda location: "the only one",
+    ) -> None:
         self._together = together
         self._limits = limits or CommitterLimits()
+        self._store_of = store_of
         self._queues: dict[str, _Queue] = {}
         # Tables that somebody waits for and no group runs for, in the order of their turn.
         self._ready: dict[str, None] = {}
         self._shared = 0
         self._own = 0
+        self._own_of: Counter[str | None] = Counter()
         self._waiting = 0
         self._will_start = False
 
@@ -178,8 +192,10 @@ class Committer:
             elif queue.is_held:
                 continue
             elif queue.needs_own:
-                if self._own < self._limits.own:
+                store = self._store(queue.waiting[0])
+                if self._has_own(store):
                     self._own += 1
+                    self._own_of[store] += 1
                     self._begin(self._take(table_id, GROUP_MEMBERS, GROUP_ACTIONS), own=True)
             elif self._shared < self._limits.shared:
                 room = GROUP_MEMBERS - len(shared)
@@ -192,6 +208,16 @@ class Committer:
             if self._ready and self._shared < self._limits.shared:
                 # What had no room in this one.
                 self._start_soon()
+
+    def _has_own(self, store: str | None) -> bool:
+        if self._own >= self._limits.own:
+            return False
+        return store is None or self._own_of[store] < self._limits.own_of_a_store
+
+    def _store(self, member: Member) -> str | None:
+        """Which store its group waits for, if any."""
+        table = member.table
+        return None if table.catalog_managed else self._store_of(table.location)
 
     def _take(self, table_id: str, room: int, actions: int) -> list[Member]:
         queue = self._queues[table_id]
@@ -228,6 +254,7 @@ class Committer:
         finally:
             if own:
                 self._own -= 1
+                self._own_of[self._store(members[0])] -= 1
             else:
                 self._shared -= 1
             tables = dict.fromkeys(member.table.id for member in members)

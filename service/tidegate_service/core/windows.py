@@ -63,6 +63,7 @@ def _holds(kept: _Kept, table: TableRecord) -> bool:
     """Whether the row's log still goes on from what is kept."""
     if kept.epoch != table.epoch or kept.window.through > table.latest_version:
         return False
-    # The same head, unless a failover has lost what was committed.
+    # The same head, unless a failover has lost what was committed. One that the log has outgrown
+    # since is believed (docs/invariants.md: the database loses nothing that it acknowledged).
     at_head = kept.window.through == table.latest_version
     return not at_head or kept.timestamp == table.latest_timestamp

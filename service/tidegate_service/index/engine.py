@@ -30,6 +30,12 @@ class ConnectionSettings:
     idle_in_transaction_timeout_ms: int = 10_000
 
 
+def most_held(pool_size: int) -> int:
+    """How many connections may be held by groups that wait for a store, a lock or a large commit,
+    and as many by other sections of tables: there are twice `pool_size`, so some are left."""
+    return max(1, pool_size * 3 // 4)
+
+
 class DurabilityError(RuntimeError):
     """The database may lose commits that it has acknowledged; the message names the setting."""
 

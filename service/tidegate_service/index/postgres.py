@@ -50,12 +50,13 @@ Locked = tuple[TableRecord, int]
 
 class PostgresIndex:
     """Implements `core.ports.Index` on an engine of `engine.create_engine`. The caller disposes
-    of the engine."""
+    of the engine. So many sections of tables as `sections_at_once` hold a connection."""
 
     def __init__(
         self,
         engine: AsyncEngine,
         *,
+        sections_at_once: int = 12,
         queue_timeout_s: float = 10.0,
         answer_timeout_s: float = 20.0,
         files_per_batch: int = 2_000,
@@ -63,7 +64,9 @@ class PostgresIndex:
     ) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
         self._publishing = PublishingCalls(self._connections)
-        self._queues = TableQueues(timeout_s=queue_timeout_s, telemetry=telemetry)
+        self._queues = TableQueues(
+            timeout_s=queue_timeout_s, at_once=sections_at_once, telemetry=telemetry
+        )
         self._files_per_batch = files_per_batch
         self._telemetry = telemetry
 

@@ -2,7 +2,8 @@
 
 The row's lock in Postgres is what keeps them apart, in this process and among all. But
 whoever waits for it holds a connection, and without this the writers of one table that is
-slow would hold all of them, and stop every other table.
+slow would hold all of them, and stop every other table. Those of many tables that are slow, as
+where their store hangs, hold `at_once` of them at most.
 """
 
 import asyncio
@@ -25,8 +26,9 @@ class _Queue:
 class TableQueues:
     """First come, first served, each table for itself. Of one event loop."""
 
-    def __init__(self, *, timeout_s: float, telemetry: Telemetry = SILENT) -> None:
+    def __init__(self, *, timeout_s: float, at_once: int, telemetry: Telemetry = SILENT) -> None:
         self._timeout_s = timeout_s
+        self._turns = asyncio.Semaphore(at_once)
         self._telemetry = telemetry
         self._queues: dict[UUID, _Queue] = {}
 
@@ -46,6 +48,7 @@ class TableQueues:
             try:
                 yield
             finally:
+                self._turns.release()
                 queue.lock.release()
         finally:
             queue.present -= 1
@@ -56,7 +59,13 @@ class TableQueues:
         try:
             async with asyncio.timeout(self._timeout_s):
                 await queue.lock.acquire()
+                try:
+                    await self._turns.acquire()
+                except BaseException:
+                    queue.lock.release()
+                    raise
         except TimeoutError:
             raise IndexUnavailable(
-                f"earlier commits to this table took more than {self._timeout_s} s"
+                f"earlier commits to this table, or what many tables wait for, took more than "
+                f"{self._timeout_s} s"
             ) from None
