@@ -20,7 +20,8 @@ from benchmarks.writer_requests import Overwrites, Requests, appends
 _VERSION = b'"version":'
 _LENGTH = b"content-length: "
 _HEAD_END = b"\r\n\r\n"
-_REFUSED_PAUSE_S = 0.05
+_REFUSED_PAUSE_S = 1.0
+"""What the service asks for with its 429 (`Retry-After`)."""
 _STEP_S = 0.1
 _LONGEST_S = 60.0
 
