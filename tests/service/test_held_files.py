@@ -1,6 +1,7 @@
 """Files of a plain table's group that are put together, and what may befall them."""
 
 import asyncio
+import importlib
 
 import psycopg
 import pytest
@@ -126,6 +127,34 @@ async def test_rows_that_are_written_before_their_files_cannot_be_saved(world, w
     head = await index.table(table.id)
     assert (head.latest_version, head.num_files) == (1, 2)
     assert await paths(index, table, 1) == ["a", "b"]
+
+
+@pytest.mark.parametrize("bad", [0, 2, 4])
+@pytest.mark.parametrize("where", ["core.land.ratified", "index.section.effects_of"])
+async def test_a_commit_that_is_not_appended_leaves_no_file(
+    world, watched, monkeypatch, where, bad
+):
+    """It was decided by then; its version is the next one's."""
+    faults, one, table = await watched()
+    module, _, name = f"tidegate_service.{where}".rpartition(".")
+    real, culprit = getattr(importlib.import_module(module), name), f"f{bad}"
+
+    def defective(of, *args, **options):
+        actions = getattr(of, "actions", of)
+        if any(getattr(action, "path", None) == culprit for action in actions):
+            raise RuntimeError("a defect")
+        return real(of, *args, **options)
+
+    monkeypatch.setattr(f"{module}.{name}", defective)
+    sent = [proposal(add(f"f{n}")) for n in range(5)]
+    told = await one.at_once(table, *sent)
+    assert isinstance(told.pop(bad), RuntimeError)
+    del sent[bad]
+    assert [outcome.record.version for outcome in told] == [2, 3, 4, 5]
+    assert faults.puts == 1
+    await in_the_log(world, table, told, sent)
+    assert not world.log_file(table, 6).exists()
+    assert culprit not in await paths(one.context.index, table, 5)
 
 
 async def test_a_lone_file_is_put_as_ever(watched):

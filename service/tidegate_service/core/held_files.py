@@ -53,6 +53,18 @@ class HeldFiles:
         self._locked.section.hold()
         self._held.append(_Held(ready, self._locked.section.table))
 
+    def forget(self, ready: ReadyCommit) -> bool:
+        """Let go of the newest commit, which was not appended after all. False where it was, or is
+        none that is held."""
+        if not self._held or self._held[-1].ready is not ready:
+            return False
+        if self._locked.head >= ready.version:
+            return False
+        self._held.pop()
+        if not self._held:
+            self._locked.section.let_go()
+        return True
+
     async def put(self, context: Context, log: Log) -> int:
         """Put the files; returns how many of the commits have no file by this, and were taken
         back. What is in the place of the first of them, only its own PUT finds out."""

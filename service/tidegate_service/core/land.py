@@ -115,11 +115,16 @@ class Landing:
             ),
         )
         self.must_save = True
+        if self._may_wait(ready):
+            # Not before: what goes wrong until here leaves no file of it behind.
+            self._files.hold(ready)
         try:
             await self.locked.append(commit)
         except FilesFirst:
             raise
         except Exception as error:
+            if self._files.forget(ready):
+                raise
             if section.table.catalog_managed and not isinstance(error, Refused | Unavailable):
                 raise
             # On a plain table the file is there already, whatever the index says to it.
@@ -169,8 +174,7 @@ class Landing:
                 return decision
             if section.table.catalog_managed:
                 return decision
-            if (self.holds or self._others_wait) and self._files.takes(decision):
-                self._files.hold(decision)
+            if self._may_wait(decision):
                 return decision
             if self.holds:
                 raise FilesFirst
@@ -180,6 +184,12 @@ class Landing:
             landed = await landed_before(section, proposal)
             if landed is not None:
                 return landed
+
+    def _may_wait(self, ready: ReadyCommit) -> bool:
+        """Whether its file is put with others'."""
+        if self.section.table.catalog_managed:
+            return False
+        return (self.holds > 0 or self._others_wait) and self._files.takes(ready)
 
     async def _put(self, context: Context, ready: ReadyCommit) -> bool:
         # The one network call under the row lock: the lock is what keeps this service's own
