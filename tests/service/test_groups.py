@@ -11,7 +11,9 @@ from tests.service.world import add, make_world, proposal, remove
 from tidegate_protocol.actions import Txn
 from tidegate_protocol.problems import Code
 from tidegate_protocol.transaction import Conflict, Invalid
+from tidegate_service.core.decide import decide
 from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.held_files import MOST_FILES
 from tidegate_service.core.outcomes import Committed, NothingToCommit
 from tidegate_service.core.propose import propose
 from tidegate_service.core.records import Aborted
@@ -35,7 +37,8 @@ async def test_proposals_of_one_table_land_together(world, database_url, catalog
     sent = [proposal(add(f"a{n}"), read_version=0) for n in range(40)]
     told = await one.at_once(table, *sent)
     assert versions(told) == list(range(1, 41))
-    assert len(one.groups) == transactions(database_url, table) == 1
+    assert len(one.groups) == 1
+    assert transactions(database_url, table) == (1 if catalog_managed else -(-40 // MOST_FILES))
     for outcome, asked in zip(told, sent, strict=True):
         record = outcome.record
         assert record.transaction_id == asked.transaction_id
@@ -124,6 +127,27 @@ async def test_a_member_that_does_not_land_leaves_the_others_alone(
     assert isinstance(known, Aborted), "what was judged at the head never lands at a later one"
     # `first` waits for the other body under its id.
     assert [len(group) for group in one.groups] == [11, 1]
+
+
+@BOTH
+async def test_a_members_defect_is_no_others(world, database_url, monkeypatch, catalog_managed):
+    one = instance(world)
+    table = await world.create(catalog_managed=catalog_managed)
+    sent = [proposal(add(f"a{n}"), read_version=0) for n in range(5)]
+
+    async def defective(locked, asked, **options):
+        if asked is sent[2]:
+            raise RuntimeError("a defect")
+        return await decide(locked, asked, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tidegate_service.core.land.decide", defective)
+        first, second, defect, *others = await one.at_once(table, *sent)
+    assert (type(defect), str(defect)) == (RuntimeError, "a defect")
+    assert versions([first, second, *others]) == [1, 2, 3, 4]
+    assert len(one.groups) == transactions(database_url, table) == 1
+    # Its id is free.
+    assert versions(await one.at_once(table, sent[2])) == [5]
 
 
 @BOTH

@@ -1,0 +1,184 @@
+"""What is turned away because too much waits already: for publishing, or for its table's turn."""
+
+import logging
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import psycopg
+import pytest
+
+import tidegate
+from tests.client import answers
+from tests.client.tables import data_file
+from tests.service.committing import paths
+from tests.service.grouping import instance
+from tests.service.requests_by_hand import TABLE, table_body
+from tests.service.requests_by_hand import add as add_line
+from tests.service.requests_by_hand import proposal as body_of
+from tests.service.serving import DocumentedClient
+from tests.service.test_api_unavailable import eventually, locked
+from tests.service.test_groups import BOTH, versions
+from tests.service.world import add, proposal
+from tidegate.connection import Connection
+from tidegate.flow import RetryPolicy
+from tidegate.lake import Lake
+from tidegate.transport import HttpTransport
+from tidegate_protocol.problems import Code
+from tidegate_service.background.publisher import Publisher
+from tidegate_service.core.errors import Unavailable
+
+PATIENCE_S = 20.0
+
+
+class TestPublishing:
+    """Versions that wait for it."""
+
+    @pytest.mark.anyio
+    async def test_no_more_land_than_may_wait_and_the_others_later(self, world, index):
+        one = instance(world, max_unpublished_versions=3)
+        table = await world.create(catalog_managed=True)
+        publisher = Publisher(index, world.context.storage)
+        # Version 0 waits like any other.
+        assert await publisher.round() == 1
+        sent = [proposal(add(f"a{n}"), read_version=0) for n in range(5)]
+
+        told = await one.at_once(table, *sent)
+
+        assert versions(told[:3]) == [1, 2, 3]
+        for refused in told[3:]:
+            assert isinstance(refused, Unavailable), refused
+            assert refused.code is Code.BACKPRESSURE
+            assert "3 versions" in refused.detail
+        assert (await index.table(table.id)).latest_version == 3
+        *replays, refused, too = await one.at_once(table, *sent)
+        assert all(outcome.replayed for outcome in replays)
+        assert [outcome.record for outcome in replays] == [outcome.record for outcome in told[:3]]
+        assert refused.code is too.code is Code.BACKPRESSURE
+
+        assert await publisher.round() == 3
+        # The room of three: two of before, and one more.
+        further = [proposal(add(f"b{n}"), read_version=0) for n in range(2)]
+        *landed, refused = await one.at_once(table, *sent[3:], *further)
+        assert versions(landed) == [4, 5, 6]
+        assert refused.code is Code.BACKPRESSURE
+        assert await paths(index, table, 6) == ["a0", "a1", "a2", "a3", "a4", "b0"]
+
+    def test_while_the_store_is_away_commits_land_until_too_many_wait(
+        self, start_service, tmp_path
+    ):
+        service = start_service(max_unpublished_versions=1)
+        warehouse, away = tmp_path / "warehouse", tmp_path / "away"
+        with DocumentedClient(base_url=f"{service.url}/api/v1", timeout=40) as api:
+            api.post("/tables", json=table_body(catalog_managed=True)).raise_for_status()
+            eventually(lambda: api.get(f"/tables/{TABLE}").json()["published_version"] == 0)
+            warehouse.rename(away)
+            try:
+                # Who has landed is told so, however much waits.
+                assert [commit(api, "t-1").status_code for _ in range(2)] == [201, 200]
+                refused = commit(api, "t-2")
+                assert_turned_away(refused, "t-2")
+                assert "wait for publishing" in refused.json()["detail"]
+            finally:
+                away.rename(warehouse)
+            eventually(lambda: commit(api, "t-2").status_code == 201)
+            assert commit(api, "t-2").json()["version"] == 2
+
+
+class TestTurns:
+    """Proposals that wait for their table."""
+
+    @BOTH
+    def test_no_more_wait_for_a_table_than_may(self, start_service, database_url, catalog_managed):
+        service = start_service(max_waiting_per_table=1)
+        with DocumentedClient(base_url=f"{service.url}/api/v1", timeout=40) as api:
+            made = table_body(catalog_managed=catalog_managed)
+            api.post("/tables", json=made).raise_for_status()
+            # Else the publisher waits for the lock as well.
+            eventually(lambda: api.get(f"/tables/{TABLE}").json()["published_version"] == 0)
+            with ThreadPoolExecutor(2) as pool, locked(database_url):
+                begun = pool.submit(commit, api, "t-1")
+                eventually(lambda: lock_waits(database_url) == 1)
+                waiting = pool.submit(commit, api, "t-2")
+                eventually(lambda: is_pending(api, "t-2"))
+                refused = commit(api, "t-3")
+                assert_turned_away(refused, "t-3")
+                assert "wait for table" in refused.json()["detail"]
+                assert not is_pending(api, "t-3")
+                assert not begun.done()
+                assert not waiting.done()
+            told = [begun.result(), waiting.result(), commit(api, "t-3")]
+            assert [answer.status_code for answer in told] == [201] * 3
+            assert [answer.json()["version"] for answer in told] == [1, 2, 3]
+
+    def test_many_writers_of_whom_most_are_turned_away_all_land_once(
+        self, start_service, database_url, caplog
+    ):
+        caplog.set_level(logging.INFO, "tidegate.access")
+        limit, writers = 4, 40
+        url = start_service(max_waiting_per_table=limit).url
+        with tidegate.connect(url) as lake:
+            lake.create_table(TABLE, schema=answers.SCHEMA, partition_by=["month"])
+        turned_away = threading.Semaphore(0)
+
+        def sleep(seconds: float) -> None:
+            turned_away.release()
+            time.sleep(seconds)
+
+        def write(writer: int) -> tuple[str, int]:
+            transport = HttpTransport(url, token=None)
+            connection = Connection(transport, policy=RetryPolicy(), sleep=sleep)
+            with Lake(connection, url=url) as lake, lake.table(TABLE).transaction() as txn:
+                txn.add([data_file(str(writer))])
+                return txn.id, txn.commit("WRITE").version
+
+        with ThreadPoolExecutor(writers) as pool:
+            with locked(database_url):
+                landing = [pool.submit(write, writer) for writer in range(writers)]
+                # A group takes no more than wait, and no more wait behind it.
+                for _ in range(writers - 2 * limit):
+                    assert turned_away.acquire(timeout=PATIENCE_S)
+                assert not any(one.done() for one in landing)
+            landed = [one.result() for one in landing]
+
+        assert sorted(version for _, version in landed) == list(range(1, writers + 1))
+        commits = f"{url}/api/v1/tables/{TABLE}/commits"
+        history = httpx.get(commits, params={"limit": 1000}).json()["commits"]
+        told = {(each["transaction_id"], each["version"]) for each in history[:-1]}
+        assert told == set(landed)
+        lines = [record.msg for record in caplog.records if record.name == "tidegate.access"]
+        statuses = Counter(line.status for line in lines if line.path.endswith("/commits"))
+        assert statuses[201] == writers
+        assert statuses[429] >= writers - 2 * limit
+
+
+def commit(api: httpx.Client, transaction_id: str) -> httpx.Response:
+    body = body_of(add_line(f"month=5/{transaction_id}"), transaction_id=transaction_id)
+    return api.post(f"/tables/{TABLE}/commits", json=body)
+
+
+def is_pending(api: httpx.Client, transaction_id: str) -> bool:
+    found = api.get(f"/tables/{TABLE}/transactions/{transaction_id}")
+    return found.status_code == 200 and found.json()["state"] == "pending"
+
+
+def assert_turned_away(answer: httpx.Response, transaction_id: str) -> None:
+    assert answer.status_code == 429
+    assert answer.headers["retry-after"] == "1"
+    problem = answer.json()
+    assert (problem["code"], problem["retryable"]) == ("backpressure", True)
+    assert problem["transaction_id"] == transaction_id
+    assert "nothing was done" in problem["detail"]
+
+
+def lock_waits(database_url: str) -> int:
+    """How many connections wait for a lock."""
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
