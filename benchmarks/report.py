@@ -9,11 +9,12 @@ from benchmarks.kept import Kept
 
 _HEAD = """# Benchmarks
 
-Every figure is a ratio of two things that were run in turns on the same disk, within a minute of
-each other: the median over the runs, and in brackets the least and the most of them. The absolute
-numbers beside them are of the machine that is named, shared with whatever else ran on it. How each
-one is measured, and what it does not say, is in [README.md](README.md). `make bench` makes this
-page; it was not edited.
+Every figure is a ratio of two things that were run in turns on the same disk, most within half a
+minute of each other and those of B9 within two: the median over the runs, and in brackets the least
+and the most of them. The absolute numbers beside them are of the machine that is named, shared with
+whatever else ran on it. How each one is measured, and what it does not say, is in
+[README.md](README.md). `make bench` makes this page; what it says of a missed floor is taken from
+`notes`, which are written by hand.
 """
 NOTES = Path(__file__).parent / "notes"
 """What is said of a bench that misses a floor, by hand: why, and what was tried."""

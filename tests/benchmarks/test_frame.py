@@ -106,6 +106,34 @@ class TestReport:
         assert kept.kept_in(tmp_path) == found
 
 
+def unexplained(found, notes):
+    """The benches that miss a floor, of which these notes say nothing."""
+    missing = (each.id for each in found if report.missed(each))
+    paths = {name: notes / f"{name}.md" for name in missing}
+    return [
+        name for name, path in paths.items() if not path.exists() or not path.read_text().strip()
+    ]
+
+
+class TestNotes:
+    def test_each_missed_floor_of_the_report_is_explained(self):
+        found = kept.kept_in(ROOT / "benchmarks" / "results")
+        assert {each.id for each in found} == set(registry.MODULES)
+        assert unexplained(found, report.NOTES) == []
+
+    def test_a_missed_floor_needs_a_note_that_says_something(self, tmp_path):
+        limit = Limit(name="peak", unit="MB", values=(2000.0,), floor=at_most(1024))
+        found = [
+            result_of("b1", figure(2, floor=at_least(1)), figure(3)),
+            result_of("b2", figure(0.5, floor=at_least(1))),
+            result_of("b3", figure(0.5, floor=at_least(1))),
+            result_of("b9", figure(2, floor=at_least(1)), limits=(limit,)),
+        ]
+        (tmp_path / "b2.md").write_text("The disk.\n")
+        (tmp_path / "b3.md").write_text("\n")
+        assert unexplained(found, tmp_path) == ["b3", "b9"]
+
+
 class TestRegistry:
     def test_every_bench_of_it_is_there(self):
         benches = registry.load(list(registry.MODULES))

@@ -1,5 +1,7 @@
-"""A commit of very many files: others go on beside it, and it is a winner like any other."""
+"""A commit of very many files: others go on beside it, it is a winner like any other, and its body
+is neither parsed in their way nor kept whole."""
 
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -7,13 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from benchmarks.processes import peak_rss_bytes
+from tests.service.command_line import serving, url_in
 from tests.service.requests_by_hand import NDJSON_TYPE, add, ndjson, table_body
 from tests.service.serving import DocumentedClient
 from tests.service.test_api_streams import adds
+from tidegate_service.api.action_lines import ActionLines
 
 MANY = 120_000
 USUAL_S = 5.0
 """A small commit takes milliseconds. This is what a machine under load makes of them."""
+PARSED = 6_000
+"""Some of what comes is parsed while more comes, and some at the end."""
+FEW, WIDE = 20_000, 200_000
+MOST_BYTES = 2_250
+"""Of peak memory for each action that there is more. It is 1,200 to 1,500: the action, its
+compressed bytes and a share in the blocks that go to Postgres. A line has 730, so a body that is
+kept whole twice makes it 2,700 or more."""
 
 
 @pytest.fixture
@@ -68,3 +80,47 @@ def test_others_go_on_and_find_it_afterwards(api, catalog_managed):
     found = api.get(f"/tables/{large}/commits/1").content
     assert found.partition(b"\n")[2] == content.partition(b"\n")[2]
     assert api.get(f"/tables/{large}/verify").json()["consistent"]
+
+
+def test_its_actions_are_parsed_in_other_threads(start_service, monkeypatch):
+    parse = ActionLines.add
+    parsed: list[tuple[threading.Thread, int]] = []
+
+    def noted(lines: ActionLines, text: bytes) -> None:
+        parsed.append((threading.current_thread(), text.count(b"\n")))
+        parse(lines, text)
+
+    monkeypatch.setattr(ActionLines, "add", noted)
+    service = start_service()
+    with DocumentedClient(base_url=f"{service.url}/api/v1", timeout=60.0) as api:
+        table = new_table(api, "large", catalog_managed=True)
+        content = ndjson(*adds(PARSED))
+        answer = api.post(f"/tables/{table}/commits", content=content, headers=NDJSON_TYPE)
+    assert answer.status_code == 201
+    assert sum(lines for _, lines in parsed) == PARSED
+    assert service.thread not in {thread for thread, _ in parsed}
+
+
+def wide(name: str, count: int) -> bytes:
+    """A proposal of so many adds, each with statistics of several columns of its own."""
+    low, high = ({f"column{n}": f"{edge}-@@@@@@" for n in range(9)} for edge in ("low", "high"))
+    stats = json.dumps({"numRecords": 3, "minValues": low, "maxValues": high})
+    envelope, line = ndjson(add(f"month=5/{name}-@@@@@@.parquet", stats=stats)).splitlines(True)
+    return envelope + b"".join(line.replace(b"@@@@@@", b"%06d" % n) for n in range(count))
+
+
+@pytest.mark.parametrize("catalog_managed", [False, True])
+def test_its_body_is_not_kept_whole(database_url, tmp_path, catalog_managed):
+    with (
+        serving("--data-dir", tmp_path, TIDEGATE_DATABASE_URL=database_url) as (process, printed),
+        DocumentedClient(base_url=f"{url_in(printed)}/api/v1", timeout=120.0) as api,
+    ):
+        table = new_table(api, "large", catalog_managed=catalog_managed)
+        peaks = []
+        for count in (FEW, WIDE):
+            content = wide(f"of-{count}", count)
+            answer = api.post(f"/tables/{table}/commits", content=content, headers=NDJSON_TYPE)
+            assert answer.status_code == 201
+            peaks.append(peak_rss_bytes(process.pid))
+    # What the service takes whatever is sent, and to begin with, is in both.
+    assert (peaks[1] - peaks[0]) / (WIDE - FEW) < MOST_BYTES

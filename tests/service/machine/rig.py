@@ -1,12 +1,14 @@
 """The real service for a machine: instances in this process, on one Postgres and one folder.
 
 Every instance is what `app.open_service` composes, with two differences: its storage and its
-steps are scripted, and its publisher publishes when the machine says so and never by itself.
+steps are scripted, and its publisher publishes when the machine says so and never by itself. What
+its groups come to is noted.
 """
 
 import asyncio
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
@@ -22,8 +24,11 @@ from tests.service.machine.wire import Died, Script, ScriptedStorage
 from tests.service.severing import Severing, severing
 from tidegate_service.app import open_service
 from tidegate_service.background.publisher import Publisher
+from tidegate_service.core.committer import Together
 from tidegate_service.core.context import Context
 from tidegate_service.core.faults import Side, Step
+from tidegate_service.core.member import GroupResult, Member
+from tidegate_service.core.outcomes import Committed
 from tidegate_service.index import schema
 from tidegate_service.settings import Settings
 
@@ -39,13 +44,44 @@ class _Never:
         await asyncio.Event().wait()
 
 
+class Landings:
+    """The most proposals to one table that a group has landed, over all instances."""
+
+    def __init__(self) -> None:
+        self.plain = self.managed = 0
+
+    def noting(self, together: Together) -> Together:
+        """The same, its groups noted."""
+
+        async def noted(members: Sequence[Member], wait: bool) -> GroupResult:
+            result = await together(members, wait)
+            landed = Counter(member.table for member in members if _has_landed(member))
+            for table, count in landed.items():
+                if table.catalog_managed:
+                    self.managed = max(self.managed, count)
+                else:
+                    self.plain = max(self.plain, count)
+            return result
+
+        return noted
+
+
+def _has_landed(member: Member) -> bool:
+    answer = member.answer
+    if not answer.done() or answer.cancelled() or answer.exception() is not None:
+        return False
+    outcome = answer.result()
+    return isinstance(outcome, Committed) and not outcome.replayed
+
+
 class Instance:
     """One instance, up or down."""
 
     context: Context
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, landings: Landings) -> None:
         self._settings = settings
+        self._landings = landings
         self._stack = AsyncExitStack()
         self.script = Script()
 
@@ -55,6 +91,8 @@ class Instance:
         )
         storage = ScriptedStorage(service.context.storage, self.script)
         self.context = replace(service.context, storage=storage, faults=self.script)
+        committer = self.context.committer
+        committer._together = self._landings.noting(committer._together)
         service.app.state.context = self.context
         self._client = await self._stack.enter_async_context(
             httpx.AsyncClient(transport=httpx.ASGITransport(app=service.app), base_url=API)
@@ -116,11 +154,13 @@ class Instance:
 class Rig:
     """Two instances, `a` and `b`, and `cut`, whose connections to Postgres can be cut.
 
-    `sql` looks into the index past the service, `warehouse` is the folder of its tables.
+    `sql` looks into the index past the service, `warehouse` is the folder of its tables, and
+    `landings` are those of all machines so far.
     """
 
     def __init__(self, database_url: str, folder: Path) -> None:
         self.warehouse = folder / "warehouse"
+        self.landings = Landings()
         self.sql = psycopg.connect(database_url, autocommit=True)
         self._url = database_url
         self._folder = folder
@@ -161,7 +201,7 @@ class Rig:
             severing(self._url, Path(self._folder))
         )
         self.a, self.b, self.cut = (
-            Instance(self._settings(u)) for u in (self._url, self._url, url)
+            Instance(self._settings(u), self.landings) for u in (self._url, self._url, url)
         )
         for instance in self.instances:
             await instance.open()
