@@ -2,11 +2,12 @@
 
 import asyncio
 import importlib
+from functools import partial
 
 import psycopg
 import pytest
 
-from tests.service.committing import paths, ratified
+from tests.service.committing import paths
 from tests.service.faults import Fault, FaultyLog
 from tests.service.grouping import instance, transactions
 from tests.service.test_group_files import appended, foreign, removed
@@ -18,8 +19,6 @@ from tidegate_service.core import held_files
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
 from tidegate_service.core.faults import Side, Step
 from tidegate_service.core.outcomes import Committed
-from tidegate_service.core.ports import FilesFirst
-from tidegate_service.index import writes
 
 pytestmark = pytest.mark.anyio
 
@@ -39,19 +38,19 @@ class Before:
             self.deed()
 
 
+async def watching(world):
+    """A table with the files a and b, and an instance whose puts are counted from here on."""
+    faults = Before()
+    one = instance(world, faults=faults)
+    table = await world.create()
+    await one.propose(table, proposal(add("a"), add("b")))
+    faults.puts = 0
+    return faults, one, table
+
+
 @pytest.fixture
 def watched(world):
-    """A table with the files a and b, and an instance whose puts are counted from here on."""
-
-    async def made():
-        faults = Before()
-        one = instance(world, faults=faults)
-        table = await world.create()
-        await one.propose(table, proposal(add("a"), add("b")))
-        faults.puts = 0
-        return faults, one, table
-
-    return made
+    return partial(watching, world)
 
 
 async def in_the_log(world, table, told, sent):
@@ -84,53 +83,10 @@ async def test_no_more_than_so_many(watched, monkeypatch):
     assert faults.puts == 3
 
 
-async def test_the_index_is_written_while_files_are_put(world, watched, monkeypatch):
-    _, one, table = await watched()
-    real, written = writes.write, asyncio.Event()
-
-    async def write(driver, staged):
-        counts = await real(driver, staged)
-        written.set()
-        return counts
-
-    put_in_order = FaultyLog.put_in_order
-
-    async def put(self, commits, *, within_s):
-        # A store that answers only once the index has.
-        await asyncio.wait_for(written.wait(), 5)
-        return await put_in_order(self, commits, within_s=within_s)
-
-    monkeypatch.setattr(writes, "write", write)
-    monkeypatch.setattr(FaultyLog, "put_in_order", put)
-    told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(3)))
-    assert [outcome.record.version for outcome in told] == [2, 3, 4]
-
-
-async def test_rows_that_are_written_before_their_files_cannot_be_saved(world, watched):
-    """Whatever ends the wait for the files, nobody's transaction takes them along."""
-    _, one, table = await watched()
-    index = one.context.index
-    async with index.commit_group({table.id: ["an-id"]}, wait=True) as group:
-        section = group.sections[table.id]
-        head = section.table
-        section.hold()
-        await section.append(ratified(2, add("c"), timestamp=head.latest_timestamp + 1))
-        async with section.writing_held():
-            pass
-        with pytest.raises(FilesFirst):
-            await group.save()
-        with pytest.raises(FilesFirst):
-            await section.transaction("another-id")
-        await section.take_back(1, head)
-        section.let_go()
-        await group.save()
-    head = await index.table(table.id)
-    assert (head.latest_version, head.num_files) == (1, 2)
-    assert await paths(index, table, 1) == ["a", "b"]
-
-
 @pytest.mark.parametrize("bad", [0, 2, 4])
-@pytest.mark.parametrize("where", ["core.land.ratified", "index.section.effects_of"])
+@pytest.mark.parametrize(
+    "where", ["core.land.ratified", "core.locked.summarize", "index.section.effects_of"]
+)
 async def test_a_commit_that_is_not_appended_leaves_no_file(
     world, watched, monkeypatch, where, bad
 ):
@@ -139,11 +95,12 @@ async def test_a_commit_that_is_not_appended_leaves_no_file(
     module, _, name = f"tidegate_service.{where}".rpartition(".")
     real, culprit = getattr(importlib.import_module(module), name), f"f{bad}"
 
-    def defective(of, *args, **options):
-        actions = getattr(of, "actions", of)
-        if any(getattr(action, "path", None) == culprit for action in actions):
-            raise RuntimeError("a defect")
-        return real(of, *args, **options)
+    def defective(*args, **options):
+        for of in args:
+            for action in getattr(of, "actions", of if isinstance(of, tuple) else ()):
+                if getattr(action, "path", None) == culprit:
+                    raise RuntimeError("a defect")
+        return real(*args, **options)
 
     monkeypatch.setattr(f"{module}.{name}", defective)
     sent = [proposal(add(f"f{n}")) for n in range(5)]

@@ -37,10 +37,10 @@ group took, but for a last `quiet_s`."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitterLimits:
-    """`shared` and `own` groups run at once, of `own` all but a quarter for plain tables of one
-    store. `waiting` proposals wait for a table before further
-    ones are turned away, each for `wait_s` at most. A table stops waiting for those who were just
-    answered when nobody came for `quiet_s`."""
+    """`shared` and `own` groups run at once; of `own`, the plain tables of one store have all but a
+    quarter, and but one at least where there are two. `waiting` proposals wait for a table before
+    further ones are turned away, each for `wait_s` at most. A table stops waiting for those who
+    were just answered when nobody came for `quiet_s`."""
 
     shared: int = 2
     own: int = 12
@@ -50,7 +50,7 @@ class CommitterLimits:
 
     @property
     def own_of_a_store(self) -> int:
-        return self.own - self.own // 4
+        return self.own - max(self.own // 4, min(1, self.own - 1))
 
 
 @dataclass(slots=True)
@@ -192,8 +192,9 @@ class Committer:
             elif queue.is_held:
                 continue
             elif queue.needs_own:
-                store = self._store(queue.waiting[0])
-                if self._has_own(store):
+                if self._own < self._limits.own and self._has_own(
+                    store := self._store(queue.waiting[0])
+                ):
                     self._own += 1
                     self._own_of[store] += 1
                     self._begin(self._take(table_id, GROUP_MEMBERS, GROUP_ACTIONS), own=True)
@@ -210,8 +211,6 @@ class Committer:
                 self._start_soon()
 
     def _has_own(self, store: str | None) -> bool:
-        if self._own >= self._limits.own:
-            return False
         return store is None or self._own_of[store] < self._limits.own_of_a_store
 
     def _store(self, member: Member) -> str | None:

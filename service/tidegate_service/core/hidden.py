@@ -3,8 +3,8 @@
 Other writers of a plain table may commit, write a checkpoint and delete the commits under it, all
 while no commit comes through here. The version after the index's head is then absent although the
 table has moved on, and a commit put there would be in nobody's table. Log clean-up takes the oldest
-commits first, so the index's own head is absent, too: that is what is looked for, where a table was
-left alone for a while, or looks it by its date (`core.looks`).
+commits first, so the index's own head is absent, too: that is what is looked for where a table was,
+by the date of its head, left alone for a while.
 """
 
 import hashlib

@@ -62,15 +62,19 @@ class LockedTable:
 
     async def append(self, commit: RatifiedCommit) -> None:
         """The next version of the table, which nobody sees before the section is saved."""
-        follows = self._is_current and self._window.through == self.head
+        if not self._is_current or self._window.through != self.head:
+            await self.section.append(commit)
+            return
+        version, time = commit.record.version, commit.record.timestamp
+        if len(commit.actions) > ACTIONS_A_TABLE:
+            await self.section.append(commit)
+            # No window keeps it, and to look at it takes long.
+            self._window = CommitWindow(after=version)
+            return
+        # Before it is taken: nothing goes wrong with one that was.
+        winner = summarize(version, commit.actions, timestamp_fallback=time)
         await self.section.append(commit)
-        if follows:
-            version, time = commit.record.version, commit.record.timestamp
-            if len(commit.actions) > ACTIONS_A_TABLE:
-                # No window keeps it, and to look at it takes long.
-                self._window = CommitWindow(after=version)
-                return
-            self._window.append(summarize(version, commit.actions, timestamp_fallback=time))
+        self._window.append(winner)
 
     async def take_back(self, count: int, head: TableRecord) -> None:
         """Forget the newest commits, whose files are not there: the table is at `head` again."""

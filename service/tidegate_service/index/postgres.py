@@ -106,7 +106,7 @@ class PostgresIndex:
             created = await changes.insert_table(connection, table)
             return created, await changes.now_ms(connection)
 
-        async with self._section(claim) as section:
+        async with self._queues.place(), self._section(claim) as section:
             yield section
 
     async def table(self, ref: str) -> TableRecord | None:

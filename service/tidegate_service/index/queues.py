@@ -55,6 +55,22 @@ class TableQueues:
             if not queue.present:
                 del self._queues[table_id]
 
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """One of those that there are for all tables, for a section of one that nobody else has
+        yet. Raises `IndexUnavailable` where none comes free in time."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise IndexUnavailable(
+                f"what many tables wait for took more than {self._timeout_s} s"
+            ) from None
+        try:
+            yield
+        finally:
+            self._turns.release()
+
     async def _wait(self, queue: _Queue) -> None:
         try:
             async with asyncio.timeout(self._timeout_s):

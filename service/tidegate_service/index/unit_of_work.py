@@ -26,6 +26,10 @@ STAGED_COMMITS = 500
 STAGED_ROWS = 5_000
 """From so many commits or files on, what is collected is written."""
 
+MARKS = 32
+"""Savepoints of one transaction: each takes an id of its own, and of more than 64 every session's
+snapshot has to be looked up."""
+
 _MARK = Query(Statement("SAVEPOINT before_files"))
 _TAKE_BACK = Query(Statement("ROLLBACK TO SAVEPOINT before_files"))
 
@@ -58,6 +62,7 @@ class UnitOfWork:
         self._is_held = False
         # Written behind a savepoint; not to be saved before they are let go.
         self._revocable: list[Staged] = []
+        self._marks = 0
 
     def stage(self, staged: Staged, written: Written) -> TableRecord:
         """Collect a commit to be written; the head of its table once it is. Raises what went wrong
@@ -83,8 +88,13 @@ class UnitOfWork:
     @asynccontextmanager
     async def writing_held(self) -> AsyncIterator[None]:
         """Write what is held, in a way that `unstage` can still take back, while the caller puts
-        its files. Raises what went wrong with the writing once both have ended."""
+        its files. Raises what went wrong with the writing once both have ended. Where that was done
+        often enough already, it is written later."""
         await self._settle()
+        if self._marks == MARKS:
+            yield
+            return
+        self._marks += 1
         self._revocable = self._taken()
         self._writing = asyncio.create_task(self._revocably(self._revocable), name="write-held")
         try:
@@ -106,7 +116,9 @@ class UnitOfWork:
 
     @property
     def is_full(self) -> bool:
-        """Whether what is collected should be written before more is."""
+        """Whether what is collected should be written before more is. What is held cannot be."""
+        if self._is_held:
+            return False
         return len(self._staged) >= STAGED_COMMITS or self._staged_rows >= STAGED_ROWS
 
     def write_ahead(self) -> None:

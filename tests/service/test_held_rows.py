@@ -1,0 +1,92 @@
+"""Rows of a plain table's group, written while its files are put, and taken back without them."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from tests.service.committing import paths, ratified
+from tests.service.faults import FaultyLog
+from tests.service.test_group_files import appended, foreign
+from tests.service.test_held_files import in_the_log, watching
+from tests.service.world import add, proposal
+from tidegate_service.core.ports import FilesFirst
+from tidegate_service.index import unit_of_work, writes
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def watched(world):
+    return partial(watching, world)
+
+
+async def test_the_index_is_written_while_files_are_put(world, watched, monkeypatch):
+    _, one, table = await watched()
+    real, written = writes.write, asyncio.Event()
+
+    async def write(driver, staged):
+        counts = await real(driver, staged)
+        written.set()
+        return counts
+
+    put_in_order = FaultyLog.put_in_order
+
+    async def put(self, commits, *, within_s):
+        # A store that answers only once the index has.
+        await asyncio.wait_for(written.wait(), 5)
+        return await put_in_order(self, commits, within_s=within_s)
+
+    monkeypatch.setattr(writes, "write", write)
+    monkeypatch.setattr(FaultyLog, "put_in_order", put)
+    told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(3)))
+    assert [outcome.record.version for outcome in told] == [2, 3, 4]
+    # A store that did not answer is asked for each of them alone.
+    assert [len(group) for group in one.groups[1:]] == [3]
+
+
+async def test_after_many_savepoints_rows_are_written_behind_their_files(
+    world, watched, monkeypatch, database_url
+):
+    monkeypatch.setattr(unit_of_work, "MARKS", 1)
+    monkeypatch.setattr("tidegate_service.core.land.MOST_FILES", 2)
+    faults, one, table = await watched()
+    faults.deed = lambda: world.log_file(table, 3).write_bytes(foreign(appended("theirs")))
+    sent = [proposal(add(f"f{n}"), read_version=1) for n in range(7)]
+    told = await one.at_once(table, *sent)
+    assert [outcome.record.version for outcome in told] == [2, 4, 5, 6, 7, 8, 9]
+    await in_the_log(world, table, told, sent)
+    found = await paths(one.context.index, table, 9)
+    assert found == ["a", "b", *(f"f{n}" for n in range(7)), "theirs"]
+
+
+async def test_what_is_held_is_not_written_because_there_is_much(watched, monkeypatch):
+    monkeypatch.setattr(unit_of_work, "STAGED_COMMITS", 2)
+    faults, one, table = await watched()
+    told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(5)))
+    assert [outcome.record.version for outcome in told] == [2, 3, 4, 5, 6]
+    assert [outcome.replayed for outcome in told] == [False] * 5
+    assert faults.puts == 1
+
+
+async def test_rows_that_are_written_before_their_files_cannot_be_saved(world, watched):
+    """Whatever ends the wait for the files, nobody's transaction takes them along."""
+    _, one, table = await watched()
+    index = one.context.index
+    async with index.commit_group({table.id: ["an-id"]}, wait=True) as group:
+        section = group.sections[table.id]
+        head = section.table
+        section.hold()
+        await section.append(ratified(2, add("c"), timestamp=head.latest_timestamp + 1))
+        async with section.writing_held():
+            pass
+        with pytest.raises(FilesFirst):
+            await group.save()
+        with pytest.raises(FilesFirst):
+            await section.transaction("another-id")
+        await section.take_back(1, head)
+        section.let_go()
+        await group.save()
+    head = await index.table(table.id)
+    assert (head.latest_version, head.num_files) == (1, 2)
+    assert await paths(index, table, 1) == ["a", "b"]
