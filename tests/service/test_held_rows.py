@@ -21,7 +21,7 @@ def watched(world):
     return partial(watching, world)
 
 
-async def test_the_index_is_written_while_files_are_put(world, watched, monkeypatch):
+async def test_the_index_is_written_while_files_are_put(watched, monkeypatch):
     _, one, table = await watched()
     real, written = writes.write, asyncio.Event()
 
@@ -46,7 +46,7 @@ async def test_the_index_is_written_while_files_are_put(world, watched, monkeypa
 
 
 async def test_after_many_savepoints_rows_are_written_behind_their_files(
-    world, watched, monkeypatch, database_url
+    world, watched, monkeypatch
 ):
     monkeypatch.setattr(unit_of_work, "MARKS", 1)
     monkeypatch.setattr("tidegate_service.core.land.MOST_FILES", 2)
@@ -69,7 +69,7 @@ async def test_what_is_held_is_not_written_because_there_is_much(watched, monkey
     assert faults.puts == 1
 
 
-async def test_rows_that_are_written_before_their_files_cannot_be_saved(world, watched):
+async def test_rows_that_are_written_before_their_files_cannot_be_saved(watched):
     """Whatever ends the wait for the files, nobody's transaction takes them along."""
     _, one, table = await watched()
     index = one.context.index

@@ -101,8 +101,8 @@ class CommitSection(Protocol):
         ...
 
     def writing_held(self) -> AbstractAsyncContextManager[None]:
-        """Within it, what is held is written, so that it can still be taken back. Raises what went
-        wrong with that when it ends."""
+        """Within it, what is held is written, so that it can still be taken back; in a section that
+        did so often, not before it is let go of. Raises what went wrong when it ends."""
         ...
 
     def let_go(self) -> None:
