@@ -1,11 +1,15 @@
 """The problem codes that the service answers with and the client raises on.
 
 A code is the stable name of one thing a caller can do next. Both ends import this
-table, so that a code cannot exist on one side only (RFC 9457, design section 6).
+table, so that a code cannot exist on one side only (RFC 9457).
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+PROBLEM_TYPE_PREFIX = "urn:tidegate:problem:"
+"""Before the code in a problem's `type`: by it a problem of this service is told from others'."""
 
 
 class Code(StrEnum):

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from tidegate_protocol.actions import Metadata, PartitionValues
-from tidegate_protocol.problems import Code
-from tidegate_protocol.schema import parse_schema, physical_name
-from tidegate_protocol.transaction import Conflict, ReadState, Winner
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Metadata, PartitionValues
+from tidegate_protocol.proposal.transaction import Conflict, ReadState, WinningCommit
+from tidegate_protocol.schema.table_schema import parse_schema, physical_name
 
 
 def conflict(
     code: Code,
-    winner: Winner,
+    winner: WinningCommit,
     what: str,
     *,
     path: str | None = None,
@@ -33,7 +33,7 @@ def conflict(
     )
 
 
-def cannot_judge(winner: Winner, what: str) -> Conflict:
+def cannot_judge(winner: WinningCommit, what: str) -> Conflict:
     """The conflict with a winner that the rules do not understand."""
     return Conflict(
         code=Code.PROTOCOL_CHANGED,
@@ -65,6 +65,6 @@ def with_hint(answer: Conflict, read: ReadState, values: PartitionValues | None)
     return replace(answer, partition=partition_hint(read.metadata, values), read_file=None)
 
 
-def _name(winner: Winner) -> str:
+def _name(winner: WinningCommit) -> str:
     operation = f" ({winner.operation})" if winner.operation else ""
     return f"version {winner.version}{operation}"

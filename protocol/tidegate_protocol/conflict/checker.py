@@ -8,32 +8,31 @@ first conflict is the answer. What no rule understands is a conflict, never "no 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tidegate_protocol import isolation, operations, row_tracking
-from tidegate_protocol.actions import DomainMetadata, UnknownAction
-from tidegate_protocol.codec import with_fields
-from tidegate_protocol.conflict_answer import cannot_judge, conflict, partition_hint
-from tidegate_protocol.conflict_metadata import metadata_rule
-from tidegate_protocol.conflict_protocol import protocol_rule
-from tidegate_protocol.conflict_row_tracking import (
-    demands_rule,
-    only_row_ids,
-    row_tracking_rule,
-)
-from tidegate_protocol.paths import identity
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.system_domains import CLUSTERING_DOMAIN
-from tidegate_protocol.transaction import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.answer import cannot_judge, conflict, partition_hint
+from tidegate_protocol.conflict.metadata import metadata_rule
+from tidegate_protocol.conflict.protocol import protocol_rule
+from tidegate_protocol.conflict.row_tracking import demands_rule, only_row_ids, row_tracking_rule
+from tidegate_protocol.features import row_tracking
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.log.actions import DomainMetadata, UnknownAction
+from tidegate_protocol.log.codec import with_fields
+from tidegate_protocol.log.paths import identity
+from tidegate_protocol.prepare.system_domains import CLUSTERING_DOMAIN
+from tidegate_protocol.proposal import isolation, operations
+from tidegate_protocol.proposal.transaction import (
     Conflict,
     IsolationLevel,
     PreparedTransaction,
-    Winner,
+    WinningCommit,
 )
 
-Rule = Callable[[PreparedTransaction, Winner], PreparedTransaction | Conflict]
+Rule = Callable[[PreparedTransaction, WinningCommit], PreparedTransaction | Conflict]
 
 
-def judge(txn: PreparedTransaction, winners: Iterable[Winner]) -> PreparedTransaction | Conflict:
+def judge(
+    txn: PreparedTransaction, winners: Iterable[WinningCommit]
+) -> PreparedTransaction | Conflict:
     """The transaction past every winner, or its first conflict.
 
     `winners` are the commits that follow `txn.judged_through`, in order and without a gap.
@@ -52,7 +51,7 @@ def judge(txn: PreparedTransaction, winners: Iterable[Winner]) -> PreparedTransa
     return txn if through == txn.judged_through else replace(txn, judged_through=through)
 
 
-def unknown_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def unknown_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
     """Actions of unknown kind may mean anything, on either side."""
     for unknown in winner.unknown:
         return cannot_judge(winner, f"holds an action of unknown kind {unknown.kind!r}")
@@ -63,7 +62,7 @@ def unknown_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransactio
     return txn
 
 
-def domain_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def domain_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
     """Two commits that write one metadata domain conflict; which values does not matter. A table
     that is replaced loses the clustering that the winner gave it."""
     if not winner.domains:
@@ -82,7 +81,9 @@ def domain_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction
     return txn
 
 
-def application_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def application_rule(
+    txn: PreparedTransaction, winner: WinningCommit
+) -> PreparedTransaction | Conflict:
     """An application id that was read must not have moved; its version does not matter."""
     for theirs in winner.txns:
         if theirs.app_id in txn.proposal.reads.app_ids:
@@ -91,7 +92,9 @@ def application_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransa
     return txn
 
 
-def added_files_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def added_files_rule(
+    txn: PreparedTransaction, winner: WinningCommit
+) -> PreparedTransaction | Conflict:
     """A file that the transaction would have read, had it been there, was added.
 
     Files added without data change count: the transaction may have read what they replace.
@@ -126,7 +129,9 @@ def added_files_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransa
     )
 
 
-def removed_read_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def removed_read_rule(
+    txn: PreparedTransaction, winner: WinningCommit
+) -> PreparedTransaction | Conflict:
     """A file that was read is gone. Any isolation level; matched by path alone, so that a new
     deletion vector on the file counts. Where the whole table was read, any removal counts."""
     if not winner.removes:
@@ -151,7 +156,9 @@ def removed_read_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTrans
     return txn
 
 
-def removed_twice_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def removed_twice_rule(
+    txn: PreparedTransaction, winner: WinningCommit
+) -> PreparedTransaction | Conflict:
     """A file is removed by both; matched by path alone, as above."""
     if not winner.removes:
         return txn

@@ -11,21 +11,21 @@ from typing import Any
 
 import msgspec
 
-from tidegate_protocol import features
-from tidegate_protocol.actions import Metadata, Protocol
-from tidegate_protocol.codec import encode
-from tidegate_protocol.computed_columns import only_identity_marks_moved
-from tidegate_protocol.conflict_answer import conflict
-from tidegate_protocol.known_features import CATALOG_MANAGED, COLUMN_MAPPING, IN_COMMIT_TIMESTAMP
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.answer import conflict
+from tidegate_protocol.features import table_features
+from tidegate_protocol.features.computed_columns import only_identity_marks_moved
+from tidegate_protocol.features.known import CATALOG_MANAGED, COLUMN_MAPPING, IN_COMMIT_TIMESTAMP
+from tidegate_protocol.features.properties import (
     IN_COMMIT_TIMESTAMPS,
     IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP,
     IN_COMMIT_TIMESTAMPS_SINCE_VERSION,
 )
-from tidegate_protocol.row_tracking import ROW_TRACKING_PRESERVED_TAG
-from tidegate_protocol.schema import Field, InvalidSchema, StructType, parse_schema
-from tidegate_protocol.transaction import Conflict, PreparedTransaction, Winner
+from tidegate_protocol.features.row_tracking import ROW_TRACKING_PRESERVED_TAG
+from tidegate_protocol.log.actions import Metadata, Protocol
+from tidegate_protocol.log.codec import encode
+from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, WinningCommit
+from tidegate_protocol.schema.table_schema import Field, InvalidSchema, StructType, parse_schema
 
 _COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 _COLUMN_MAPPING_MAX_ID = "delta.columnMapping.maxColumnId"
@@ -51,7 +51,9 @@ _COLUMN_MAPPING_FIELD_METADATA = frozenset(
 _ENVELOPE = msgspec.json.Decoder(dict[str, dict[str, Any]])
 
 
-def metadata_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def metadata_rule(
+    txn: PreparedTransaction, winner: WinningCommit
+) -> PreparedTransaction | Conflict:
     """The transaction goes on with a winner's metadata that changed nothing it relied on."""
     theirs = winner.metadata
     if theirs is None:
@@ -114,7 +116,7 @@ class _PropertyChange:
     protocol: Protocol
 
     def supports(self, feature: str) -> bool:
-        return features.supports(self.protocol, feature)
+        return table_features.supports(self.protocol, feature)
 
 
 _TOLERATED: Mapping[str, Callable[[_PropertyChange], bool]] = {
@@ -156,7 +158,7 @@ def _intolerable_properties(before: Metadata, after: Metadata, protocol: Protoco
     return sorted(intolerable)
 
 
-def _only_gave_numbers_out(before: Metadata, winner: Winner) -> bool:
+def _only_gave_numbers_out(before: Metadata, winner: WinningCommit) -> bool:
     """Whether the winner did nothing but write down how far its identity columns have come."""
     info, after = winner.commit_info, winner.metadata
     tags = (None if info is None else info.tags) or {}

@@ -9,18 +9,27 @@ else's files may lose the ids that a backfill gave them.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidegate_protocol import features, operations, row_tracking
-from tidegate_protocol.actions import Action, Add, AddCDCFile, Remove
-from tidegate_protocol.codec import with_fields
-from tidegate_protocol.conflict_answer import conflict
-from tidegate_protocol.file_demands import first_violation
-from tidegate_protocol.known_features import ROW_TRACKING
-from tidegate_protocol.paths import decode
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, FileDemand, Invalid, PreparedTransaction, Winner
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.answer import conflict
+from tidegate_protocol.features import row_tracking, table_features
+from tidegate_protocol.features.file_demands import first_violation
+from tidegate_protocol.features.known import ROW_TRACKING
+from tidegate_protocol.log.actions import Action, Add, AddCDCFile, Remove
+from tidegate_protocol.log.codec import with_fields
+from tidegate_protocol.log.paths import decode
+from tidegate_protocol.proposal import operations
+from tidegate_protocol.proposal.transaction import (
+    Conflict,
+    FileDemand,
+    Invalid,
+    PreparedTransaction,
+    WinningCommit,
+)
 
 
-def row_tracking_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def row_tracking_rule(
+    txn: PreparedTransaction, winner: WinningCommit
+) -> PreparedTransaction | Conflict:
     """The transaction with the row ids that it would have, had it read the winner.
 
     New ids are given out when it lands; here the highest id in use is moved, and files that a
@@ -31,7 +40,7 @@ def row_tracking_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTrans
         txn = replace(txn, row_id_high_water_mark=mark)
     if _takes_row_ids_away(txn):
         return _unbackfilled(txn, winner)
-    if not features.supports(txn.protocol, ROW_TRACKING):
+    if not table_features.supports(txn.protocol, ROW_TRACKING):
         return txn
     freed = _released(txn, winner)
     if isinstance(freed, Conflict):
@@ -44,7 +53,7 @@ def row_tracking_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTrans
     return txn
 
 
-def demands_rule(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def demands_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
     """What the transaction makes of the table must suit the files that were added meanwhile."""
     for demand in txn.demands:
         violation = first_violation(demand, winner.adds, txn.actions)
@@ -69,10 +78,12 @@ def _takes_row_ids_away(txn: PreparedTransaction) -> bool:
     if FileDemand.NO_ROW_IDS in txn.demands:
         return True
     named_so = txn.proposal.operation == operations.ROW_TRACKING_UNBACKFILL
-    return named_so and features.supports(txn.protocol, ROW_TRACKING)
+    return named_so and table_features.supports(txn.protocol, ROW_TRACKING)
 
 
-def _unbackfilled(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def _unbackfilled(
+    txn: PreparedTransaction, winner: WinningCommit
+) -> PreparedTransaction | Conflict:
     """The files that the winner added with row ids are committed once more without them."""
     if winner.operation == operations.ROW_TRACKING_BACKFILL:
         what = "gave row ids to the table's files, which this transaction takes away"
@@ -86,7 +97,7 @@ def _unbackfilled(txn: PreparedTransaction, winner: Winner) -> PreparedTransacti
     return replace(txn, actions=(*txn.actions, *bare))
 
 
-def _without_files_of(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction:
+def _without_files_of(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction:
     """Files that the winner committed again or removed are none of the transaction's business."""
     files: tuple[Add | Remove, ...] = (*winner.adds, *winner.removes)
     theirs = {decode(action.path) for action in files}
@@ -98,7 +109,7 @@ def _without_files_of(txn: PreparedTransaction, winner: Winner) -> PreparedTrans
     return replace(txn, actions=kept, settled_reads=txn.settled_reads | theirs)
 
 
-def _with_backfilled_ids(actions: Sequence[Action], winner: Winner) -> tuple[Action, ...]:
+def _with_backfilled_ids(actions: Sequence[Action], winner: WinningCommit) -> tuple[Action, ...]:
     theirs = {decode(add.path): add for add in winner.adds}
     return tuple(
         _like(action, theirs[decode(action.path)])
@@ -118,7 +129,7 @@ def _like(action: Add | Remove, backfilled: Add) -> Add | Remove:
     )
 
 
-def _released(txn: PreparedTransaction, winner: Winner) -> PreparedTransaction | Conflict:
+def _released(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
     """The transaction ready for row ids, also where the winner introduced them."""
     if txn.row_ids_released or not row_tracking.assigns(txn.protocol, txn.metadata):
         return txn

@@ -1,27 +1,32 @@
 """The newest commits of a table, held so that many transactions can be judged against them."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tidegate_protocol import conflicts
-from tidegate_protocol.postings import tail
-from tidegate_protocol.transaction import Conflict, PreparedTransaction, Winner
-from tidegate_protocol.window_index import WinnerIndex, is_quiet, needs_every_winner
+from tidegate_protocol.conflict import checker
+from tidegate_protocol.conflict.postings import tail
+from tidegate_protocol.conflict.window_index import WinnerIndex, is_quiet, needs_every_winner
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.spooled import SpooledAdd, SpooledRemove
+from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, WinningCommit
+
+_NOTHING: Mapping[str, str | None] = {}
 
 
 class CommitWindow:
     """The newest commits of one table, without a gap, as the conflict rules look at them.
 
     It holds the versions `after` + 1 to `through`, and is empty where the two are equal. It is
-    mutable and belongs to one owner at a time. `weight` is the number of actions held.
+    mutable and belongs to one owner at a time. `weight` is the number of actions held, and of the
+    kilobytes that they are.
     """
 
     def __init__(self, *, after: int) -> None:
         """An empty window, whose first winner is version `after` + 1."""
         self.after = after
         self.weight = 0
-        self._winners: list[Winner] = []
+        self._winners: list[WinningCommit] = []
         self._table_changes: list[int] = []
         self._others: list[int] = []
         self._index = WinnerIndex()
@@ -33,7 +38,7 @@ class CommitWindow:
         """The newest version that is held, `after` where there is none."""
         return self.after + len(self._winners)
 
-    def append(self, winner: Winner) -> None:
+    def append(self, winner: WinningCommit) -> None:
         """Holds one more commit. Raises `ValueError` unless it is the next one."""
         if winner.version != self.through + 1:
             raise ValueError(f"expected winner {self.through + 1}, found version {winner.version}")
@@ -43,6 +48,10 @@ class CommitWindow:
             self._table_changes.append(winner.version)
         if not is_quiet(winner):
             self._others.append(winner.version)
+
+    def weight_after(self, version: int) -> int:
+        """The number of actions in the commits after this version."""
+        return sum(map(_weight, self._winners[max(version - self.after, 0) :]))
 
     def drop_after(self, version: int) -> None:
         """Takes back every commit after this version. Where that is below `after`, the window is
@@ -77,7 +86,7 @@ class CommitWindow:
         for versions in (self._table_changes, self._others):
             del versions[: bisect_right(versions, self.after)]
 
-    def winners(self, after: int) -> Sequence[Winner]:
+    def winners(self, after: int) -> Sequence[WinningCommit]:
         """The commits after this version, in order. Raises `ValueError` where the window begins
         too late to tell."""
         self._check_holds(after)
@@ -95,7 +104,7 @@ class CommitWindow:
         self._check_holds(txn.judged_through)
         while txn.judged_through < self.through:
             if needs_every_winner(txn):
-                return conflicts.judge(txn, self.winners(txn.judged_through))
+                return checker.judge(txn, self.winners(txn.judged_through))
             outcome = self._judged_by_candidates(txn)
             if isinstance(outcome, Conflict):
                 return outcome
@@ -109,7 +118,7 @@ class CommitWindow:
         for version in self._candidates(txn):
             if version <= txn.judged_through:
                 continue
-            outcome = conflicts.judge(
+            outcome = checker.judge(
                 replace(txn, judged_through=version - 1), (self._winners[version - self.after - 1],)
             )
             if isinstance(outcome, Conflict):
@@ -133,11 +142,26 @@ class CommitWindow:
             raise ValueError(f"expected the commits after {after}, found those after {self.after}")
 
 
-def _changes_table(winner: Winner) -> bool:
+def _changes_table(winner: WinningCommit) -> bool:
     return winner.metadata is not None or winner.protocol is not None
 
 
-def _weight(winner: Winner) -> int:
+def _weight(winner: WinningCommit) -> int:
     lists = (winner.adds, winner.removes, winner.txns, winner.domains, winner.unknown)
     singles = (winner.metadata, winner.protocol, winner.commit_info)
-    return sum(map(len, lists)) + sum(single is not None for single in singles)
+    weight = sum(single is not None for single in singles)
+    for actions in lists:
+        weight += len(actions) + sum(map(_kilobytes, actions))
+    return weight + sum(_kilobytes(single) for single in singles if single is not None)
+
+
+def _kilobytes(action: Action) -> int:
+    """The whole ones that an action holds."""
+    if not isinstance(action, SpooledAdd | SpooledRemove):
+        return len(action.raw) >> 10
+    # Its bytes are elsewhere.
+    held = len(action.path)
+    for texts in (action.tags, action.partition_values):
+        for name, value in (texts or _NOTHING).items():
+            held += len(name) + len(value or "")
+    return held >> 10

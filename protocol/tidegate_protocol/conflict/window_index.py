@@ -12,17 +12,22 @@ looks at, and whether that is named here.
 from collections.abc import Collection, Iterator, Sequence
 from heapq import merge
 
-from tidegate_protocol import features, isolation
-from tidegate_protocol.actions import Partition, UnknownAction, holds
-from tidegate_protocol.conflict_row_tracking import only_row_ids
-from tidegate_protocol.known_features import ROW_TRACKING
-from tidegate_protocol.paths import identity
-from tidegate_protocol.postings import Postings, tail
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.transaction import IsolationLevel, PreparedTransaction, Winner
+from tidegate_protocol.conflict.postings import Postings, tail
+from tidegate_protocol.conflict.row_tracking import only_row_ids
+from tidegate_protocol.features import table_features
+from tidegate_protocol.features.known import ROW_TRACKING
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.log.actions import Partition, UnknownAction, holds
+from tidegate_protocol.log.paths import identity
+from tidegate_protocol.proposal import isolation
+from tidegate_protocol.proposal.transaction import (
+    IsolationLevel,
+    PreparedTransaction,
+    WinningCommit,
+)
 
 
-def is_quiet(winner: Winner) -> bool:
+def is_quiet(winner: WinningCommit) -> bool:
     """Whether a winner is one that a `WinnerIndex` knows its way about."""
     return not (winner.metadata or winner.protocol or winner.domains or winner.unknown)
 
@@ -32,7 +37,7 @@ def needs_every_winner(txn: PreparedTransaction) -> bool:
     partitions, paths and application ids."""
     return (
         bool(txn.demands)
-        or features.supports(txn.protocol, ROW_TRACKING)
+        or table_features.supports(txn.protocol, ROW_TRACKING)
         or (not txn.is_blind_append and holds(txn.actions, UnknownAction))
     )
 
@@ -46,13 +51,13 @@ class WinnerIndex:
         self._removed = Postings[str]()
         self._applications = Postings[str]()
 
-    def append(self, winner: Winner) -> None:
+    def append(self, winner: WinningCommit) -> None:
         """Takes in the next winner, a quiet one."""
         self._added_by(winner).append(winner.version, _partitions(winner))
         self._removed.append(winner.version, _removed_paths(winner))
         self._applications.append(winner.version, _app_ids(winner))
 
-    def drop(self, winners: Sequence[Winner]) -> None:
+    def drop(self, winners: Sequence[WinningCommit]) -> None:
         """Takes back the newest of the winners, in their order."""
         for winner in reversed(winners):
             self._added_by(winner).drop(winner.version, _partitions(winner))
@@ -61,7 +66,7 @@ class WinnerIndex:
         for postings in (self._blindly_added, self._added):
             postings.restore_order()
 
-    def forget(self, winner: Winner) -> None:
+    def forget(self, winner: WinningCommit) -> None:
         """Forgets the oldest winner."""
         self._added_by(winner).forget(winner.version, _partitions(winner))
         self._removed.forget(winner.version, _removed_paths(winner))
@@ -83,7 +88,7 @@ class WinnerIndex:
         found += self._removed_from(txn)
         return merge(*(versions for versions in found if versions))
 
-    def _added_by(self, winner: Winner) -> Postings[Partition]:
+    def _added_by(self, winner: WinningCommit) -> Postings[Partition]:
         return self._blindly_added if isolation.is_blind_winner(winner) else self._added
 
     def _added_to_reads(self, txn: PreparedTransaction) -> Iterator[Sequence[int]]:
@@ -118,7 +123,7 @@ class WinnerIndex:
                 yield tail(self._removed.of(path), after)
 
 
-def _partitions(winner: Winner) -> Collection[Partition]:
+def _partitions(winner: WinningCommit) -> Collection[Partition]:
     if only_row_ids(winner.operation, (*winner.adds, *winner.removes)):
         return ()
     if len(winner.adds) == 1:
@@ -126,9 +131,9 @@ def _partitions(winner: Winner) -> Collection[Partition]:
     return {tuple(add.partition_values.items()) for add in winner.adds}
 
 
-def _removed_paths(winner: Winner) -> Collection[str]:
+def _removed_paths(winner: WinningCommit) -> Collection[str]:
     return {identity(removed.path) for removed in winner.removes} if winner.removes else ()
 
 
-def _app_ids(winner: Winner) -> Collection[str]:
+def _app_ids(winner: WinningCommit) -> Collection[str]:
     return {txn.app_id for txn in winner.txns} if winner.txns else ()

@@ -7,8 +7,10 @@ Both belong to a column for ever: what a commit does to the schema must not give
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tidegate_protocol.actions import Metadata
-from tidegate_protocol.data_types import (
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.log.actions import Metadata
+from tidegate_protocol.schema.data_types import (
     COLUMN_ID,
     PHYSICAL_NAME,
     ArrayType,
@@ -19,11 +21,11 @@ from tidegate_protocol.data_types import (
     physical_name,
     walk,
 )
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.schema import InvalidSchema
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.schema.table_schema import InvalidSchema
 
 NESTED_IDS = "delta.columnMapping.nested.ids"
+MARKS = frozenset({COLUMN_ID, PHYSICAL_NAME, NESTED_IDS})
+"""What column mapping puts into a field's metadata."""
 _MAX_ID = 2**31 - 1
 
 Path = tuple[str, ...]
@@ -54,18 +56,19 @@ def check_change(
     """Raise `InvalidSchema` unless a table may get this schema under its mode of column mapping.
 
     `before` is None for a new table. `replaces`: the data that was there goes; `removes_mapping`:
-    it is written again under display names (Delta's REMOVE COLUMN MAPPING); `brings_back`: columns
-    may be those of another version or table, with their ids.
+    mapping may be removed with its marks left (Delta's REMOVE COLUMN MAPPING); `brings_back`:
+    columns may be those of another version or table, with their ids.
     """
     mode, old_mode = properties.column_mapping_mode, properties_before.column_mapping_mode
     is_new = before is None or replaces
     if not is_new and mode != old_mode:
-        _check_mode(old_mode, mode, removes_mapping=removes_mapping)
+        may_remove = removes_mapping or not (brings_back or has_marks(schema))
+        _check_mode(old_mode, mode, may_remove=may_remove)
     if mode == "none":
         _check_unmapped(schema_before, schema, is_new=is_new)
         return
-    columns = mapped_columns(schema)
-    highest = max(max((column.id, *column.nested_ids.values())) for column in columns)
+    mapped = mapped_columns(schema)
+    highest = max(max((column.id, *column.nested_ids.values())) for column in mapped)
     if properties.max_column_id is None or properties.max_column_id < highest:
         raise InvalidSchema(
             f"delta.columnMapping.maxColumnId is {properties.max_column_id}; the schema has column "
@@ -77,17 +80,22 @@ def check_change(
         return
     _check_columns_kept(
         {column.physical_path: column for column in mapped_columns(schema_before)},
-        columns,
+        mapped,
         old_max=properties_before.max_column_id or 0,
         new_max=properties.max_column_id,
         may_be_older=brings_back,
     )
 
 
+def columns(schema: StructType) -> Iterator[tuple[Path, Path, Field]]:
+    """Every column and nested field, parents first, with its display and its physical path."""
+    yield from _walk(schema, (), ())
+
+
 def mapped_columns(schema: StructType) -> list[MappedColumn]:
     """Every column at every depth. Raises `InvalidSchema` where one has no id or no physical
     name, or where two share either."""
-    columns: list[MappedColumn] = []
+    mapped: list[MappedColumn] = []
     ids: dict[int, str] = {}
     paths: dict[Path, str] = {}
     for path, physical_path, field in _walk(schema, (), ()):
@@ -106,8 +114,8 @@ def mapped_columns(schema: StructType) -> list[MappedColumn]:
                 f"name {excerpt('.'.join(physical_path))}"
             )
         paths[physical_path] = name
-        columns.append(column)
-    return columns
+        mapped.append(column)
+    return mapped
 
 
 def assign(
@@ -157,25 +165,67 @@ def changes_columns(
     )
 
 
-def _check_mode(old: str, new: str, *, removes_mapping: bool) -> None:
-    if (old, new) == ("none", "name") or (new == "none" and removes_mapping):
+def has_marks(schema: StructType) -> bool:
+    """Whether column mapping has left something in the schema, whatever the table's mode."""
+    return any(
+        PHYSICAL_NAME in field.metadata or COLUMN_ID in field.metadata
+        for _, field, _ in walk(schema)
+    )
+
+
+def is_removed(
+    properties_before: TableProperties, properties: TableProperties, schema: StructType
+) -> bool:
+    """Whether the table loses its column mapping, and with this schema all of it."""
+    has_mapping = properties.column_mapping or has_marks(schema)
+    return properties_before.column_mapping and not has_mapping
+
+
+def asks_for_rewriting(properties: TableProperties, schema: StructType) -> bool:
+    """Whether files of this mapped table call columns otherwise than the schema does, or may have
+    columns that it has no more."""
+    count = 0
+    for column in mapped_columns(schema):
+        count += 1 + len(column.nested_ids)
+        if column.path != column.physical_path:
+            return True
+    return count != properties.max_column_id
+
+
+def without_marks(schema: StructType) -> StructType:
+    """The schema with nothing of column mapping in it."""
+    return StructType(fields=tuple(_unmarked(field) for field in schema.fields))
+
+
+def _unmarked(field: Field) -> Field:
+    def bare(data_type: DataType) -> DataType:
+        match data_type:
+            case StructType():
+                return without_marks(data_type)
+            case ArrayType(element=element):
+                return replace(data_type, element=bare(element))
+            case MapType(key=key, value=value):
+                return replace(data_type, key=bare(key), value=bare(value))
+            case _:
+                return data_type
+
+    metadata = {name: value for name, value in field.metadata.items() if name not in MARKS}
+    return replace(field, type=bare(field.type), metadata=metadata)
+
+
+def _check_mode(old: str, new: str, *, may_remove: bool) -> None:
+    if (old, new) == ("none", "name") or (new == "none" and may_remove):
         return
     raise InvalidSchema(
         f"delta.columnMapping.mode cannot change from {old!r} to {new!r}; a table with data can "
-        "only go from 'none' to 'name'"
+        "only go from 'none' to 'name', or to 'none'"
     )
 
 
 def _check_unmapped(before: StructType, after: StructType, *, is_new: bool) -> None:
     # Readers take physical names wherever they find them. Tables that got them without a mode,
     # from a version of Delta with a bug, keep them.
-    def marked(schema: StructType) -> bool:
-        return any(
-            PHYSICAL_NAME in field.metadata or COLUMN_ID in field.metadata
-            for _, field, _ in walk(schema)
-        )
-
-    if marked(after) and (is_new or not marked(before)):
+    if has_marks(after) and (is_new or not has_marks(before)):
         raise InvalidSchema(
             "the schema has column mapping ids or physical names, but delta.columnMapping.mode is "
             "'none'"

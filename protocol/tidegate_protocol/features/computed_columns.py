@@ -7,8 +7,8 @@ schema says what they need, and that numbers which were given out are never give
 
 from dataclasses import dataclass
 
-from tidegate_protocol.data_types import LONG, VARIANT, Field, StructType, physical_name, walk
-from tidegate_protocol.known_features import (
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.features.known import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
     IDENTITY_EXPLICIT,
@@ -16,8 +16,15 @@ from tidegate_protocol.known_features import (
     IDENTITY_START,
     IDENTITY_STEP,
 )
-from tidegate_protocol.schema import InvalidSchema
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.schema.data_types import (
+    LONG,
+    VARIANT,
+    Field,
+    StructType,
+    physical_name,
+    walk,
+)
+from tidegate_protocol.schema.table_schema import InvalidSchema
 
 _IDENTITY = frozenset({IDENTITY_START, IDENTITY_STEP, IDENTITY_HIGH_WATER_MARK, IDENTITY_EXPLICIT})
 _LONGS = range(-(2**63), 2**63)

@@ -2,15 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 
-from tidegate_protocol.actions import Action, Add, Remove
-from tidegate_protocol.paths import decode
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import FileDemand, Invalid, PreparedTransaction
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Action, Add, Remove
+from tidegate_protocol.log.paths import decode
+from tidegate_protocol.log.statistics import statistics_of
+from tidegate_protocol.proposal.transaction import (
+    Demand,
+    FileDemand,
+    Invalid,
+    NoNulls,
+    PreparedTransaction,
+)
 
 
-def first_violation(
-    demand: FileDemand, files: Iterable[Add], actions: Sequence[Action]
-) -> Add | None:
+def first_violation(demand: Demand, files: Iterable[Add], actions: Sequence[Action]) -> Add | None:
     """The first of the live files that is not as demanded; those that the actions remove or
     commit again are judged by what becomes of them."""
     replaced = {decode(action.path) for action in actions if isinstance(action, Add | Remove)}
@@ -19,14 +24,25 @@ def first_violation(
     )
 
 
-def meets(demand: FileDemand, add: Add) -> bool:
+def meets(demand: Demand, add: Add) -> bool:
     """Whether a live file is as demanded."""
+    if isinstance(demand, NoNulls):
+        return _has_no_nulls(add, demand.physical_path)
     ids = (add.base_row_id, add.default_row_commit_version)
     return {
         FileDemand.ROW_IDS: None not in ids,
         FileDemand.NO_ROW_IDS: ids == (None, None),
         FileDemand.NO_DELETION_VECTORS: add.deletion_vector is None,
+        FileDemand.REWRITTEN: False,
     }[demand]
+
+
+def _has_no_nulls(add: Add, physical_path: tuple[str, ...]) -> bool:
+    name = physical_path[0]
+    if name in add.partition_values:
+        return add.partition_values[name] is not None
+    stats = statistics_of(add.stats)
+    return stats is not None and stats.null_count(physical_path) == 0
 
 
 def check_live_files(txn: PreparedTransaction, files: Sequence[Add]) -> Invalid | None:

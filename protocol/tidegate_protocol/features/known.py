@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidegate_protocol.data_types import PHYSICAL_NAME, TIMESTAMP_NTZ, TYPE_CHANGES, VARIANT
+from tidegate_protocol.schema.data_types import PHYSICAL_NAME, TIMESTAMP_NTZ, TYPE_CHANGES, VARIANT
 
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
 GENERATION_EXPRESSION = "delta.generationExpression"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from tidegate_protocol import column_paths
-from tidegate_protocol.memo import remember
-from tidegate_protocol.text import excerpt
-from tidegate_protocol.transaction import IsolationLevel
+from tidegate_protocol.base.memo import remember
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.proposal.transaction import IsolationLevel
+from tidegate_protocol.schema import column_paths
 
 CONSTRAINT_PREFIX = "delta.constraints."
 FEATURE_PREFIX = "delta.feature."

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidegate_protocol.actions import Action, Add, DomainMetadata, Metadata, Protocol
-from tidegate_protocol.codec import from_body, with_fields
-from tidegate_protocol.features import supports
-from tidegate_protocol.known_features import ROW_TRACKING
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.statistics import statistics_of
-from tidegate_protocol.transaction import Invalid, Winner
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.known import ROW_TRACKING
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.features.table_features import supports
+from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Protocol
+from tidegate_protocol.log.codec import from_body, with_fields
+from tidegate_protocol.log.statistics import statistics_of
+from tidegate_protocol.proposal.transaction import Invalid, WinningCommit
 
 DOMAIN = "delta.rowTracking"
 ROW_TRACKING_PRESERVED_TAG = "delta.rowTracking.preserved"
@@ -75,7 +75,7 @@ def moved_mark(domains: Sequence[DomainMetadata], mark: int) -> int:
     return mark
 
 
-def mark_before(winners: Sequence[Winner], latest: int) -> int:
+def mark_before(winners: Sequence[WinningCommit], latest: int) -> int:
     """The high water mark that the first of these commits found, where `latest` is that after the
     last of them. A commit tells what it found by the ids that it gave out, which lie one after the
     other below its mark, in files that have its version as their commit version."""

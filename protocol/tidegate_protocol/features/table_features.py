@@ -9,9 +9,9 @@ metadata does not use asks nothing of anybody; metadata that uses one of them is
 
 from collections.abc import Iterable
 
-from tidegate_protocol.actions import Protocol
-from tidegate_protocol.data_types import ArrayType, DataType, MapType, StructType, walk
-from tidegate_protocol.known_features import (
+from tidegate_protocol.base.memo import remember
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.known import (
     CATALOG_MANAGED,
     COLUMN_MAPPING,
     FAILS_CONCURRENT_AT_UPGRADE,
@@ -29,10 +29,10 @@ from tidegate_protocol.known_features import (
     TYPE_FEATURES,
     WRITER_FEATURES_VERSION,
 )
-from tidegate_protocol.memo import remember
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.transaction import Invalid
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.log.actions import Protocol
+from tidegate_protocol.proposal.transaction import Invalid
+from tidegate_protocol.schema.data_types import ArrayType, DataType, MapType, StructType, walk
 
 __all__ = [
     "FAILS_CONCURRENT_AT_UPGRADE",

@@ -8,9 +8,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidegate_protocol.actions import Metadata
-from tidegate_protocol.codec import with_fields
-from tidegate_protocol.data_types import (
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import Metadata
+from tidegate_protocol.log.codec import with_fields
+from tidegate_protocol.schema.data_types import (
     BYTE,
     DATE,
     DOUBLE,
@@ -31,10 +32,10 @@ from tidegate_protocol.data_types import (
     physical_name,
     type_name,
 )
-from tidegate_protocol.schema import InvalidSchema, parse_type
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.schema.table_schema import InvalidSchema, parse_type
 
 _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
+_STORED_ALIKE = (BYTE, SHORT, INTEGER)
 _DIGITS = {BYTE: 10, SHORT: 10, INTEGER: 10, LONG: 20}
 _OTHER_WIDENINGS = (
     (FLOAT, DOUBLE),
@@ -103,9 +104,13 @@ def check_recorded(schema: StructType) -> None:
                 )
 
 
-def check_change(before: StructType, after: StructType, *, enabled: bool) -> None:
+def check_change(before: StructType, after: StructType, *, supported: bool, enabled: bool) -> None:
     """Raise `InvalidSchema` unless every column that stays keeps its type, or gets a wider one
-    and says so, which takes `enabled`, and unless what was told of earlier changes is still."""
+    and says so, which takes `enabled`, and unless what was told of earlier changes is still.
+
+    Where the feature is not `supported`, integers that Parquet stores alike widen untold, as
+    Delta's schema evolution has it.
+    """
     old = {physical: field for _, physical, field in _fields(before, (), ())}
     for path, physical, field in _fields(after, (), ()):
         known = old.get(physical)
@@ -115,6 +120,9 @@ def check_change(before: StructType, after: StructType, *, enabled: bool) -> Non
         if told[: len(was_told)] != was_told and told:
             raise _invalid(path, f"{TYPE_CHANGES} must keep what it told before")
         for inner, old_type, new_type in _changed(known.type, field.type, ()):
+            stored_alike = old_type in _STORED_ALIKE and new_type in _STORED_ALIKE
+            if not supported and stored_alike and is_widening(old_type, new_type):
+                continue
             if not enabled:
                 raise _invalid(
                     path,

@@ -1,11 +1,10 @@
 """What becomes of a proposal: the pure function of a table and a proposal inside the ledger."""
 
-from tidegate_protocol.conflict_answer import with_hint
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.file_demands import check_live_files
-from tidegate_protocol.isolation import may_skip
-from tidegate_protocol.ledger_state import TableLedger
-from tidegate_protocol.outcomes import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.answer import with_hint
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.features.file_demands import check_live_files
+from tidegate_protocol.ledger.outcomes import (
     LandedCommit,
     NothingToCommit,
     Quarantined,
@@ -13,9 +12,10 @@ from tidegate_protocol.outcomes import (
     TransactionAborted,
     VersionNotFound,
 )
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, Invalid, PreparedTransaction, Proposal
+from tidegate_protocol.ledger.state import TableLedger
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.isolation import may_skip
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, PreparedTransaction, Proposal
 
 Decision = (
     PreparedTransaction
@@ -33,7 +33,7 @@ def decide(table: TableLedger, proposal: Proposal) -> Decision:
     """The transaction judged through the table's latest version, or why it does not land.
 
     The transaction id comes first, before anything that could have changed since the first
-    answer; then validation, then the winners.
+    answer; then validation, then the winners, then what it demands of the table's files.
     """
     known = table.transaction(proposal.transaction_id)
     if isinstance(known, LandedCommit):
@@ -55,15 +55,16 @@ def decide(table: TableLedger, proposal: Proposal) -> Decision:
         return txn
     if may_skip(txn):
         return NothingToCommit(read_version=read_version)
-    invalid = check_live_files(txn, tuple(table.snapshot(read_version).files.values()))
-    if invalid is not None:
-        return invalid
     outcome = judge(txn, table.winners(read_version))
-    if isinstance(outcome, Conflict) and outcome.read_file is not None:
-        read_file = table.snapshot(read_version).file_at(outcome.read_file)
-        values = None if read_file is None else read_file.partition_values
-        return with_hint(outcome, txn.read, values)
-    return outcome
+    if not isinstance(outcome, Conflict):
+        # Last, since all files of the table are gone through.
+        files = tuple(table.snapshot(read_version).files.values())
+        return check_live_files(txn, files) or outcome
+    if outcome.read_file is None:
+        return outcome
+    read_file = table.snapshot(read_version).file_at(outcome.read_file)
+    values = None if read_file is None else read_file.partition_values
+    return with_hint(outcome, txn.read, values)
 
 
 def _replay(proposal: Proposal, commit: LandedCommit) -> Replayed | Invalid:

@@ -12,17 +12,9 @@ Operations on one table never look at another.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate_protocol.commits import (
-    UnreadableCommit,
-    body_digest,
-    commit_info,
-    timestamp_of,
-)
-from tidegate_protocol.content import whole
-from tidegate_protocol.foreign import parse_foreign_commit
-from tidegate_protocol.ledger_decision import decide
-from tidegate_protocol.ledger_state import TableLedger
-from tidegate_protocol.outcomes import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.ledger.decision import decide
+from tidegate_protocol.ledger.outcomes import (
     AbortOutcome,
     ConflictCheckOutcome,
     Created,
@@ -48,17 +40,25 @@ from tidegate_protocol.outcomes import (
     VersionNotFound,
     WouldCommit,
 )
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.prepare_table import is_catalog_managed
-from tidegate_protocol.problems import Code
-from tidegate_protocol.rebase import complete
-from tidegate_protocol.snapshot import Snapshot
-from tidegate_protocol.transaction import (
+from tidegate_protocol.ledger.state import TableLedger
+from tidegate_protocol.log.content import whole
+from tidegate_protocol.prepare.finalize import complete
+from tidegate_protocol.prepare.prepare import is_invalid_at_any_version, prepare
+from tidegate_protocol.prepare.table import is_catalog_managed
+from tidegate_protocol.proposal.transaction import (
     Invalid,
     PreparedTransaction,
     Proposal,
     ReadyCommit,
 )
+from tidegate_protocol.replay.commits import (
+    UnreadableCommit,
+    body_digest,
+    commit_info,
+    timestamp_of,
+)
+from tidegate_protocol.replay.foreign import in_commit_timestamp, parse_foreign_commit
+from tidegate_protocol.replay.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Ledger:
 
         An answer of `Conflict` or `Invalid` is final: the same id and body never land later.
         A proposal without a read version is judged by the table as it is now, so that only
-        a tombstone can keep that promise for it.
+        a tombstone can keep that promise for it, unless no table would take it.
         """
         table = self.tables.get(table_id)
         if table is None:
@@ -104,8 +104,7 @@ class Ledger:
         if isinstance(decision, PreparedTransaction):
             table, commit = _land(table, decision, now_ms=now_ms)
             return self._with(table), Ratified(commit=commit)
-        unseen = proposal.transaction_id not in table.transactions
-        if isinstance(decision, Invalid) and proposal.read_version is None and unseen:
+        if isinstance(decision, Invalid) and _may_be_valid_later(table, proposal):
             return self._with(table.with_tombstone(proposal.transaction_id)), decision
         return self, decision
 
@@ -209,6 +208,13 @@ class Ledger:
         return self._with(table.quarantined(reason)), outcome
 
 
+def _may_be_valid_later(table: TableLedger, proposal: Proposal) -> bool:
+    """Whether what is invalid now might be a version after the next one."""
+    if proposal.read_version is not None or proposal.transaction_id in table.transactions:
+        return False
+    return not is_invalid_at_any_version(proposal)
+
+
 def _land(
     table: TableLedger, txn: PreparedTransaction, *, now_ms: int
 ) -> tuple[TableLedger, LandedCommit]:
@@ -239,9 +245,11 @@ def _ingest(table: TableLedger, content: bytes, *, modified_ms: int) -> LandedCo
     version = table.latest_version + 1
     try:
         actions = parse_foreign_commit(content)
+        before = table.snapshot(version - 1)
+        in_commit_timestamp(version, actions, before=before.metadata)
     except UnreadableCommit as error:
         return f"version {version} cannot be read: {error}"
-    snapshot = table.snapshot(version - 1).apply(version, actions)
+    snapshot = before.apply(version, actions)
     info = commit_info(actions)
     transaction_id = None if info is None else info.txn_id
     digest = None if info is None else body_digest(info)
@@ -251,7 +259,9 @@ def _ingest(table: TableLedger, content: bytes, *, modified_ms: int) -> LandedCo
     return LandedCommit(
         version=version,
         # Other writers' clocks differ; the versions of a table are in the order of time.
-        timestamp=max(timestamp_of(actions, fallback=modified_ms), table.latest_timestamp + 1),
+        timestamp=max(
+            timestamp_of(version, actions, fallback=modified_ms), table.latest_timestamp + 1
+        ),
         content=content,
         actions=actions,
         transaction_id=transaction_id,

@@ -5,9 +5,9 @@
 
 from dataclasses import dataclass
 
-from tidegate_protocol.actions import Action
-from tidegate_protocol.snapshot import Snapshot
-from tidegate_protocol.transaction import Conflict, Invalid, IsolationLevel
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, IsolationLevel
+from tidegate_protocol.replay.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from tidegate_protocol.commits import summarize
-from tidegate_protocol.outcomes import LandedCommit
-from tidegate_protocol.snapshot import Snapshot
-from tidegate_protocol.transaction import ReadState, Winner
+from tidegate_protocol.ledger.outcomes import LandedCommit
+from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
+from tidegate_protocol.replay.commits import summarize
+from tidegate_protocol.replay.snapshot import Snapshot
 
 NO_TIMESTAMP = -1
 """The timestamp before version 0: any clock is later."""
@@ -52,7 +52,7 @@ class TableLedger:
     def read_state(self, version: int) -> ReadState:
         return self.snapshot(version).read_state
 
-    def winners(self, after: int) -> tuple[Winner, ...]:
+    def winners(self, after: int) -> tuple[WinningCommit, ...]:
         """Every commit of a version above `after`, in order."""
         return tuple(
             summarize(commit.version, commit.actions, timestamp_fallback=commit.timestamp)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from tidegate_protocol.paths import identity
+from tidegate_protocol.log.paths import identity
 
 # No JSON key of a Delta action contains a space, so this name cannot be met by accident;
 # `codec.decode` overwrites the field whatever the input says.

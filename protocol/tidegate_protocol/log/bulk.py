@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from tidegate_protocol import codec, strict_json
-from tidegate_protocol.actions import Action, Add, Long, PartitionValues, Remove
-from tidegate_protocol.paths import MAX_PATH_BYTES
-from tidegate_protocol.spooled import Lines, SpooledAdd, SpooledRemove, spooled
-from tidegate_protocol.statistics import is_statistics
+from tidegate_protocol.base import strict_json
+from tidegate_protocol.log import codec
+from tidegate_protocol.log.actions import Action, Add, Long, PartitionValues, Remove
+from tidegate_protocol.log.paths import MAX_PATH_BYTES
+from tidegate_protocol.log.spooled import Lines, SpooledAdd, SpooledRemove, spooled
+from tidegate_protocol.log.statistics import is_statistics
 
 Keep = Callable[[bytes], Lines]
 """Takes lines, each ended by a newline, and gives the place that they are read from later."""
@@ -29,6 +30,7 @@ _ALL_PLAIN = re.compile(rf"(?:{_PLAIN_PATH}\n)*")
 
 _NUL = b"\\u0000"
 _KNOWN_PARTITIONS = 10_000
+_MAX_CONTAINERS = 4 * strict_json.MAX_CONTAINERS
 _PLACES = tuple(range(4096))
 
 
@@ -81,7 +83,7 @@ class BulkDecoder:
 
     def decode(self, text: bytes) -> list[Action] | None:
         """The actions of lines that each end with a newline; None for "look at every line"."""
-        if _NUL in text:
+        if _NUL in text or strict_json.containers(text) > _MAX_CONTAINERS:
             return None
         try:
             found = _LINES.decode_lines(text)
@@ -195,9 +197,7 @@ def _is_strict(text: bytes) -> bool:
         return False
     if not all(isinstance(value, dict) and len(value) == 1 for value in values):
         return False
-    return all(
-        line.count(b"{") + line.count(b"[") <= strict_json.MAX_DEPTH for line in text.split(b"\n")
-    )
+    return all(strict_json.containers(line) <= strict_json.MAX_DEPTH for line in text.split(b"\n"))
 
 
 def _all_plain(found: Sequence[_Line]) -> bool:

@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from tidegate_protocol import strict_json
-from tidegate_protocol.actions import KINDS, Action, CommitInfo, UnknownAction
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base import strict_json
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import KINDS, Action, CommitInfo, UnknownAction
 
 Known = TypeVar("Known", bound=Struct)
 """One of the kinds of `actions.KINDS`."""

@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from tidegate_protocol.actions import Action
-from tidegate_protocol.codec import encode_lines
-from tidegate_protocol.spooled import Spooled
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.codec import encode_lines
+from tidegate_protocol.log.spooled import Spooled
 
 _LINES_A_PIECE = 1000
 
@@ -23,6 +23,14 @@ class Pieces(Protocol):
     @property
     def sha256(self) -> str:
         """Of all of them, in hex."""
+        ...
+
+
+class LogFile(Pieces, Protocol):
+    """A commit file of a log as it was found there, too large to be held in one piece."""
+
+    def actions(self) -> Sequence[Action]:
+        """Its actions, in order. Raises `commits.UnreadableCommit`."""
         ...
 
 
@@ -68,11 +76,11 @@ def whole(content: Content) -> bytes:
     return content if isinstance(content, bytes) else b"".join(content.pieces())
 
 
-def is_same(content: Content, found: bytes) -> bool:
+def is_same(content: Content, found: Content) -> bool:
     """Whether these are the bytes."""
-    if isinstance(content, bytes):
+    if isinstance(content, bytes) and isinstance(found, bytes):
         return content == found
-    return len(content) == len(found) and content.sha256 == hashlib.sha256(found).hexdigest()
+    return len(content) == len(found) and sha256_of(content) == sha256_of(found)
 
 
 def sha256_of(content: Content) -> str:

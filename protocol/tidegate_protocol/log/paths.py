@@ -8,7 +8,7 @@ import re
 import unicodedata
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.text import excerpt
 
 MAX_PATH_BYTES = 1024
 

@@ -12,9 +12,9 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct, field
 
-from tidegate_protocol import paths
-from tidegate_protocol.actions import Add, Remove
-from tidegate_protocol.statistics import is_statistics
+from tidegate_protocol.log import paths
+from tidegate_protocol.log.actions import Add, Remove
+from tidegate_protocol.log.statistics import is_statistics
 
 
 class Lines(Protocol):

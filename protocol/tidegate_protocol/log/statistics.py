@@ -16,9 +16,9 @@ from typing import Annotated, Protocol, cast
 
 import msgspec
 
-from tidegate_protocol.data_types import DataType, DecimalType, PrimitiveType
-from tidegate_protocol.text import excerpt
-from tidegate_protocol.values import (
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.schema.data_types import DataType, DecimalType, PrimitiveType
+from tidegate_protocol.schema.values import (
     INTEGER_LIMITS,
     InvalidValue,
     Value,

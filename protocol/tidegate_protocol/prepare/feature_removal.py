@@ -9,34 +9,32 @@ feature `checkpointProtection` is the writer's duty.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidegate_protocol import features
-from tidegate_protocol.actions import Protocol
-from tidegate_protocol.column_mapping import NESTED_IDS
-from tidegate_protocol.data_types import COLUMN_ID, PHYSICAL_NAME, TYPE_CHANGES, walk
-from tidegate_protocol.known_features import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features import table_features
+from tidegate_protocol.features.column_mapping import MARKS
+from tidegate_protocol.features.known import (
     CHECKPOINT_PROTECTION_FEATURE,
     COLUMN_MAPPING,
     FEATURES,
     IN_COMMIT_TIMESTAMP,
     ROW_TRACKING,
 )
-from tidegate_protocol.prepare_table import TableAfter
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import (
+from tidegate_protocol.features.properties import (
     CHECKPOINT_PROTECTION,
     IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP,
     IN_COMMIT_TIMESTAMPS_SINCE_VERSION,
 )
-from tidegate_protocol.transaction import FileDemand, Invalid
-
-_MAPPING_MARKS = frozenset({COLUMN_ID, PHYSICAL_NAME, NESTED_IDS})
+from tidegate_protocol.log.actions import Protocol
+from tidegate_protocol.prepare.table import TableAfter
+from tidegate_protocol.proposal.transaction import FileDemand, Invalid
+from tidegate_protocol.schema.data_types import TYPE_CHANGES, walk
 
 
 def check_removal(old: Protocol, new: Protocol, parameters: Mapping[str, Any]) -> Invalid | None:
     """What is wrong with the new protocol of a DROP FEATURE. `parameters` are the operation's;
     `featureName`, where they have it, is the feature that goes."""
-    dropped = features.added_features(old, new)
-    added = features.added_features(new, old) - {CHECKPOINT_PROTECTION_FEATURE}
+    dropped = table_features.added_features(old, new)
+    added = table_features.added_features(new, old) - {CHECKPOINT_PROTECTION_FEATURE}
     named = parameters.get("featureName")
     if added:
         return _downgrade(f"a commit that drops a feature adds {sorted(added)}")
@@ -48,7 +46,7 @@ def check_removal(old: Protocol, new: Protocol, parameters: Mapping[str, Any]) -
             return _downgrade(f"the feature {name} cannot be dropped")
         dependent = sorted(
             other
-            for other in features.implied_features(new)
+            for other in table_features.implied_features(new)
             if other in FEATURES and name in FEATURES[other].requires
         )
         if dependent:
@@ -101,7 +99,7 @@ def _constraints(table: TableAfter) -> str | None:
 def _mapping(table: TableAfter) -> str | None:
     if table.properties.column_mapping:
         return "delta.columnMapping.mode is not 'none'"
-    marked = any(_MAPPING_MARKS & field.metadata.keys() for _, field, _ in walk(table.schema))
+    marked = any(MARKS & field.metadata.keys() for _, field, _ in walk(table.schema))
     return "the schema has column mapping ids or physical names" if marked else None
 
 

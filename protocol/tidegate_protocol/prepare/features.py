@@ -7,31 +7,41 @@ where a feature leaves no choice, refused where one forbids it.
 from dataclasses import replace
 from uuid import UUID, uuid5
 
-from tidegate_protocol import column_mapping, computed_columns, features, operations, type_widening
-from tidegate_protocol.actions import Add, AddCDCFile, Metadata, Remove
-from tidegate_protocol.codec import with_fields
-from tidegate_protocol.feature_removal import (
-    check_left_over,
-    check_removal,
-    demands_of,
-    protects_history,
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features import (
+    column_mapping,
+    computed_columns,
+    table_features,
+    type_widening,
 )
-from tidegate_protocol.iceberg_compat import check_iceberg
-from tidegate_protocol.known_features import (
-    CHECKPOINT_PROTECTION_FEATURE,
-    ROW_TRACKING,
-)
-from tidegate_protocol.prepare_table import TableAfter
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import (
+from tidegate_protocol.features.known import CHECKPOINT_PROTECTION_FEATURE, ROW_TRACKING
+from tidegate_protocol.features.properties import (
     CHECKPOINT_PROTECTION,
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
     TableProperties,
 )
-from tidegate_protocol.row_tracking import is_suspended
-from tidegate_protocol.schema import InvalidSchema, StructType, parse_schema, physical_name
-from tidegate_protocol.transaction import FileDemand, Invalid, Proposal, ReadState
+from tidegate_protocol.features.row_tracking import is_suspended
+from tidegate_protocol.log.actions import Add, AddCDCFile, Metadata, Remove
+from tidegate_protocol.log.codec import with_fields
+from tidegate_protocol.prepare import schema_change
+from tidegate_protocol.prepare.expressions import check_expressions
+from tidegate_protocol.prepare.feature_removal import (
+    check_left_over,
+    check_removal,
+    demands_of,
+    protects_history,
+)
+from tidegate_protocol.prepare.iceberg_compat import check_iceberg
+from tidegate_protocol.prepare.table import TableAfter
+from tidegate_protocol.proposal import operations
+from tidegate_protocol.proposal.transaction import FileDemand, Invalid, Proposal, ReadState
+from tidegate_protocol.schema.table_schema import (
+    InvalidSchema,
+    StructType,
+    parse_schema,
+    physical_name,
+)
 
 _NAMES = UUID("0a1c7c4e-55a4-4a35-b6e3-7f0b8f6d9f20")
 _MATERIALIZED = {
@@ -65,7 +75,7 @@ def _protocol(table: TableAfter, *, proposal: Proposal, read: ReadState) -> Tabl
     """Where features are dropped: that they may be, and the history that still needs them."""
     if read.protocol is None or table.own_protocol is None:
         return table
-    dropped = features.added_features(read.protocol, table.protocol)
+    dropped = table_features.added_features(read.protocol, table.protocol)
     if proposal.operation != operations.DROP_FEATURE:
         return table
     invalid = check_removal(
@@ -73,7 +83,7 @@ def _protocol(table: TableAfter, *, proposal: Proposal, read: ReadState) -> Tabl
     ) or check_left_over(dropped, table)
     if invalid is not None:
         return invalid
-    if protects_history(dropped) and features.supports(
+    if protects_history(dropped) and table_features.supports(
         table.protocol, CHECKPOINT_PROTECTION_FEATURE
     ):
         table = _configured(table, {CHECKPOINT_PROTECTION: str(read.version + 1)})
@@ -97,20 +107,40 @@ def _metadata(table: TableAfter, *, proposal: Proposal, read: ReadState) -> Tabl
         computed_columns.check_columns(table.schema)
         type_widening.check_recorded(table.schema)
     overwrites = operations.overwrites_schema(proposal.operation, proposal.operation_parameters)
+    if column_mapping.is_removed(properties_before, table.properties, table.schema):
+        if not replaces and column_mapping.asks_for_rewriting(properties_before, schema_before):
+            table = replace(table, demands=(*table.demands, FileDemand.REWRITTEN))
+        schema_before = column_mapping.without_marks(schema_before)
     if not overwrites:
         computed_columns.check_identity_change(
             schema_before,
             table.schema,
             sets_marks=not operations.changes_data(proposal.operation),
         )
-        if _knows_widening(table):
-            type_widening.check_change(
-                schema_before, table.schema, enabled=table.properties.type_widening
-            )
+        type_widening.check_change(
+            schema_before,
+            table.schema,
+            supported=_knows_widening(table),
+            enabled=table.properties.type_widening,
+        )
+        if before is not None:
+            table = _changed_columns(table, properties_before, schema_before)
+    if not operations.brings_columns_back(proposal.operation):
+        check_expressions(properties_before, schema_before, table.properties, table.schema)
     invalid = _check_change_data(table, properties_before, schema_before, proposal=proposal)
     if invalid is not None:
         return invalid
     return _with_row_tracking(table, before, properties_before)
+
+
+def _changed_columns(
+    table: TableAfter, properties_before: TableProperties, schema_before: StructType
+) -> TableAfter:
+    """The table with what its change of columns asks of the files that stay."""
+    if not (properties_before.column_mapping and table.properties.column_mapping):
+        schema_change.check_kept(schema_before, table.schema)
+    demands = tuple(schema_change.no_nulls(schema_before, table.schema))
+    return replace(table, demands=(*table.demands, *demands)) if demands else table
 
 
 def _before(read: ReadState) -> tuple[Metadata | None, TableProperties, StructType]:
@@ -125,7 +155,8 @@ def _before(read: ReadState) -> tuple[Metadata | None, TableProperties, StructTy
 
 def _knows_widening(table: TableAfter) -> bool:
     return any(
-        features.supports(table.protocol, name) for name in ("typeWidening", "typeWidening-preview")
+        table_features.supports(table.protocol, name)
+        for name in ("typeWidening", "typeWidening-preview")
     )
 
 
@@ -165,7 +196,7 @@ def _with_row_tracking(
     table: TableAfter, before: Metadata | None, properties_before: TableProperties
 ) -> TableAfter | Invalid:
     """Row ids that writers keep stand in columns whose names belong to the table for ever."""
-    if not features.supports(table.protocol, ROW_TRACKING):
+    if not table_features.supports(table.protocol, ROW_TRACKING):
         return table
     names: dict[str, str] = {}
     known = {} if before is None else before.configuration

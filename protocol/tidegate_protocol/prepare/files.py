@@ -1,9 +1,13 @@
 """What a transaction's file actions must be (Delta: prepareCommit and commitImpl's checks)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from tidegate_protocol import features, operations, paths
-from tidegate_protocol.actions import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features import table_features
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.log import paths
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     AddCDCFile,
@@ -12,14 +16,17 @@ from tidegate_protocol.actions import (
     PartitionValues,
     Remove,
 )
-from tidegate_protocol.partition_values import InvalidValue, UnrepresentableValue, parse_value
-from tidegate_protocol.prepare_table import TableAfter
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.schema import Field, parse_schema, physical_name
-from tidegate_protocol.spooled import SpooledAdd, SpooledRemove
-from tidegate_protocol.statistics import FileStatistics, InvalidStatistics, is_statistics
-from tidegate_protocol.transaction import Invalid, ReadState
+from tidegate_protocol.log.spooled import SpooledAdd, SpooledRemove
+from tidegate_protocol.log.statistics import FileStatistics, InvalidStatistics, is_statistics
+from tidegate_protocol.prepare.table import TableAfter
+from tidegate_protocol.proposal import operations
+from tidegate_protocol.proposal.transaction import Invalid, ReadState
+from tidegate_protocol.schema.partition_values import (
+    InvalidValue,
+    UnrepresentableValue,
+    parse_value,
+)
+from tidegate_protocol.schema.table_schema import Field, parse_schema, physical_name
 
 _Z85_UUID_LENGTH = 20
 
@@ -68,6 +75,29 @@ def check_duplicates(actions: Sequence[Action]) -> Invalid | None:
     return None
 
 
+def check_adds_alone(actions: Sequence[Action]) -> Invalid | None:
+    """What `check_files` finds wrong with the added files whatever the table is."""
+    for index, action in enumerate(actions):
+        # What a spooled action is in itself was seen when it was spooled.
+        if not isinstance(action, Add) or isinstance(action, SpooledAdd):
+            continue
+        invalid = _check_add_alone(action)
+        if invalid is not None:
+            return replace(invalid, action_index=index)
+    return check_duplicates(actions)
+
+
+def _check_add_alone(add: Add) -> Invalid | None:
+    vector = add.deletion_vector
+    statistics = _statistics_of(add)
+    return (
+        _check_path(add.path)
+        or _check_numbers(add)
+        or (statistics if isinstance(statistics, Invalid) else None)
+        or (None if vector is None else _check_vector(add.path, vector))
+    )
+
+
 class _FileCheck:
     """The checks of single file actions against one table."""
 
@@ -98,7 +128,7 @@ class _FileCheck:
             case Add():
                 return (
                     _check_path(action.path)
-                    or self._add_numbers(action)
+                    or _check_numbers(action)
                     or self._partition(action)
                     or self._statistics_and_vector(action)
                 )
@@ -110,13 +140,6 @@ class _FileCheck:
                 return _check_path(action.path) or self._change_data(action)
             case _:
                 return None
-
-    def _add_numbers(self, add: Add) -> Invalid | None:
-        if add.size <= 0:
-            return _invalid(add.path, f"size is {add.size}; expected a file with at least a byte")
-        if add.modification_time < 0:
-            return _invalid(add.path, f"modificationTime is {add.modification_time}")
-        return None
 
     def _partition(self, add: Add) -> Invalid | None:
         if add.partition_values.keys() != self._keys:
@@ -144,18 +167,15 @@ class _FileCheck:
     def _statistics_and_vector(self, add: Add) -> Invalid | None:
         if add.deletion_vector is None and (add.stats is None or is_statistics(add.stats)):
             return None
-        statistics: FileStatistics | None = None
-        if add.stats is not None:
-            try:
-                statistics = FileStatistics.parse(add.stats)
-            except InvalidStatistics as error:
-                return _invalid(add.path, f"stats: {error}")
+        statistics = _statistics_of(add)
+        if isinstance(statistics, Invalid):
+            return statistics
         if add.deletion_vector is None:
             return None
         return _check_vector(add.path, add.deletion_vector) or self._vector(add, statistics)
 
     def _vector(self, add: Add, statistics: FileStatistics | None) -> Invalid | None:
-        allowed = features.supports(self._table.protocol, "deletionVectors") and (
+        allowed = table_features.supports(self._table.protocol, "deletionVectors") and (
             self._table.properties.deletion_vectors
             or operations.updates_files_in_place(self._operation)
         )
@@ -201,7 +221,7 @@ class _FileCheck:
         return None if vector is None else _check_vector(remove.path, vector)
 
     def _change_data(self, cdc: AddCDCFile) -> Invalid | None:
-        if not features.supports(self._table.protocol, "changeDataFeed"):
+        if not table_features.supports(self._table.protocol, "changeDataFeed"):
             return Invalid(
                 code=Code.UNSUPPORTED_FEATURE,
                 detail=f"{cdc.path!r} is a change data file; the table's protocol does not have "
@@ -242,6 +262,23 @@ def _wrong_partition_value(column: Field, text: str | None) -> str | None:
     if value is None and not column.nullable:
         return f"partition column {column.name!r} is NOT NULL and its value is null"
     return None
+
+
+def _check_numbers(add: Add) -> Invalid | None:
+    if add.size <= 0:
+        return _invalid(add.path, f"size is {add.size}; expected a file with at least a byte")
+    if add.modification_time < 0:
+        return _invalid(add.path, f"modificationTime is {add.modification_time}")
+    return None
+
+
+def _statistics_of(add: Add) -> FileStatistics | Invalid | None:
+    if add.stats is None:
+        return None
+    try:
+        return FileStatistics.parse(add.stats)
+    except InvalidStatistics as error:
+        return _invalid(add.path, f"stats: {error}")
 
 
 def _check_path(path: str) -> Invalid | None:

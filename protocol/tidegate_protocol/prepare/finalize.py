@@ -9,18 +9,20 @@ from typing import Any
 
 import msgspec
 
-from tidegate_protocol import __version__, operations, row_tracking, type_widening
-from tidegate_protocol.actions import Action, CommitInfo, Metadata, Remove, holds
-from tidegate_protocol.codec import from_body, with_fields
-from tidegate_protocol.content import content_of
-from tidegate_protocol.properties import (
+from tidegate_protocol import __version__
+from tidegate_protocol.features import row_tracking, type_widening
+from tidegate_protocol.features.properties import (
     CHECKPOINT_PROTECTION,
     IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP,
     IN_COMMIT_TIMESTAMPS_SINCE_VERSION,
     TableProperties,
 )
-from tidegate_protocol.row_tracking import ROW_TRACKING_PRESERVED_TAG
-from tidegate_protocol.transaction import PreparedTransaction, Proposal, ReadyCommit
+from tidegate_protocol.features.row_tracking import ROW_TRACKING_PRESERVED_TAG
+from tidegate_protocol.log.actions import Action, CommitInfo, Metadata, Remove, holds
+from tidegate_protocol.log.codec import from_body, with_fields
+from tidegate_protocol.log.content import content_of
+from tidegate_protocol.proposal import operations
+from tidegate_protocol.proposal.transaction import PreparedTransaction, Proposal, ReadyCommit
 
 ENGINE_INFO = f"Tidegate/{__version__}"
 """commitInfo.engineInfo of a proposal that names no engine."""
@@ -139,9 +141,18 @@ def _commit_info(txn: PreparedTransaction, *, timestamp: int, in_commit: bool) -
         or None,
         "engineInfo": proposal.engine_info or ENGINE_INFO,
         "txnId": proposal.transaction_id,
-        "tidegate": {"bodyDigest": proposal.digest()},
+        "tidegate": _mark(txn),
     }
     return from_body(CommitInfo, {name: value for name, value in body.items() if value is not None})
+
+
+def _mark(txn: PreparedTransaction) -> dict[str, str]:
+    """What tells commits of ours from others', and from those of another table that was at the
+    same place before. A first version says by its own metadata which table it is of."""
+    mark = {"bodyDigest": txn.proposal.digest()}
+    if txn.read.metadata is not None:
+        mark["tableId"] = txn.read.metadata.id
+    return mark
 
 
 def _sender(proposal: Proposal) -> dict[str, str]:

@@ -6,10 +6,17 @@ values among their columns, timestamps as int64) is the writers' duty.
 
 from collections.abc import Iterator, Sequence
 
-from tidegate_protocol import features
-from tidegate_protocol.actions import Action, Add
-from tidegate_protocol.column_mapping import NESTED_IDS
-from tidegate_protocol.data_types import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features import table_features
+from tidegate_protocol.features.column_mapping import NESTED_IDS
+from tidegate_protocol.features.known import CURRENT_DEFAULT
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.features.row_tracking import row_count
+from tidegate_protocol.features.type_widening import is_widening_in_iceberg, type_changes
+from tidegate_protocol.log.actions import Action, Add
+from tidegate_protocol.prepare.table import TableAfter
+from tidegate_protocol.proposal.transaction import Invalid, Proposal, ReadState
+from tidegate_protocol.schema.data_types import (
     VARIANT,
     VOID,
     ArrayType,
@@ -20,13 +27,6 @@ from tidegate_protocol.data_types import (
     type_name,
     walk,
 )
-from tidegate_protocol.known_features import CURRENT_DEFAULT
-from tidegate_protocol.prepare_table import TableAfter
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.row_tracking import row_count
-from tidegate_protocol.transaction import Invalid, Proposal, ReadState
-from tidegate_protocol.type_widening import is_widening_in_iceberg, type_changes
 
 _SWITCHES = {
     "delta.enableIcebergCompatV1": 1,
@@ -77,7 +77,7 @@ def _about_protocol(
         if switched_on and before.row_tracking and operation == "SET TBLPROPERTIES":
             return "cannot be switched on over row ids that are there already"
         return None if table.properties.row_tracking else "needs delta.enableRowTracking"
-    if not features.supports(table.protocol, "deletionVectors"):
+    if not table_features.supports(table.protocol, "deletionVectors"):
         return None
     # This one command writes the files anew as it switches deletion vectors off.
     until_now = before.deletion_vectors and operation != "REORG TABLE UPGRADE UNIFORM"

@@ -1,4 +1,4 @@
-"""From a proposal to a transaction that may be judged (design section 4, step 2).
+"""From a proposal to a transaction that may be judged.
 
 Everything that Delta's `commitImpl` and `prepareCommit` refuse before looking at any other
 commit is refused here, as a value. The first thing wrong is the answer, in this order: the kinds
@@ -8,8 +8,9 @@ of action, application transactions, protocol and metadata, files, domains, read
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidegate_protocol import features, isolation, row_tracking
-from tidegate_protocol.actions import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features import row_tracking, table_features
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     CommitInfo,
@@ -21,15 +22,15 @@ from tidegate_protocol.actions import (
     classes,
     holds,
 )
-from tidegate_protocol.predicates import InvalidPredicate
-from tidegate_protocol.prepare_features import settle_features
-from tidegate_protocol.prepare_files import check_files
-from tidegate_protocol.prepare_table import TableAfter, define_table
-from tidegate_protocol.problems import Code
-from tidegate_protocol.reads import ReadPredicates
-from tidegate_protocol.schema import InvalidSchema
-from tidegate_protocol.system_domains import check_domain
-from tidegate_protocol.transaction import Invalid, PreparedTransaction, Proposal, ReadState
+from tidegate_protocol.prepare.features import settle_features
+from tidegate_protocol.prepare.files import check_adds_alone, check_files
+from tidegate_protocol.prepare.system_domains import check_domain
+from tidegate_protocol.prepare.table import TableAfter, define_table
+from tidegate_protocol.proposal import isolation
+from tidegate_protocol.proposal.transaction import Invalid, PreparedTransaction, Proposal, ReadState
+from tidegate_protocol.scan.predicates import InvalidPredicate
+from tidegate_protocol.scan.reads import ReadPredicates
+from tidegate_protocol.schema.table_schema import InvalidSchema
 
 # They describe a checkpoint's contents and have no meaning in a commit (PROTOCOL.md, "V2 Spec").
 _CHECKPOINT_KINDS = frozenset({"checkpointMetadata", "sidecar"})
@@ -99,6 +100,17 @@ def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invali
         row_id_high_water_mark=read.row_id_high_water_mark,
         row_ids_released=counted,
         demands=table.demands,
+    )
+
+
+def is_invalid_at_any_version(proposal: Proposal) -> bool:
+    """Whether `prepare` finds a proposal without a read version invalid whatever the table is: for
+    what its actions are in themselves or beside each other."""
+    if _check_read_version(proposal) or _check_kinds(proposal.actions):
+        return True
+    return (
+        isinstance(_distinct_txns(proposal.actions), Invalid)
+        or check_adds_alone(proposal.actions) is not None
     )
 
 
@@ -180,7 +192,7 @@ def _check_domains(actions: Sequence[Action], table: TableAfter) -> Invalid | No
         invalid = check_domain(action, table)
         if invalid is not None:
             return replace(invalid, action_index=index)
-        if not features.supports(table.protocol, "domainMetadata"):
+        if not table_features.supports(table.protocol, "domainMetadata"):
             return Invalid(
                 code=Code.UNSUPPORTED_FEATURE,
                 detail="domainMetadata actions need the feature domainMetadata in the protocol",

@@ -5,9 +5,13 @@ Their names start with `delta.`; who may write them, and what, is the feature's 
 
 import msgspec
 
-from tidegate_protocol import features, row_tracking
-from tidegate_protocol.actions import DomainMetadata
-from tidegate_protocol.data_types import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features import row_tracking, table_features
+from tidegate_protocol.features.known import CLUSTERING, ROW_TRACKING
+from tidegate_protocol.log.actions import DomainMetadata
+from tidegate_protocol.prepare.table import TableAfter
+from tidegate_protocol.proposal.transaction import Invalid
+from tidegate_protocol.schema.data_types import (
     VARIANT,
     VOID,
     DecimalType,
@@ -15,10 +19,6 @@ from tidegate_protocol.data_types import (
     StructType,
     physical_name,
 )
-from tidegate_protocol.known_features import CLUSTERING, ROW_TRACKING
-from tidegate_protocol.prepare_table import TableAfter
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Invalid
 
 CLUSTERING_DOMAIN = "delta.clustering"
 _PREFIX = "delta."
@@ -48,7 +48,7 @@ def check_domain(action: DomainMetadata, table: TableAfter) -> Invalid | None:
         )
     if action.removed:
         return None
-    if not features.supports(table.protocol, CLUSTERING):
+    if not table_features.supports(table.protocol, CLUSTERING):
         return Invalid(
             code=Code.UNSUPPORTED_FEATURE,
             detail=f"the metadata domain {action.domain!r} needs the feature {CLUSTERING} in the "
@@ -58,7 +58,7 @@ def check_domain(action: DomainMetadata, table: TableAfter) -> Invalid | None:
 
 
 def _check_row_tracking(action: DomainMetadata, table: TableAfter) -> Invalid | None:
-    if action.removed and not features.supports(table.protocol, ROW_TRACKING):
+    if action.removed and not table_features.supports(table.protocol, ROW_TRACKING):
         return None
     return _invalid(
         f"the metadata domain {action.domain!r} cannot be set: row ids are given out when the "

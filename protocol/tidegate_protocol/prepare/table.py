@@ -6,13 +6,11 @@ and metaData actions, with the protocol upgrade that new metadata implies.
 
 from dataclasses import dataclass
 
-from tidegate_protocol import features, operations
-from tidegate_protocol.actions import Metadata, Protocol, holds
-from tidegate_protocol.codec import with_fields
-from tidegate_protocol.known_features import CATALOG_MANAGED
-from tidegate_protocol.memo import remember
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import (
+from tidegate_protocol.base.memo import remember
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features import table_features
+from tidegate_protocol.features.known import CATALOG_MANAGED
+from tidegate_protocol.features.properties import (
     IN_COMMIT_TIMESTAMPS,
     InvalidProperty,
     TableProperties,
@@ -20,14 +18,17 @@ from tidegate_protocol.properties import (
     check_new,
     storable,
 )
-from tidegate_protocol.schema import (
+from tidegate_protocol.log.actions import Metadata, Protocol, holds
+from tidegate_protocol.log.codec import with_fields
+from tidegate_protocol.proposal import operations
+from tidegate_protocol.proposal.transaction import Demand, Invalid, Proposal, ReadState
+from tidegate_protocol.schema.table_schema import (
     InvalidSchema,
     StructType,
     check_partition_columns,
     parse_schema,
     validate_table_schema,
 )
-from tidegate_protocol.transaction import FileDemand, Invalid, Proposal, ReadState
 
 _Definition = tuple[str, tuple[tuple[str, str], ...]]
 """A table's schemaString and properties."""
@@ -47,7 +48,7 @@ class TableAfter:
     schema: StructType
     own_protocol: Protocol | None
     own_metadata: Metadata | None
-    demands: tuple[FileDemand, ...] = ()
+    demands: tuple[Demand, ...] = ()
 
     @property
     def changes(self) -> tuple[Protocol | Metadata, ...]:
@@ -58,7 +59,7 @@ class TableAfter:
 
 def is_catalog_managed(protocol: Protocol | None) -> bool:
     """Whether the index, and not the log's folder, is where a commit of the table is ratified."""
-    return protocol is not None and features.supports(protocol, CATALOG_MANAGED)
+    return protocol is not None and table_features.supports(protocol, CATALOG_MANAGED)
 
 
 def define_table(proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
@@ -116,10 +117,10 @@ def _check_protocol(own: Protocol | None, *, proposal: Proposal, read: ReadState
     """The protocol that the transaction names, or else the one that it finds. Whether a feature
     may be dropped is asked later (`feature_removal`)."""
     if read.protocol is None:
-        return None if own is None else features.check_supported(own)
+        return None if own is None else table_features.check_supported(own)
     if own is None:
-        return features.check_supported(read.protocol)
-    invalid = features.check_supported(own)
+        return table_features.check_supported(read.protocol)
+    invalid = table_features.check_supported(own)
     if invalid is None and is_catalog_managed(own) != is_catalog_managed(read.protocol):
         return Invalid(
             code=Code.UNSUPPORTED_FEATURE,
@@ -128,7 +129,7 @@ def _check_protocol(own: Protocol | None, *, proposal: Proposal, read: ReadState
         )
     if invalid is not None or proposal.operation == operations.DROP_FEATURE:
         return invalid
-    return features.check_transition(read.protocol, own)
+    return table_features.check_transition(read.protocol, own)
 
 
 def _with_new_metadata(
@@ -154,7 +155,7 @@ def _with_new_metadata(
     if invalid is not None:
         return invalid
     protocol = own_protocol or _implied_protocol(read.protocol, properties, schema)
-    lacking = features.missing_features(protocol, properties, schema)
+    lacking = table_features.missing_features(protocol, properties, schema)
     if lacking:
         return Invalid(
             code=Code.INVALID_PROTOCOL,
@@ -202,14 +203,14 @@ _known = remember(_parse_known, weigh=_size)
 
 def check_features(properties: TableProperties, schema: StructType) -> Invalid | None:
     """A legacy protocol implies features that nobody here carries: harmless until used."""
-    used = features.required_features(properties, schema, catalog_managed=False)
-    unsupported = used - features.SUPPORTED_WRITER_FEATURES
+    used = table_features.required_features(properties, schema, catalog_managed=False)
+    unsupported = used - table_features.SUPPORTED_WRITER_FEATURES
     if not unsupported:
         return None
     return Invalid(
         code=Code.UNSUPPORTED_FEATURE,
         detail="the table's metaData uses features that are not supported: "
-        + features.described(unsupported),
+        + table_features.described(unsupported),
     )
 
 
@@ -276,9 +277,9 @@ def _implied_protocol(
 ) -> Protocol:
     """The protocol of a commit that names none: as before, or as much higher as it needs."""
     if before is None:
-        return features.protocol_for(properties, schema, catalog_managed=False)
-    lacking = features.missing_features(before, properties, schema)
-    return features.with_features(before, lacking) if lacking else before
+        return table_features.protocol_for(properties, schema, catalog_managed=False)
+    lacking = table_features.missing_features(before, properties, schema)
+    return table_features.with_features(before, lacking) if lacking else before
 
 
 def _invalid(detail: str) -> Invalid:

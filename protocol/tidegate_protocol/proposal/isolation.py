@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from tidegate_protocol import operations
-from tidegate_protocol.actions import Action, Add, AddCDCFile, Remove, UnknownAction, holds
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Action, Add, AddCDCFile, Remove, UnknownAction, holds
+from tidegate_protocol.proposal import operations
+from tidegate_protocol.proposal.transaction import (
     Invalid,
     IsolationLevel,
     PreparedTransaction,
     Reads,
-    Winner,
+    WinningCommit,
 )
 
 _STRICTNESS = {
@@ -68,7 +68,7 @@ def is_blind_append(reads: Reads, actions: Sequence[Action]) -> bool:
     return reads.nothing and not holds(actions, Remove, AddCDCFile, UnknownAction)
 
 
-def is_blind_winner(winner: Winner) -> bool:
+def is_blind_winner(winner: WinningCommit) -> bool:
     """Whether a winner's claim to be a blind append is believed.
 
     Nothing in a commit proves what its writer read, but a commit that removes files, changes

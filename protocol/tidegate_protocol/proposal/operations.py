@@ -110,6 +110,8 @@ def brings_columns_back(operation: str) -> bool:
 
 def overwrites_schema(operation: str, parameters: Mapping[str, Any]) -> bool:
     """Whether the new schema need not go with the data that was there before."""
+    if operation == "STREAMING UPDATE":
+        return _text(parameters.get("outputMode")) == "complete"
     as_write = operation == "WRITE" and _text(parameters.get("mode")) == "overwrite"
     anew = replaces_table(operation) or brings_columns_back(operation)
     return anew or (as_write and _overwrites_schema(parameters))

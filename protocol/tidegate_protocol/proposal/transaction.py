@@ -2,14 +2,15 @@
 
 import hashlib
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
-from tidegate_protocol.actions import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     CommitInfo,
@@ -22,9 +23,11 @@ from tidegate_protocol.actions import (
     Txn,
     UnknownAction,
 )
-from tidegate_protocol.content import Content, pieces_of
-from tidegate_protocol.paths import identity
-from tidegate_protocol.problems import Code
+from tidegate_protocol.log.content import Content, pieces_of
+from tidegate_protocol.log.paths import identity
+
+LONG_PREDICATES = 1_024
+"""From so many characters on, reading the predicates of a transaction takes ten milliseconds."""
 
 
 class IsolationLevel(StrEnum):
@@ -48,6 +51,20 @@ class Reads:
     files: frozenset[str] = frozenset()
     app_ids: frozenset[str] = frozenset()
     _identities: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
+    parsed: dict[Hashable, object] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """What `reads.ReadPredicates` found out about long predicates, to find it out once."""
+
+    @property
+    def length(self) -> int:
+        """Of the predicates, in characters."""
+        return sum(map(len, self.predicates))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether reading the predicates takes long."""
+        return bool(self.predicates) and self.length >= LONG_PREDICATES
 
     @property
     def nothing(self) -> bool:
@@ -71,6 +88,7 @@ class Proposal:
 
     `application_id` says who sends it, for commitInfo: a Spark application's id. Another
     application may send the same work again, so it is no part of what the digest names.
+    `has_new_id` says that the id was made for this copy, so that there was no other before.
     """
 
     transaction_id: str
@@ -86,6 +104,7 @@ class Proposal:
     engine_info: str | None = None
     skip_if_empty: bool = False
     application_id: str | None = None
+    has_new_id: bool = False
     _digest: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def digest(self) -> str:
@@ -144,11 +163,11 @@ class Invalid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Winner:
+class WinningCommit:
     """A commit between a transaction's read version and its place in the log.
 
     `timestamp` is its in-commit timestamp, else its commitInfo's, in ms. `is_blind_append` is
-    what its commitInfo claims; `conflicts.blind` decides whether the claim is believed.
+    what its commitInfo claims; `isolation.is_blind_winner` says whether the claim is believed.
     """
 
     version: int
@@ -175,7 +194,7 @@ class Conflict:
 
     code: Code
     detail: str
-    winner: Winner
+    winner: WinningCommit
     path: str | None = None
     partition: PartitionValues | None = None
     read_file: str | None = None
@@ -189,6 +208,22 @@ class FileDemand(StrEnum):
     ROW_IDS = "has a baseRowId and a defaultRowCommitVersion"
     NO_ROW_IDS = "has neither a baseRowId nor a defaultRowCommitVersion"
     NO_DELETION_VECTORS = "has no deletion vector"
+    REWRITTEN = "is written again, under the names that columns have then"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoNulls:
+    """What a column that becomes NOT NULL asks of every live file: a proof that it has none.
+    `physical_path` is what files call the column."""
+
+    name: str
+    physical_path: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"has no null in the column {self.name!r}, as its statistics prove"
+
+
+Demand = FileDemand | NoNulls
 
 
 class ReadFilter(typing.Protocol):
@@ -231,7 +266,7 @@ class PreparedTransaction:
     row_id_high_water_mark: int = -1
     row_ids_released: bool = False
     settled_reads: frozenset[str] = frozenset()
-    demands: tuple[FileDemand, ...] = ()
+    demands: tuple[Demand, ...] = ()
     _removed: Mapping[str, Remove] | None = field(
         default=None, init=False, repr=False, compare=False
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate_protocol.actions import (
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     AddCDCFile,
@@ -17,24 +17,26 @@ from tidegate_protocol.actions import (
     Txn,
     UnknownAction,
 )
-from tidegate_protocol.codec import InvalidActionError, decode_lines
-from tidegate_protocol.transaction import Winner
+from tidegate_protocol.log.codec import InvalidActionError, decode_lines
+from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.proposal.transaction import WinningCommit
 
 _COMMIT_INFO = msgspec.json.Decoder(dict[str, dict[str, Any]])
 
 
 MAX_TIMESTAMP = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
+"""The last millisecond of the year 9999: what version 0 can be dated at most, and each version
+behind it a millisecond more. So whatever a version is dated, the next one has room after it."""
 
 
 class UnreadableCommit(ValueError):
     """The content is not a commit of a Delta log; the message says where and why."""
 
 
-def parse_commit(content: bytes) -> tuple[Action, ...]:
+def parse_commit(content: bytes | LogFile) -> tuple[Action, ...]:
     """The actions of a commit file, in order. Raises `UnreadableCommit`."""
     try:
-        actions = tuple(decode_lines(content))
+        actions = tuple(decode_lines(content) if isinstance(content, bytes) else content.actions())
     except InvalidActionError as error:
         raise UnreadableCommit(str(error)) from None
     if not actions:
@@ -46,20 +48,20 @@ def parse_commit(content: bytes) -> tuple[Action, ...]:
     return actions
 
 
-def timestamp_of(actions: Sequence[Action], *, fallback: int) -> int:
+def timestamp_of(version: int, actions: Sequence[Action], *, fallback: int) -> int:
     """A commit's time in ms: its in-commit timestamp, else its commitInfo's, else `fallback`.
 
-    Other writers put anything there: a time before 1970 or after the year 9999 is passed over,
+    Other writers put anything there: a time before 1970 or after `MAX_TIMESTAMP` is passed over,
     since every later commit's would have to lie beyond it.
     """
-    return _time_of(commit_info(actions), fallback)
+    return _time_of(version, commit_info(actions), fallback)
 
 
-def _time_of(info: CommitInfo | None, fallback: int) -> int:
+def _time_of(version: int, info: CommitInfo | None, fallback: int) -> int:
     if info is None:
         return fallback
     for timestamp in (info.in_commit_timestamp, info.timestamp):
-        if timestamp is not None and 0 <= timestamp <= MAX_TIMESTAMP:
+        if timestamp is not None and 0 <= timestamp <= MAX_TIMESTAMP + version:
             return timestamp
     return fallback
 
@@ -71,13 +73,22 @@ def commit_info(actions: Sequence[Action]) -> CommitInfo | None:
 
 def body_digest(info: CommitInfo) -> str | None:
     """The digest of the proposal that a commit of ours was, from `commitInfo.tidegate`."""
-    body = _COMMIT_INFO.decode(info.raw)["commitInfo"]
-    marker = body.get("tidegate")
-    digest = marker.get("bodyDigest") if isinstance(marker, dict) else None
-    return digest if isinstance(digest, str) else None
+    return _marked(info, "bodyDigest")
 
 
-def summarize(version: int, actions: Sequence[Action], *, timestamp_fallback: int) -> Winner:
+def table_id(info: CommitInfo) -> str | None:
+    """The `metaData.id` of the table that a commit of ours was decided for; None for version 0,
+    and where it does not say."""
+    return _marked(info, "tableId")
+
+
+def _marked(info: CommitInfo, name: str) -> str | None:
+    marker = _COMMIT_INFO.decode(info.raw)["commitInfo"].get("tidegate")
+    value = marker.get(name) if isinstance(marker, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def summarize(version: int, actions: Sequence[Action], *, timestamp_fallback: int) -> WinningCommit:
     """A commit as the conflict rules look at it. `actions` are those of one commit file."""
     adds: list[Add] = []
     removes: list[Remove] = []
@@ -107,9 +118,9 @@ def summarize(version: int, actions: Sequence[Action], *, timestamp_fallback: in
                 unknown.append(action)
             case AddCDCFile():
                 pass
-    return Winner(
+    return WinningCommit(
         version=version,
-        timestamp=_time_of(info, timestamp_fallback),
+        timestamp=_time_of(version, info, timestamp_fallback),
         operation=None if info is None else info.operation,
         is_blind_append=info is not None and info.is_blind_append is True,
         adds=tuple(adds),

@@ -4,14 +4,23 @@ They are part of the log whatever they hold; whether the coordinator can go on w
 decided here. What it does not understand ends its commits to the table, never its log.
 """
 
-from tidegate_protocol.actions import Action, DomainMetadata, Metadata, Protocol
-from tidegate_protocol.commits import UnreadableCommit, parse_commit
-from tidegate_protocol.features import check_supported
-from tidegate_protocol.known_features import CATALOG_MANAGED
-from tidegate_protocol.prepare_table import check_features, is_catalog_managed, parse_metadata
-from tidegate_protocol.problems import Code
-from tidegate_protocol.row_tracking import DOMAIN, InvalidHighWaterMark, high_water_mark
-from tidegate_protocol.transaction import Invalid
+from collections.abc import Sequence
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.known import CATALOG_MANAGED
+from tidegate_protocol.features.properties import IN_COMMIT_TIMESTAMPS
+from tidegate_protocol.features.row_tracking import DOMAIN, InvalidHighWaterMark, high_water_mark
+from tidegate_protocol.features.table_features import check_supported
+from tidegate_protocol.log.actions import Action, DomainMetadata, Metadata, Protocol
+from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.prepare.table import check_features, is_catalog_managed, parse_metadata
+from tidegate_protocol.proposal.transaction import Invalid
+from tidegate_protocol.replay.commits import (
+    MAX_TIMESTAMP,
+    UnreadableCommit,
+    commit_info,
+    parse_commit,
+)
 
 
 class RefusedCommit(UnreadableCommit):
@@ -22,7 +31,9 @@ class RefusedCommit(UnreadableCommit):
         self.refusal = refusal
 
 
-def parse_foreign_commit(content: bytes, *, catalog_managed: bool = False) -> tuple[Action, ...]:
+def parse_foreign_commit(
+    content: bytes | LogFile, *, catalog_managed: bool = False
+) -> tuple[Action, ...]:
     """The actions of a foreign `<v>.json`; `catalog_managed` where the coordinator itself is the
     table's catalog, and reads its log again.
 
@@ -56,6 +67,30 @@ def refusal(action: Action, *, catalog_managed: bool = False) -> Invalid | None:
     if isinstance(action, DomainMetadata):
         return _unusable_mark(action)
     return None
+
+
+def in_commit_timestamp(
+    version: int, actions: Sequence[Action], *, before: Metadata | None
+) -> int | None:
+    """The time in ms by which readers of the log date a commit: its in-commit timestamp, where the
+    table has them switched on; `before` is the table's metadata before the commit. None where they
+    date it by its file, or where it says a time before 1970.
+
+    Raises `UnreadableCommit` where no later version could have one after it: they have to increase.
+    """
+    metadata = next((action for action in actions if isinstance(action, Metadata)), before)
+    info = commit_info(actions)
+    if metadata is None or info is None or info.in_commit_timestamp is None:
+        return None
+    if metadata.configuration.get(IN_COMMIT_TIMESTAMPS, "").lower() != "true":
+        return None
+    if info.in_commit_timestamp > MAX_TIMESTAMP + version:
+        raise UnreadableCommit(
+            f"its in-commit timestamp is {info.in_commit_timestamp} ms, after the year 9999 "
+            f"(expected at most {MAX_TIMESTAMP + version}), and those of all later versions would "
+            "have to lie beyond it"
+        )
+    return info.in_commit_timestamp if info.in_commit_timestamp >= 0 else None
 
 
 def _unusable_mark(action: DomainMetadata) -> Invalid | None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate_protocol import row_tracking
-from tidegate_protocol.actions import (
+from tidegate_protocol.features import row_tracking
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     DomainMetadata,
@@ -14,8 +14,8 @@ from tidegate_protocol.actions import (
     Txn,
     file_key,
 )
-from tidegate_protocol.paths import identity
-from tidegate_protocol.transaction import ReadState
+from tidegate_protocol.log.paths import identity
+from tidegate_protocol.proposal.transaction import ReadState
 
 FileKey = tuple[str, str | None]
 

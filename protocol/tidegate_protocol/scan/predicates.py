@@ -11,8 +11,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from tidegate_protocol.actions import Partition, PartitionValues
-from tidegate_protocol.data_types import (
+from tidegate_protocol.log.actions import Partition, PartitionValues
+from tidegate_protocol.log.statistics import FileStatistics
+from tidegate_protocol.scan.predicate.binding import bind
+from tidegate_protocol.scan.predicate.errors import InvalidPredicate
+from tidegate_protocol.scan.predicate.evaluation import nodes
+from tidegate_protocol.scan.predicate.evaluation.datetimes import from_date, from_datetime
+from tidegate_protocol.scan.predicate.evaluation.values import (
+    TRUE,
+    UNKNOWN,
+    Plain,
+    Range,
+    Truth,
+    Value,
+)
+from tidegate_protocol.scan.predicate.syntax.names import opaque
+from tidegate_protocol.scan.predicate.syntax.parsing import parse
+from tidegate_protocol.scan.predicate.syntax.queries import is_expression
+from tidegate_protocol.scan.predicate.syntax.terms import terms_of
+from tidegate_protocol.schema.data_types import (
     TYPE_CHANGES,
     VARIANT,
     ArrayType,
@@ -24,17 +41,17 @@ from tidegate_protocol.data_types import (
     PrimitiveType,
     StructType,
 )
-from tidegate_protocol.partition_values import InvalidValue, parse_value
-from tidegate_protocol.predicate import nodes
-from tidegate_protocol.predicate.binding import bind
-from tidegate_protocol.predicate.datetimes import from_date, from_datetime
-from tidegate_protocol.predicate.errors import InvalidPredicate
-from tidegate_protocol.predicate.parsing import parse
-from tidegate_protocol.predicate.values import TRUE, UNKNOWN, Plain, Range, Truth, Value
-from tidegate_protocol.statistics import FileStatistics
-from tidegate_protocol.values import Value as TypedValue
+from tidegate_protocol.schema.partition_values import InvalidValue, parse_value
+from tidegate_protocol.schema.values import Value as TypedValue
 
-__all__ = ["InvalidPredicate", "Predicate", "parse_predicate"]
+__all__ = [
+    "InvalidPredicate",
+    "Predicate",
+    "check_expression",
+    "go_on",
+    "parse_predicate",
+    "terms_of",
+]
 
 _REMEMBERED_PARTITIONS = 512
 # Of a partition, about: writers may name many columns, and make values as long as they like.
@@ -82,17 +99,28 @@ class Predicate:
         return self._whole(row) & TRUE != 0
 
 
-def parse_predicate(text: str, schema: StructType, partition_columns: Sequence[str]) -> Predicate:
-    """A predicate over the columns of a table. Raises `InvalidPredicate`."""
+def go_on() -> None:
+    """For work that nobody waits beside."""
+
+
+def parse_predicate(
+    text: str,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    *,
+    pause: Callable[[], None] = go_on,
+) -> Predicate:
+    """A predicate over the columns of a table. `pause` is called every few microseconds, so that
+    whoever reads a long one can let others have the interpreter. Raises `InvalidPredicate`."""
     partition_fields = {name.lower() for name in partition_columns}
     columns: dict[Leaf, int] = {}
 
     def slot(path: Sequence[str]) -> nodes.Scalar | None:
         return _column_node(schema, path, columns)
 
-    tree = parse(text, is_column=lambda word: schema.field(word) is not None)
+    tree = parse(text, is_column=lambda word: schema.field(word) is not None, pause=pause)
     try:
-        conjuncts = bind(tree, slot)
+        conjuncts = bind(tree, slot, pause=pause)
     except RecursionError:
         raise InvalidPredicate("the predicate is nested too deeply") from None
     described = tuple(
@@ -116,6 +144,30 @@ def parse_predicate(text: str, schema: StructType, partition_columns: Sequence[s
         may_match_files_of=_partition_judge(of_partition, described),
         _whole=nodes.conjunction(conjuncts).run,
     )
+
+
+def check_expression(text: str, schema: StructType, *, is_condition: bool) -> None:
+    """Raise `InvalidPredicate` unless the text is an expression over these columns.
+
+    Of what is read by Spark's whole grammar alone, the names are not looked at.
+    """
+
+    def slot(path: Sequence[str]) -> nodes.Scalar | None:
+        return _column_node(schema, path, {})
+
+    try:
+        tree = parse(text, is_column=lambda word: schema.field(word) is not None, pause=go_on)
+    except InvalidPredicate:
+        if is_expression(text):
+            return
+        raise
+    try:
+        if is_condition:
+            bind(tree, slot, pause=go_on)
+        else:
+            opaque(tree, slot)
+    except RecursionError:
+        raise InvalidPredicate("it is nested too deeply") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +302,7 @@ def _was_float(field: Field) -> bool:
 
 
 def _value(value: TypedValue) -> Plain:
-    """Dates as days and timestamps as microseconds, see `predicate.values`."""
+    """Dates as days and timestamps as microseconds, see `scan.predicate.evaluation.values`."""
     if isinstance(value, datetime):
         return from_datetime(value)
     return from_date(value) if isinstance(value, date) else value

@@ -1,15 +1,17 @@
 """Which files a scan needs: those that any of its predicates may match."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from tidegate_protocol.actions import PartitionValues
-from tidegate_protocol.predicates import Predicate
-from tidegate_protocol.statistics import statistics_reader
+from tidegate_protocol.log.actions import PartitionValues
+from tidegate_protocol.log.statistics import statistics_reader
+from tidegate_protocol.scan.predicates import Predicate, go_on
 
 _REMEMBERED_PARTITIONS = 1_000
+_REMEMBERED_LENGTH = 4_096
+"""Longer ones are judged for each file: writers make values as long as they like."""
 _PARTITION_VALUES = msgspec.json.Decoder(PartitionValues)
 
 
@@ -33,17 +35,26 @@ class Pruning:
         """Whether knowing the partitions that are needed leaves anything to judge."""
         return not self.by_partition or any(p.data_columns for p in self.predicates)
 
-    def needs_partition(self, values: PartitionValues) -> bool:
-        """False where no file of this partition is needed, whatever its statistics say."""
+    def needs_partition(self, partition: str) -> bool:
+        """False where no file of this partition is needed, whatever its statistics say. Its values
+        come as a JSON object."""
+        values = _PARTITION_VALUES.decode(partition)
         return any(predicate.may_match(values, None) for predicate in self.predicates)
 
-    def needed(self, partitions: Sequence[str], stats: Sequence[str | None]) -> list[int]:
+    def needed(
+        self,
+        partitions: Sequence[str],
+        stats: Sequence[str | None],
+        *,
+        pause: Callable[[], None] = go_on,
+    ) -> list[int]:
         """Which of the files, by their place, are needed. `partitions` are the partition values
-        as JSON objects, `stats` as adds have them."""
+        as JSON objects, `stats` as adds have them. `pause` is called for each file."""
         columns = frozenset[str]().union(*(p.data_columns for p in self.predicates))
         read = statistics_reader(columns)
         found = []
         for place, (partition, text) in enumerate(zip(partitions, stats, strict=True)):
+            pause()
             values, left = self._left.get(partition) or self._judged(partition)
             if left:
                 statistics = read(text)
@@ -55,9 +66,10 @@ class Pruning:
         """The predicates that files of a partition may match. Files of one are many."""
         values = _PARTITION_VALUES.decode(partition)
         left = [predicate for predicate in self.predicates if predicate.may_match(values, None)]
-        if len(self._left) >= _REMEMBERED_PARTITIONS:
-            self._left.clear()
-        self._left[partition] = values, left
+        if len(partition) <= _REMEMBERED_LENGTH:
+            if len(self._left) >= _REMEMBERED_PARTITIONS:
+                self._left.clear()
+            self._left[partition] = values, left
         return values, left
 
 

@@ -1,24 +1,59 @@
 """What a transaction read, judged against files that others added."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tidegate_protocol.actions import Add, Metadata, Partition
-from tidegate_protocol.data_types import StructType
-from tidegate_protocol.memo import remember
-from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
-from tidegate_protocol.schema import parse_schema
-from tidegate_protocol.statistics import statistics_of
-from tidegate_protocol.transaction import Reads
+from tidegate_protocol.base.memo import remember
+from tidegate_protocol.log.actions import Add, Metadata, Partition
+from tidegate_protocol.log.statistics import statistics_of
+from tidegate_protocol.proposal.transaction import Reads
+from tidegate_protocol.scan.predicates import (
+    InvalidPredicate,
+    Predicate,
+    go_on,
+    parse_predicate,
+    terms_of,
+)
+from tidegate_protocol.schema.data_types import StructType
+from tidegate_protocol.schema.table_schema import parse_schema
+
+MOST_WORK = 1_000_000
+"""Terms of predicates times partitions, or files, that they are judged for; about a second."""
+_SEEN_PARTITIONS = 4_096
+
+
+@dataclass(slots=True)
+class _Work:
+    """What may still be judged. A partition that was seen costs nothing: it is remembered."""
+
+    left: int = MOST_WORK
+    _seen: set[int] = field(default_factory=set)
+
+    def is_over(self, terms: int, partition: Partition) -> bool:
+        """Charge for one more partition."""
+        # Not the partition itself: its values may be as long as they like.
+        seen = hash(partition)
+        if seen not in self._seen:
+            if len(self._seen) >= _SEEN_PARTITIONS:
+                self._seen.clear()
+            self._seen.add(seen)
+            self.left -= terms
+        return self.left < 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPredicates:
-    """The parsed predicates of a transaction, over the table at its read version."""
+    """The parsed predicates of a transaction, over the table at its read version.
+
+    Judging by them is bounded (`MOST_WORK`): whatever is beyond may match. `terms` are those of
+    all of them.
+    """
 
     whole_table: bool
     predicates: tuple[Predicate, ...]
     is_partitioned: bool
+    terms: int = 0
+    _work: _Work = field(default_factory=_Work, init=False, repr=False, compare=False)
 
     @classmethod
     def parse(
@@ -32,14 +67,10 @@ class ReadPredicates:
     @classmethod
     def over(cls, reads: Reads, metadata: Metadata) -> "ReadPredicates":
         """`parse`, over the columns of the table, which remembers short predicates: whoever
-        overwrites a partition does so again and again. Raises `InvalidSchema`, too."""
+        overwrites a partition does so again and again. Long ones are remembered by the reads, as
+        long as these live. Raises `InvalidSchema`, too."""
         columns = tuple(metadata.partition_columns)
-
-        def parse(text: str) -> Predicate:
-            key = (text, metadata.schema_string, columns)
-            return _remembered(key) if len(text) <= _SHORT else _parse(key)
-
-        return cls._of(reads, columns, parse)
+        return cls._of(reads, columns, lambda text: parse_once(reads, text, metadata))
 
     @classmethod
     def _of(
@@ -57,6 +88,7 @@ class ReadPredicates:
             whole_table=reads.whole_table,
             predicates=tuple(parsed),
             is_partitioned=bool(partition_columns),
+            terms=sum(map(terms_of, reads.predicates)),
         )
 
     def first_match(self, adds: Sequence[Add], *, use_statistics: bool) -> Add | None:
@@ -73,10 +105,14 @@ class ReadPredicates:
             return adds[0]
         for predicate in self.predicates:
             for add in adds:
-                if predicate.matches_partition(add.partition_values) and (
-                    not use_statistics
-                    or predicate.may_match(add.partition_values, statistics_of(add.stats))
-                ):
+                if self._work.is_over(self.terms, tuple(add.partition_values.items())):
+                    return add
+                if not predicate.matches_partition(add.partition_values):
+                    continue
+                if not use_statistics:
+                    return add
+                self._work.left -= self.terms
+                if predicate.may_match(add.partition_values, statistics_of(add.stats)):
                     return add
         return None
 
@@ -90,10 +126,10 @@ class ReadPredicates:
         where not every file counts."""
         judges = [predicate.may_match_files_of for predicate in self.predicates]
         for partition in partitions:
-            for may_match in judges:
-                if may_match(partition):
-                    yield partition
-                    break
+            if self._work.is_over(self.terms, partition) or any(
+                may_match(partition) for may_match in judges
+            ):
+                yield partition
 
 
 _SHORT = 256
@@ -102,9 +138,30 @@ _Key = tuple[str, str, tuple[str, ...]]
 """A predicate, a schema string and the partition columns."""
 
 
-def _parse(key: _Key) -> Predicate:
+def parse_once(
+    reads: Reads, text: str, metadata: Metadata, *, pause: Callable[[], None] = go_on
+) -> Predicate:
+    """A predicate of the reads over the columns of the table; `pause` as of `parse_predicate`.
+    Raises what `ReadPredicates.over` does, the same again for the same text."""
+    key = (text, metadata.schema_string, tuple(metadata.partition_columns))
+    if len(text) <= _SHORT:
+        return _remembered(key)
+    found = reads.parsed.get(key)
+    if found is None:
+        try:
+            found = _parse(key, pause)
+        except InvalidPredicate as error:
+            found = error
+        reads.parsed[key] = found
+    if isinstance(found, InvalidPredicate):
+        raise InvalidPredicate(found.detail, position=found.position)
+    assert isinstance(found, Predicate)
+    return found
+
+
+def _parse(key: _Key, pause: Callable[[], None] = go_on) -> Predicate:
     text, schema_string, partition_columns = key
-    return parse_predicate(text, parse_schema(schema_string), partition_columns)
+    return parse_predicate(text, parse_schema(schema_string), partition_columns, pause=pause)
 
 
 _remembered = remember(_parse, weigh=lambda key: len(key[1]) + sum(map(len, key[2])))

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from tidegate_protocol.data_types import DataType, Leaf, StructType
-from tidegate_protocol.partition_values import serialize_value
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.values import Value
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.schema.data_types import DataType, Leaf, StructType
+from tidegate_protocol.schema.partition_values import serialize_value
+from tidegate_protocol.schema.values import Value
 
 STRING_PREFIX_LENGTH = 32
 """Delta's default for the length of strings in minima and maxima."""

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
 
-from tidegate_protocol.data_types import DataType, DecimalType, PrimitiveType, type_name
-from tidegate_protocol.text import excerpt
-from tidegate_protocol.values import (
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.schema.data_types import DataType, DecimalType, PrimitiveType, type_name
+from tidegate_protocol.schema.values import (
     INTEGER_LIMITS,
     InvalidValue,
     UnrepresentableValue,

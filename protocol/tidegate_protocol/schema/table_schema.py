@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tidegate_protocol import strict_json
-from tidegate_protocol.data_types import (
+from tidegate_protocol.base import strict_json
+from tidegate_protocol.base.memo import remember
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.schema.data_types import (
     BINARY,
     BOOLEAN,
     BYTE,
@@ -38,8 +40,6 @@ from tidegate_protocol.data_types import (
     type_name,
     walk,
 )
-from tidegate_protocol.memo import remember
-from tidegate_protocol.text import excerpt
 
 __all__ = [
     "BINARY",

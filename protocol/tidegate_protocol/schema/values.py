@@ -10,8 +10,8 @@ import struct
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
-from tidegate_protocol.data_types import DecimalType, type_name
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.schema.data_types import DecimalType, type_name
 
 Value = int | float | Decimal | bool | str | bytes | date | datetime
 """A value of a primitive type; one of the type `float` is the nearest 4-byte number."""

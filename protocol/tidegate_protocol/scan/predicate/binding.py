@@ -3,36 +3,20 @@
 from collections.abc import Callable
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
-from tidegate_protocol.data_types import (
-    BOOLEAN,
-    DATE,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
-    type_name,
-)
-from tidegate_protocol.predicate import (
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.scan.predicate.errors import InvalidPredicate
+from tidegate_protocol.scan.predicate.evaluation import (
     arithmetic,
     casts,
     comparison,
     conditionals,
     dates,
     functions,
-    literals,
-    names,
     patterns,
 )
-from tidegate_protocol.predicate.errors import InvalidPredicate
-from tidegate_protocol.predicate.forbidden import (
-    check_function,
-    function_name,
-    is_quantifier,
-)
-from tidegate_protocol.predicate.lexing import LITERAL
-from tidegate_protocol.predicate.names import Columns
-from tidegate_protocol.predicate.nodes import (
+from tidegate_protocol.scan.predicate.evaluation.nodes import (
     Condition,
     Node,
     Scalar,
@@ -44,9 +28,26 @@ from tidegate_protocol.predicate.nodes import (
     to_condition,
     to_scalar,
 )
-from tidegate_protocol.predicate.parsing import binds_as_in_spark, parts, position
-from tidegate_protocol.predicate.values import FALSE, TRUE
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.scan.predicate.evaluation.values import FALSE, TRUE
+from tidegate_protocol.scan.predicate.syntax import literals, names
+from tidegate_protocol.scan.predicate.syntax.lexing import LITERAL
+from tidegate_protocol.scan.predicate.syntax.names import Columns, function_name
+from tidegate_protocol.scan.predicate.syntax.parsing import (
+    Listed,
+    LiteralList,
+    binds_as_in_spark,
+    parts,
+    position,
+)
+from tidegate_protocol.schema.data_types import (
+    BOOLEAN,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    type_name,
+)
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -70,16 +71,19 @@ _LITERAL_TYPES = {
     "timestamp_ltz": TIMESTAMP,
     "timestamp_ntz": TIMESTAMP_NTZ,
 }
+_QUANTIFIERS = frozenset({"all", "any", "some"})
 _SPECIAL_DATES = frozenset({"epoch", "now", "today", "tomorrow", "yesterday"})
 """Words that Spark takes for the time at which it reads them."""
 
 
-def bind(tree: exp.Expr, columns: Columns) -> tuple[Condition, ...]:
-    """The operands of the AND at the top of a predicate, compiled.
+def bind(tree: exp.Expr, columns: Columns, *, pause: Callable[[], None]) -> tuple[Condition, ...]:
+    """The operands of the AND at the top of a predicate, compiled; `pause` is called for each
+    node.
 
-    Raises `InvalidPredicate` for what Spark would refuse as the condition of a filter.
+    Raises `InvalidPredicate` for what is no condition, or not over these columns. What Spark
+    allows elsewhere than in a filter (a window, an aggregate) is a value that is not known.
     """
-    binder = _Binder(columns)
+    binder = _Binder(columns, pause)
     found = parts(tree, exp.And)
     # Text and null become boolean as operands of AND, but not by themselves.
     to_condition = binder.condition if len(found) > 1 else binder.boolean
@@ -87,8 +91,9 @@ def bind(tree: exp.Expr, columns: Columns) -> tuple[Condition, ...]:
 
 
 class _Binder:
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, pause: Callable[[], None]) -> None:
         self._columns = columns
+        self._pause = pause
         self._builders: dict[type[exp.Expr], Callable[..., Node | None]] = {
             exp.And: lambda node: conjunction(self._conditions(node)),
             exp.Or: lambda node: alternative(self._conditions(node)),
@@ -123,6 +128,7 @@ class _Binder:
 
     def node(self, tree: exp.Expr) -> Node:
         """Any expression; what is not understood becomes a foreign value."""
+        self._pause()
         while isinstance(tree, exp.Paren):
             tree = tree.this
         builder = self._builders.get(type(tree))
@@ -206,7 +212,17 @@ class _Binder:
             )
         if isinstance(tree.this, exp.Tuple):
             return None
-        return comparison.one_of(self.node(tree.this), [self.node(choice) for choice in choices])
+        value = self.node(tree.this)
+        if isinstance(choices[0], LiteralList):
+            return comparison.one_of(value, [*map(self._listed, choices[0].args["values"])])
+        return comparison.one_of(value, [self.node(choice) for choice in choices])
+
+    def _listed(self, listed: Listed) -> Node:
+        self._pause()
+        token, negated = listed
+        if token.token_type is TokenType.STRING:
+            return literals.text(token.text)
+        return literals.number(token.text, negated=negated, position=token.start)
 
     def _between(self, tree: exp.Between) -> Node:
         if tree.args.get("symmetric") is not None:
@@ -225,7 +241,7 @@ class _Binder:
     def _like(self, tree: exp.Expr, escape: str) -> Node | None:
         if not isinstance(tree, exp.Like | exp.ILike):
             return None
-        if is_quantifier(tree.expression):
+        if _is_quantifier(tree.expression):
             return None
         text, pattern = self._operands(tree)
         found = patterns.like(text, pattern, escape, any_case=isinstance(tree, exp.ILike))
@@ -249,7 +265,6 @@ class _Binder:
         name = function_name(tree)
         if name.endswith(LITERAL):
             return self._typed_literal(tree, name.removesuffix(LITERAL))
-        check_function(tree)
         if name in ("cast", "try_cast"):
             return self._cast(tree, or_null=name == "try_cast")
         if not functions.is_known(name, len(tree.expressions)):
@@ -293,6 +308,11 @@ class _Binder:
         if tree.args.get("expression") is not None:
             return None
         return functions.trim(self.node(tree.this), tree.args.get("position") or "BOTH")
+
+
+def _is_quantifier(node: exp.Expr) -> bool:
+    """Whether this is the `ANY (...)` of `LIKE ANY (...)`, or its like."""
+    return isinstance(node, exp.Anonymous) and function_name(node) in _QUANTIFIERS
 
 
 def _boolean(tree: exp.Expr, node: Node) -> Condition:

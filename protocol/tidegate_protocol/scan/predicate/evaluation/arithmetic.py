@@ -5,7 +5,19 @@ import operator
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-from tidegate_protocol.data_types import (
+from tidegate_protocol.scan.predicate.evaluation import datetimes
+from tidegate_protocol.scan.predicate.evaluation.casts import cast, check_integer, round_decimal
+from tidegate_protocol.scan.predicate.evaluation.coercion import (
+    INTEGRAL,
+    bounded_decimal,
+    common,
+    decimal_for,
+    is_numeric,
+)
+from tidegate_protocol.scan.predicate.evaluation.nodes import Row, Scalar, scalar, undecided
+from tidegate_protocol.scan.predicate.evaluation.outcomes import Failed
+from tidegate_protocol.scan.predicate.evaluation.values import UNKNOWN, Plain, Range, Value
+from tidegate_protocol.schema.data_types import (
     BYTE,
     DATE,
     DOUBLE,
@@ -17,19 +29,7 @@ from tidegate_protocol.data_types import (
     DataType,
     DecimalType,
 )
-from tidegate_protocol.predicate import datetimes
-from tidegate_protocol.predicate.casts import cast, check_integer, round_decimal
-from tidegate_protocol.predicate.coercion import (
-    INTEGRAL,
-    bounded_decimal,
-    common,
-    decimal_for,
-    is_numeric,
-)
-from tidegate_protocol.predicate.nodes import Row, Scalar, scalar, undecided
-from tidegate_protocol.predicate.outcomes import Failed
-from tidegate_protocol.predicate.values import UNKNOWN, Plain, Range, Value
-from tidegate_protocol.values import to_float32
+from tidegate_protocol.schema.values import to_float32
 
 Computed = Plain | Range | Failed
 

@@ -9,7 +9,17 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import isfinite, isnan
 
-from tidegate_protocol.data_types import (
+from tidegate_protocol.scan.predicate.evaluation import datetimes
+from tidegate_protocol.scan.predicate.evaluation.coercion import (
+    FRACTIONAL,
+    INTEGRAL,
+    decimal_for,
+    limits,
+)
+from tidegate_protocol.scan.predicate.evaluation.nodes import Row, Scalar, constant, scalar
+from tidegate_protocol.scan.predicate.evaluation.outcomes import FAILED, Failed
+from tidegate_protocol.scan.predicate.evaluation.values import UNKNOWN, Plain, Range, Value
+from tidegate_protocol.schema.data_types import (
     BINARY,
     BOOLEAN,
     BYTE,
@@ -25,12 +35,7 @@ from tidegate_protocol.data_types import (
     DataType,
     DecimalType,
 )
-from tidegate_protocol.predicate import datetimes
-from tidegate_protocol.predicate.coercion import FRACTIONAL, INTEGRAL, decimal_for, limits
-from tidegate_protocol.predicate.nodes import Row, Scalar, constant, scalar
-from tidegate_protocol.predicate.outcomes import FAILED, Failed
-from tidegate_protocol.predicate.values import UNKNOWN, Plain, Range, Value
-from tidegate_protocol.values import parse_double, to_float32
+from tidegate_protocol.schema.values import parse_double, to_float32
 
 Converted = Plain | Range | Failed
 Conversion = Callable[..., Converted]

@@ -7,7 +7,7 @@ and the predicate holds wherever it holds under either.
 
 from collections.abc import Callable, Sequence
 
-from tidegate_protocol.data_types import (
+from tidegate_protocol.schema.data_types import (
     BINARY,
     BOOLEAN,
     BYTE,

@@ -4,12 +4,16 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cmp_to_key
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
-from tidegate_protocol.data_types import LONG, VARIANT, DataType, DecimalType, PrimitiveType
-from tidegate_protocol.predicate.casts import cast
-from tidegate_protocol.predicate.coercion import INTEGRAL, common, for_comparison, limits
-from tidegate_protocol.predicate.nodes import (
+from tidegate_protocol.scan.predicate.evaluation.casts import cast
+from tidegate_protocol.scan.predicate.evaluation.coercion import (
+    INTEGRAL,
+    common,
+    for_comparison,
+    limits,
+)
+from tidegate_protocol.scan.predicate.evaluation.nodes import (
     Condition,
     Node,
     Row,
@@ -21,7 +25,7 @@ from tidegate_protocol.predicate.nodes import (
     either,
     to_scalar,
 )
-from tidegate_protocol.predicate.values import (
+from tidegate_protocol.scan.predicate.evaluation.values import (
     ANY,
     FALSE,
     NULL,
@@ -36,6 +40,7 @@ from tidegate_protocol.predicate.values import (
     nullable,
     same,
 )
+from tidegate_protocol.schema.data_types import LONG, VARIANT, DataType, DecimalType, PrimitiveType
 
 _BELOW, _SAME, _ABOVE = 1, 2, 4
 
@@ -128,9 +133,13 @@ def _plain(node: Condition) -> Condition:
 
 def _in_constants(run: Callable[[Row], Value], choices: Sequence[Value]) -> Callable[[Row], Truth]:
     known = [choice for choice in choices if choice is not None and not isinstance(choice, Range)]
-    ordered = sorted(known, key=cmp_to_key(_order))
+    nans = [choice for choice in known if is_nan(choice)]
+    has_nan = bool(nans)
     members = frozenset(choice for choice in known if not is_nan(choice))
-    has_nan = any(is_nan(choice) for choice in known)
+    ordered: list[Any] = list(members)
+    ordered.sort()
+    # Above every number.
+    ordered += nans[:1]
     otherwise: Truth = NULL if None in choices else FALSE
     if any(isinstance(choice, Range) for choice in choices):
         otherwise |= ANY

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from tidegate_protocol.data_types import DataType
-from tidegate_protocol.predicate.casts import cast
-from tidegate_protocol.predicate.coercion import common
-from tidegate_protocol.predicate.comparison import compare, is_null
-from tidegate_protocol.predicate.nodes import (
+from tidegate_protocol.scan.predicate.evaluation.casts import cast
+from tidegate_protocol.scan.predicate.evaluation.coercion import common
+from tidegate_protocol.scan.predicate.evaluation.comparison import compare, is_null
+from tidegate_protocol.scan.predicate.evaluation.nodes import (
     Condition,
     Node,
     Row,
@@ -17,7 +16,8 @@ from tidegate_protocol.predicate.nodes import (
     to_scalar,
     undecided,
 )
-from tidegate_protocol.predicate.values import TRUE, Range, Value, hull
+from tidegate_protocol.scan.predicate.evaluation.values import TRUE, Range, Value, hull
+from tidegate_protocol.schema.data_types import DataType
 
 
 def is_not_null(operand: Node) -> Condition:

@@ -4,7 +4,13 @@ import calendar
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 
-from tidegate_protocol.data_types import (
+from tidegate_protocol.scan.predicate.evaluation import datetimes
+from tidegate_protocol.scan.predicate.evaluation.arithmetic import add_days, apply
+from tidegate_protocol.scan.predicate.evaluation.casts import as_count, cast
+from tidegate_protocol.scan.predicate.evaluation.datetimes import MICROS_PER_DAY, MICROS_PER_SECOND
+from tidegate_protocol.scan.predicate.evaluation.nodes import Node, Scalar, to_scalar
+from tidegate_protocol.scan.predicate.evaluation.values import UNKNOWN, Range
+from tidegate_protocol.schema.data_types import (
     DATE,
     INTEGER,
     STRING,
@@ -13,12 +19,6 @@ from tidegate_protocol.data_types import (
     VOID,
     DataType,
 )
-from tidegate_protocol.predicate import datetimes
-from tidegate_protocol.predicate.arithmetic import add_days, apply
-from tidegate_protocol.predicate.casts import as_count, cast
-from tidegate_protocol.predicate.datetimes import MICROS_PER_DAY, MICROS_PER_SECOND
-from tidegate_protocol.predicate.nodes import Node, Scalar, to_scalar
-from tidegate_protocol.predicate.values import UNKNOWN, Range
 
 Builder = Callable[[Sequence[Node]], Node | None]
 

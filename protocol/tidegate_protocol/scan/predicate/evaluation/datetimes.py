@@ -7,8 +7,8 @@ without seconds). A year outside 1 to 9999 is left unknown: no calendar here rea
 import re
 from datetime import UTC, date, datetime, timedelta
 
-from tidegate_protocol.predicate.outcomes import FAILED, Failed
-from tidegate_protocol.predicate.values import UNKNOWN, Range
+from tidegate_protocol.scan.predicate.evaluation.outcomes import FAILED, Failed
+from tidegate_protocol.scan.predicate.evaluation.values import UNKNOWN, Range
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _FIRST_DAY = date.min.toordinal() - _EPOCH_DAY

@@ -6,7 +6,18 @@ not of the types that it knows: the call is foreign then, too.
 
 from collections.abc import Callable, Sequence
 
-from tidegate_protocol.data_types import (
+from tidegate_protocol.scan.predicate.evaluation import (
+    arithmetic,
+    comparison,
+    conditionals,
+    dates,
+    patterns,
+)
+from tidegate_protocol.scan.predicate.evaluation.arithmetic import apply
+from tidegate_protocol.scan.predicate.evaluation.casts import as_count, as_text, cast
+from tidegate_protocol.scan.predicate.evaluation.nodes import Node, Scalar, to_scalar
+from tidegate_protocol.scan.predicate.evaluation.values import UNKNOWN, Range
+from tidegate_protocol.schema.data_types import (
     BINARY,
     BOOLEAN,
     BYTE,
@@ -19,11 +30,6 @@ from tidegate_protocol.data_types import (
     DataType,
     DecimalType,
 )
-from tidegate_protocol.predicate import arithmetic, comparison, conditionals, dates, patterns
-from tidegate_protocol.predicate.arithmetic import apply
-from tidegate_protocol.predicate.casts import as_count, as_text, cast
-from tidegate_protocol.predicate.nodes import Node, Scalar, to_scalar
-from tidegate_protocol.predicate.values import UNKNOWN, Range
 
 Builder = Callable[[Sequence[Node]], Node | None]
 

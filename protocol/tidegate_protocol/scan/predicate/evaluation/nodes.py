@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tidegate_protocol.data_types import BOOLEAN, DataType
-from tidegate_protocol.predicate.values import (
+from tidegate_protocol.scan.predicate.evaluation.values import (
     AND,
     ANY,
     FALSE,
@@ -17,6 +16,7 @@ from tidegate_protocol.predicate.values import (
     as_truth,
     as_value,
 )
+from tidegate_protocol.schema.data_types import BOOLEAN, DataType
 
 Row = Sequence[Value]
 """One file's values of the columns that a predicate names, by slot."""

@@ -1,6 +1,6 @@
 """LIKE, ILIKE and RLIKE.
 
-LIKE is matched segment by segment, in time linear in the text for each segment. Of Java's
+LIKE is matched segment by segment, without going back to an earlier one. Of Java's
 regular expressions only those are matched that mean the same in every engine and cannot
 backtrack far; the others are unknown.
 """
@@ -10,12 +10,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tidegate_protocol.predicate.casts import as_text
-from tidegate_protocol.predicate.nodes import Condition, Node, Row, anything, condition, to_scalar
-from tidegate_protocol.predicate.values import ANY, FALSE, NULL, TRUE, Plain, Range, Truth
+from tidegate_protocol.scan.predicate.evaluation.casts import as_text
+from tidegate_protocol.scan.predicate.evaluation.nodes import (
+    Condition,
+    Node,
+    Row,
+    anything,
+    condition,
+    to_scalar,
+)
+from tidegate_protocol.scan.predicate.evaluation.values import (
+    ANY,
+    FALSE,
+    NULL,
+    TRUE,
+    Plain,
+    Range,
+    Truth,
+)
 
 _MAX_WORK = 1_000_000
 """Characters of a text times characters of a pattern; the rest is unknown."""
+_MAX_STEPS = 20_000
+"""Characters looked at one by one, where a piece of a LIKE has a `_`; beyond, it is unknown."""
 
 _ANY_ONE = "_"
 _ANY_MANY = "%"
@@ -28,9 +45,10 @@ _SIMPLE_PART = re.compile(
     )(?P<many>[*+])?""",
     re.VERBOSE,
 )
-_MAX_MANY = 2
-_MAX_SEARCHED = 256
-"""Trying two repetitions at each place of a text takes the third power of its length."""
+_MAX_SEARCHED = (256, 64, 24)
+"""Characters of a text, by how many repetitions the pattern has: each takes one more power of them,
+beside the places where a match may begin and what may follow. Nobody else has the interpreter
+meanwhile."""
 
 Matcher = Callable[[str], Truth]
 
@@ -55,6 +73,12 @@ class LikePattern:
     def is_prefix(self) -> bool:
         """Whether every text that begins so matches."""
         return None not in self.pieces[0] and len(self.pieces) > 1 and not any(self.pieces[1:])
+
+    def steps(self, text: str) -> int:
+        """The most characters that `matches` looks at one by one: a piece with a `_` is tried at
+        each place that no earlier piece has passed."""
+        slow = max((len(piece) for piece in self.pieces if None in piece), default=0)
+        return slow * (len(text) + len(self.pieces))
 
     def matches(self, text: str) -> bool:
         first, *rest = self.pieces
@@ -147,7 +171,7 @@ def _like_matcher(source: str, escape: str, *, any_case: bool) -> _Matching:
         return _UNDECIDED
     if not any_case:
         return _Matching(
-            lambda text: TRUE if pattern.matches(text) else FALSE,
+            lambda text: _matches(pattern, text),
             lambda texts: _range_with_prefix(texts, pattern.prefix, suffices=pattern.is_prefix),
         )
     if not source.isascii():
@@ -160,9 +184,15 @@ def _like_matcher(source: str, escape: str, *, any_case: bool) -> _Matching:
         # Unicode versions differ in what the lower case of a letter is.
         if not text.isascii():
             return ANY
-        return TRUE if lower.matches(text.lower()) else FALSE
+        return _matches(lower, text.lower())
 
     return _Matching(matches)
+
+
+def _matches(pattern: LikePattern, text: str) -> Truth:
+    if pattern.steps(text) > _MAX_STEPS:
+        return ANY
+    return TRUE if pattern.matches(text) else FALSE
 
 
 def _like_pattern(source: str, escape: str) -> LikePattern | None:
@@ -220,20 +250,22 @@ def _begins(bound: Plain | None, prefix: str) -> bool:
 
 
 def _regexp_matcher(source: str) -> _Matching:
-    compiled = _simple_regexp(source)
-    if compiled is None:
+    found = _simple_regexp(source)
+    if found is None:
         return _UNDECIDED
+    compiled, longest = found
 
     def matches(text: str) -> Truth:
-        if len(text) > _MAX_SEARCHED or _LINE_ENDS.search(text):
+        if len(text) > longest or _LINE_ENDS.search(text):
             return ANY
         return TRUE if compiled.search(text) else FALSE
 
     return _Matching(matches)
 
 
-def _simple_regexp(source: str) -> re.Pattern[str] | None:
-    """The pattern, if it is made of characters, classes and `.`, few of them repeated."""
+def _simple_regexp(source: str) -> tuple[re.Pattern[str], int] | None:
+    """The pattern, if it is made of characters, classes and `.`, few of them repeated, and how
+    long the texts may be that it is searched in."""
     body = source.removeprefix("^")
     if body.endswith("$") and not body.endswith("\\$"):
         body = body[:-1]
@@ -245,10 +277,10 @@ def _simple_regexp(source: str) -> re.Pattern[str] | None:
             return None
         many += part["many"] is not None
         position = part.end()
-    if many > _MAX_MANY:
+    if many >= len(_MAX_SEARCHED):
         return None
     try:
-        return re.compile(source, re.ASCII)
+        return re.compile(source, re.ASCII), _MAX_SEARCHED[many]
     except re.error:
         # A range of characters from high to low.
         return None

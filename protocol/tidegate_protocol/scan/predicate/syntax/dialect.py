@@ -11,10 +11,12 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tidegate_protocol.predicate.errors import InvalidPredicate
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.scan.predicate.errors import InvalidPredicate
 
 MAX_BYTES = 64 * 1024
+MAX_DEPTH = 24
+"""Nested parentheses, brackets and CASEs, and prefix operators in a row."""
 
 WORDS = {
     "AND": TokenType.AND,

@@ -4,7 +4,8 @@ The library reads all of SQL in many dialects, and tries a word in each role tha
 which takes exponential time on nested type names. Here every word is given its one role first:
 the words of Spark's expression grammar in their places, everything else a plain name. Types
 leave as text (`CAST(x AS INT)` becomes `CAST(x, 'INT')`, `DATE '2024-01-01'` becomes
-a call), so that the library never reads a type.
+a call), so that the library never reads a type. A query in parentheses becomes the call of an
+unknown function, a window a cast to an unknown type: what is not evaluated is not read either.
 """
 
 import re
@@ -12,17 +13,16 @@ from collections.abc import Callable
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tidegate_protocol.predicate.dialect import WORDS, scan
-from tidegate_protocol.predicate.errors import InvalidPredicate
-from tidegate_protocol.text import excerpt
-
-MAX_DEPTH = 24
-"""Nested parentheses, brackets and CASEs, and prefix operators in a row."""
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.scan.predicate.errors import InvalidPredicate
+from tidegate_protocol.scan.predicate.syntax.dialect import MAX_DEPTH, WORDS, scan
+from tidegate_protocol.scan.predicate.syntax.queries import Queries, refuse_comments
 
 LITERAL = " literal"
 """What follows the type in the name of the function that a typed literal becomes."""
 
 _STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
+_LISTED = frozenset({TokenType.NUMBER, TokenType.STRING})
 _OPERAND_ENDS = frozenset(
     {
         TokenType.VAR,
@@ -62,43 +62,76 @@ _FROM_FUNCTIONS = frozenset({"EXTRACT", "TRIM", "SUBSTRING"})
 _NESTED_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
 _TYPE = re.compile(
     r"""(?: array | map | struct ) \s* < .* >
-      | (?: interval | time | timestamp ) (?: \s+ \w+ )* (?: \s* \( [0-9\s]* \) )? (?: \s+ \w+ )*
+      | (?: interval | time | timestamp ) (?: \s+ \w+ )* (?: \s* \( [0-9\s]* \) (?: \s+ \w+ )* )?
       | \w+ (?: \s* \( [0-9,\s]* \) )? (?: \s+ collate \s+ \w+ )?""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_SUBQUERY = (
+    (TokenType.L_PAREN, "("),
+    (TokenType.VAR, "subquery"),
+    (TokenType.L_PAREN, "("),
+    (TokenType.R_PAREN, ")"),
+    (TokenType.R_PAREN, ")"),
 )
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?(l|s|y|f|d|bd)?", re.IGNORECASE | re.ASCII)
 _HEX = re.compile(r"[0-9A-Fa-f]*")
 
 
-def tokenize(text: str, *, is_column: Callable[[str], bool]) -> list[Token]:
+def tokenize(
+    text: str, *, is_column: Callable[[str], bool], pause: Callable[[], None]
+) -> list[Token]:
     """The tokens of a predicate, each in the one role that Spark gives it.
 
     `is_column` says whether a word names a column: a column may be called like a word of the
-    grammar where that word could not stand. Raises `InvalidPredicate`.
+    grammar where that word could not stand. `pause` is called for each token. Raises
+    `InvalidPredicate`.
     """
-    return _Roles(text, scan(text), is_column).assign()
+    return _Roles(text, scan(text), is_column, pause).assign()
 
 
 class _Roles:
     """One pass over the tokens. `_open` holds what is open: the name of the function whose
     parenthesis it is ("" for none, "[" for a bracket, "CASE" for a CASE)."""
 
-    def __init__(self, text: str, tokens: list[Token], is_column: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        text: str,
+        tokens: list[Token],
+        is_column: Callable[[str], bool],
+        pause: Callable[[], None],
+    ) -> None:
         self._text = text
         self._in = tokens
         self._out: list[Token] = []
         self._open: list[str] = []
         self._prefixes = 0
         self._is_column = is_column
+        self._pause = pause
+        self._queries = Queries(text, tokens, is_column, pause)
 
     def assign(self) -> list[Token]:
         index = 0
         while index < len(self._in):
+            self._pause()
             token = self._in[index]
+            if self._is_listed(token, index):
+                self._prefixes = 0
+                self._out.append(token)
+                index += 1
+                continue
             self._refuse(token, index)
             index = self._place(token, index)
             self._check_depth(token)
         return self._out
+
+    def _is_listed(self, token: Token, index: int) -> bool:
+        """Whether it is a number, or a comma before a literal, which have one role wherever they
+        stand: lists of them are long."""
+        if token.comments:
+            return False
+        if token.token_type is TokenType.NUMBER:
+            return True
+        return token.token_type is TokenType.COMMA and self._kind(index + 1) in _LISTED
 
     def _place(self, token: Token, index: int) -> int:
         """Put the token, or what it becomes, out; the index after what it took."""
@@ -107,6 +140,12 @@ class _Roles:
             return self._string(index)
         if kind is TokenType.VAR and token.text[0].isdecimal():
             return self._digits(token, index)
+        end = self._queries.subquery_end(index)
+        if end is not None:
+            return self._subquery(index, end)
+        end = self._queries.window_end(index)
+        if end is not None:
+            return self._window(token, end)
         if token.text.upper() in WORDS and not self._in_role(token, index):
             return self._emit(TokenType.VAR, token, index)
         if kind is TokenType.DCOLON:
@@ -162,21 +201,11 @@ class _Roles:
 
     def _refuse(self, token: Token, index: int) -> None:
         kind = token.token_type
-        _refuse_comments(token)
+        refuse_comments(token)
         if kind is TokenType.SEMICOLON:
             raise InvalidPredicate("expected one expression, found ';'", position=token.start)
         if kind is TokenType.SELECT and self._in_role(token, index):
-            raise InvalidPredicate(
-                "subqueries are not allowed in a predicate", position=token.start
-            )
-        if (
-            token.text.upper() == "OVER"
-            and self._kind(index - 1) is TokenType.R_PAREN
-            and self._kind(index + 1) is TokenType.L_PAREN
-        ):
-            raise InvalidPredicate(
-                "window functions are not allowed in a predicate", position=token.start
-            )
+            raise InvalidPredicate("expected a query in parentheses", position=token.start)
         if kind in _FOREIGN or (kind is TokenType.HEX_STRING and self._text[token.start] == "0"):
             raise InvalidPredicate(
                 f"{excerpt(self._text[token.start : token.end + 1])} is not allowed in a predicate",
@@ -205,6 +234,16 @@ class _Roles:
     def _emit(self, kind: TokenType, token: Token, index: int) -> int:
         self._out.append(_token(kind, token.text, token))
         return index + 1
+
+    def _subquery(self, index: int, end: int) -> int:
+        for kind, text in _SUBQUERY:
+            self._out.append(_token(kind, text, self._in[index]))
+        return end + 1
+
+    def _window(self, token: Token, end: int) -> int:
+        self._out.append(_token(TokenType.DCOLON, "::", token))
+        self._out.append(_token(TokenType.STRING, "window", token))
+        return end + 1
 
     def _function_name(self) -> str:
         if self._out and self._out[-1].token_type is TokenType.VAR:
@@ -268,7 +307,7 @@ class _Roles:
         end = index + 1
         while end < len(self._in) and (depth > 0 or self._kind(end) is not TokenType.R_PAREN):
             depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(self._in[end].token_type, 0)
-            _refuse_comments(self._in[end])
+            refuse_comments(self._in[end])
             end += 1
         self._out.append(_token(TokenType.COMMA, ",", token))
         self._type_text(token, index + 1, end)
@@ -285,7 +324,7 @@ class _Roles:
         if opening in closing:
             depth = 0
             while end < len(self._in):
-                _refuse_comments(self._in[end])
+                refuse_comments(self._in[end])
                 kind = self._kind(end)
                 depth += (kind is opening) - (kind is closing[opening])
                 end += 1
@@ -303,12 +342,6 @@ class _Roles:
         if not _TYPE.fullmatch(text):
             raise InvalidPredicate(f"{excerpt(text)} is not a type", position=words[0].start)
         self._out.append(_token(TokenType.STRING, text, words[0]))
-
-
-def _refuse_comments(token: Token) -> None:
-    """Readers differ in where a comment ends."""
-    if token.comments or token.token_type is TokenType.HINT:
-        raise InvalidPredicate("comments are not allowed in a predicate", position=token.start)
 
 
 def _token(kind: TokenType, text: str, place: Token) -> Token:

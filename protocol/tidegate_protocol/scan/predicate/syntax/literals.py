@@ -3,7 +3,11 @@
 import re
 from decimal import Decimal
 
-from tidegate_protocol.data_types import (
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.scan.predicate.errors import InvalidPredicate
+from tidegate_protocol.scan.predicate.evaluation.coercion import MAX_PRECISION, limits
+from tidegate_protocol.scan.predicate.evaluation.nodes import Scalar, constant
+from tidegate_protocol.schema.data_types import (
     BINARY,
     BOOLEAN,
     BYTE,
@@ -20,16 +24,14 @@ from tidegate_protocol.data_types import (
     DecimalType,
     InvalidSchema,
 )
-from tidegate_protocol.predicate.coercion import MAX_PRECISION, limits
-from tidegate_protocol.predicate.errors import InvalidPredicate
-from tidegate_protocol.predicate.nodes import Scalar, constant
-from tidegate_protocol.text import excerpt
-from tidegate_protocol.values import to_float32
+from tidegate_protocol.schema.values import to_float32
 
 _NUMBER = re.compile(
     r"(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]{1,6})?(?P<suffix>[A-Za-z]*)",
     re.ASCII,
 )
+_DIGITS_OF_INTEGER = 10
+"""Numbers of fewer digits are of this type."""
 _INTEGER_SUFFIXES = {"L": LONG, "S": SHORT, "Y": BYTE}
 _DECIMAL_NAME = re.compile(
     r"(?:decimal|dec|numeric)(?:\s*\(\s*([0-9]{1,2})\s*(?:,\s*([0-9]{1,2})\s*)?\))?", re.ASCII
@@ -67,6 +69,8 @@ def binary(digits: str) -> Scalar:
 
 def number(source: str, *, negated: bool = False, position: int | None = None) -> Scalar:
     """A number as Spark reads it, with its sign, because that decides over range and type."""
+    if len(source) < _DIGITS_OF_INTEGER and source.isascii() and source.isdigit():
+        return _integer(INTEGER, -int(source) if negated else int(source))
     match = _NUMBER.fullmatch(source)
     if match is None:
         raise InvalidPredicate(f"{excerpt(source)} is not a number", position=position)

@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from tidegate_protocol.predicate.errors import InvalidPredicate
-from tidegate_protocol.predicate.forbidden import check_function, check_node, function_name
-from tidegate_protocol.predicate.nodes import Scalar, foreign
-from tidegate_protocol.predicate.parsing import position
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.scan.predicate.errors import InvalidPredicate
+from tidegate_protocol.scan.predicate.evaluation.nodes import Scalar, foreign
+from tidegate_protocol.scan.predicate.syntax.parsing import position
 
 Columns = Callable[[Sequence[str]], Scalar | None]
 """The column or nested field at a path of names; None where the table has none."""
@@ -22,6 +21,14 @@ _UNIT_FIRST = frozenset(
     {"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"}
 )
 """Functions that, given three arguments, take a word for a unit as the first."""
+_FILE_METADATA = "_metadata"
+"""A struct that Spark shows of every file, and no schema has."""
+
+
+def function_name(node: exp.Anonymous) -> str:
+    """The name of a call, in lower case."""
+    name = node.this
+    return (name.name if isinstance(name, exp.Expr) else str(name)).lower()
 
 
 def column(node: exp.Expr, columns: Columns) -> Scalar:
@@ -32,19 +39,23 @@ def column(node: exp.Expr, columns: Columns) -> Scalar:
         return found
     if len(path) == 1 and path[0].lower() in _FUNCTIONS_WITHOUT_PARENTHESES:
         return foreign([])
+    if path[0].lower() == _FILE_METADATA:
+        return foreign([])
     raise InvalidPredicate(f"there is no column {excerpt('.'.join(path))}", position=position(node))
 
 
 def opaque(node: exp.Expr, columns: Columns) -> Scalar:
     """An expression that is not evaluated, with the columns that it names.
 
-    Raises `InvalidPredicate` for a name or construct that no filter may have.
+    Raises `InvalidPredicate` for a name that the table does not have, and for `*` outside of a
+    call.
     """
     found: list[Scalar] = []
     pending: list[tuple[exp.Expr, frozenset[str]]] = [(node, frozenset())]
     while pending:
         current, parameters = pending.pop()
-        check_node(current)
+        if isinstance(current, exp.Star) and not isinstance(current.parent, exp.Anonymous):
+            raise InvalidPredicate("'*' is not an expression", position=position(current))
         if isinstance(current, exp.Column):
             if _path(current)[0].lower() not in parameters:
                 found.append(column(current, columns))
@@ -59,10 +70,12 @@ def opaque(node: exp.Expr, columns: Columns) -> Scalar:
 
 def _children(node: exp.Expr) -> list[exp.Expr]:
     children = list(node.iter_expressions())
-    if isinstance(node, exp.Anonymous):
-        check_function(node)
-        if function_name(node) in _UNIT_FIRST and len(node.expressions) == 3:
-            children.remove(node.expressions[0])
+    if (
+        isinstance(node, exp.Anonymous)
+        and function_name(node) in _UNIT_FIRST
+        and len(node.expressions) == 3
+    ):
+        children.remove(node.expressions[0])
     return children
 
 

@@ -14,10 +14,10 @@ from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tidegate_protocol.predicate.dialect import DIALECT
-from tidegate_protocol.predicate.errors import InvalidPredicate
-from tidegate_protocol.predicate.lexing import tokenize
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.scan.predicate.errors import InvalidPredicate
+from tidegate_protocol.scan.predicate.syntax.dialect import DIALECT
+from tidegate_protocol.scan.predicate.syntax.lexing import tokenize
 
 MAX_TREE_DEPTH = 200
 """Levels of the tree; a chain of one of AND, OR counts once."""
@@ -25,6 +25,19 @@ MAX_TREE_DEPTH = 200
 _NODES_PER_TOKEN = 20
 """A work limit for the library, far above what its expressions need, in case some text makes it
 try the same words again and again."""
+
+
+_NUMBERS = frozenset({TokenType.NUMBER})
+_LITERALS = _NUMBERS | {TokenType.STRING}
+Listed = tuple[Token, bool]
+"""A literal's token, and whether a minus stands before it."""
+
+
+class LiteralList(exp.Expression):
+    """What an IN lists, where these are numbers and texts alone: one node with all `Listed`, since
+    there may be many."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"values": True}
 
 
 class _Parser(SparkParser):
@@ -65,15 +78,56 @@ class _Parser(SparkParser):
     # Or else the arguments of `array(x)[0]` are lost.
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, type[exp.Func]]] = {}
 
+    pause: Callable[[], None]
 
-def parse(text: str, *, is_column: Callable[[str], bool]) -> exp.Expr:
-    """The expression tree of a predicate. Raises `InvalidPredicate`."""
-    tokens = tokenize(text, is_column=is_column)
+    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+        literals = self._literals()
+        if literals is None:
+            return super()._parse_in(this, alias)
+        return self.expression(exp.In(this=this, expressions=[literals]))
+
+    def _literals(self) -> LiteralList | None:
+        """The list that begins here, if nothing but literals and commas stands in it: each of them
+        would be tried as a query, an alias and an operand of each operator."""
+        if self._curr.token_type is not TokenType.L_PAREN:
+            return None
+        tokens, index = self._tokens, self._index
+        found: list[Listed] = []
+        # The last token is the list's end at most.
+        while index + 2 < len(tokens):
+            self.pause()
+            index += 1
+            negated = tokens[index].token_type is TokenType.DASH
+            index += negated
+            value, after = tokens[index], tokens[min(index + 1, len(tokens) - 1)].token_type
+            if value.token_type not in (_NUMBERS if negated else _LITERALS):
+                return None
+            found.append((value, negated))
+            index += 1
+            if after is TokenType.R_PAREN:
+                # As if each had been a node: what the library tries again and again is cut off.
+                self._node_count += len(found)
+                self._advance(index + 1 - self._index)
+                return self.expression(LiteralList(values=tuple(found)), found[0][0])
+            if after is not TokenType.COMMA:
+                return None
+        return None
+
+    def _parse_unary(self) -> exp.Expr | None:
+        self.pause()
+        return super()._parse_unary()
+
+
+def parse(text: str, *, is_column: Callable[[str], bool], pause: Callable[[], None]) -> exp.Expr:
+    """The expression tree of a predicate; `pause` is called again and again. Raises
+    `InvalidPredicate`."""
+    tokens = tokenize(text, is_column=is_column, pause=pause)
     parser = _Parser(
         dialect=DIALECT,
         error_level=ErrorLevel.IMMEDIATE,
         max_nodes=_NODES_PER_TOKEN * (len(tokens) + 10),
     )
+    parser.pause = pause
     try:
         trees = parser.parse_into(exp.Condition, tokens, text)
     except ParseError as error:

@@ -1,0 +1,1 @@
+"""What everything else stands on: excerpts of text, strict JSON, memos, problem codes."""

@@ -1,0 +1,1 @@
+"""The coordinator as a pure state machine: its executable specification."""

@@ -1,8 +1,0 @@
-"""Spark SQL predicates: text to something that judges files.
-
-`dialect`, `lexing` and `parsing` read the text; `binding` compiles the tree over a table's
-columns, with `names` and `forbidden` beside it; `values` and `nodes` are what it is compiled to.
-Spark's rules stand by subject in `coercion`, `literals`, `casts`, `datetimes`, `comparison`,
-`conditionals`, `arithmetic`, `patterns`, `functions` and `dates`. All of it is used through
-`tidegate_protocol.predicates`.
-"""

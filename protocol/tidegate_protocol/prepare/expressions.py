@@ -1,0 +1,83 @@
+"""The SQL in a table's metadata: CHECK constraints and generated columns (PROTOCOL.md, "CHECK
+Constraints", "Generated Columns"; Delta: `Constraints`, `GeneratedColumn`).
+
+Whether rows obey them is the writers' duty. A text that no writer could read would close the table
+to all of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.features.known import GENERATION_EXPRESSION
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.scan.predicates import InvalidPredicate, check_expression
+from tidegate_protocol.schema.data_types import StructType
+from tidegate_protocol.schema.table_schema import InvalidSchema
+
+MOST_TEXT = 16 * 1024
+"""Characters of new expressions that are read of one commit; a few hundred milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Expression:
+    """One expression of a table, and the columns that it may name."""
+
+    owner: str
+    text: str
+    columns: StructType
+    is_condition: bool
+
+    def reason(self) -> str | None:
+        """What is wrong with it."""
+        try:
+            check_expression(self.text, self.columns, is_condition=self.is_condition)
+        except InvalidPredicate as error:
+            return str(error)
+        return None
+
+
+def check_expressions(
+    properties_before: TableProperties,
+    schema_before: StructType,
+    properties: TableProperties,
+    schema: StructType,
+) -> None:
+    """Raise `InvalidSchema` where an expression does not parse, or names a column that the table
+    does not have. One that the table had is let be where it was no better there, and all beyond
+    the first `MOST_TEXT` characters of what is new: reading them takes too long."""
+    known = {
+        (expression.owner, expression.text): expression
+        for expression in _expressions(properties_before, schema_before)
+    }
+    read = 0
+    for expression in _expressions(properties, schema):
+        before = known.get((expression.owner, expression.text))
+        if before == expression:
+            continue
+        read += len(expression.text)
+        if read > MOST_TEXT:
+            return
+        reason = expression.reason()
+        if reason is not None and (before is None or before.reason() is None):
+            raise InvalidSchema(f"{expression.owner} ({excerpt(expression.text)}): {reason}")
+
+
+def _expressions(properties: TableProperties, schema: StructType) -> Iterator[_Expression]:
+    for name, text in properties.constraints.items():
+        yield _Expression(
+            owner=f"the CHECK constraint {excerpt(name)}",
+            text=text,
+            columns=schema,
+            is_condition=True,
+        )
+    # What is computed is not there yet where something else is.
+    given = tuple(f for f in schema.fields if GENERATION_EXPRESSION not in f.metadata)
+    for field in schema.fields:
+        if GENERATION_EXPRESSION in field.metadata:
+            yield _Expression(
+                owner=f"the generated column {excerpt(field.name)}",
+                text=str(field.metadata[GENERATION_EXPRESSION]),
+                columns=StructType(fields=given),
+                is_condition=False,
+            )

@@ -1,0 +1,1 @@
+"""What a writer proposes: the transaction, its operation, its isolation level."""

@@ -1,0 +1,1 @@
+"""Which files may hold rows that a predicate keeps: predicates, statistics, and reads."""

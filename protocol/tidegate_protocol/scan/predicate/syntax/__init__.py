@@ -1,0 +1,1 @@
+"""Predicate text to an expression tree that is certain to be the one Spark would build."""

@@ -1,0 +1,1 @@
+"""Delta schemas: types, columns and their paths, values and how text spells them."""
