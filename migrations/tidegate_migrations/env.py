@@ -1,6 +1,6 @@
 """How Alembic connects and runs the revisions; loaded by Alembic, never imported.
 
-The connection comes from the caller (`tidegate_service.index.migrate` puts it into the
+The connection comes from the caller (`tidegate_service.index.postgres.migrate` puts it into the
 configuration's attributes), or from `-x url=...` or `TIDEGATE_DATABASE_URL` on Alembic's own
 command line.
 """
@@ -10,8 +10,8 @@ import os
 from alembic import context
 from sqlalchemy import Connection
 
-from tidegate_service.index.migrate import locked_connection
-from tidegate_service.index.schema_access import metadata
+from tidegate_service.index.postgres.migrate import locked_connection
+from tidegate_service.index.schema.access import metadata
 
 # A migration waits this long for a table's lock and then fails, to be run again. While it
 # waits, everybody else queues up behind it, commits included.

@@ -1,1 +1,1 @@
-"""The commit index in Postgres: one implementation of `core.ports.Index`."""
+"""The commit index in Postgres: one implementation of `core.ports.index.Index`."""

@@ -1,7 +1,5 @@
 """The commit index in Postgres: the port's calls, each with its connection."""
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -9,38 +7,42 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from tidegate_protocol.actions import Action, Add, Txn
-from tidegate_protocol.problems import Code
-from tidegate_protocol.text import excerpt
-from tidegate_protocol.transaction import ReadState
-from tidegate_service.core.access import Caller
-from tidegate_service.core.comparison import Comparison, FileCounts
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import Action, Add, Txn
+from tidegate_protocol.log.content import Content
+from tidegate_protocol.proposal.transaction import ReadState
+from tidegate_service.core.access.roles import Caller, share_of
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.gauges import Census, PoolUse
-from tidegate_service.core.records import Aborted, CommitRecord, NewTable, TableRecord, Waiting
-from tidegate_service.core.scanned import StoredFiles, Wanted
-from tidegate_service.core.telemetry import SILENT, Phase, Telemetry
-from tidegate_service.index import (
-    changes,
-    comparison,
-    forgetting,
-    groups,
-    locations,
-    publishing,
-    reads,
+from tidegate_service.core.observe.telemetry import SILENT, Phase, Telemetry
+from tidegate_service.core.ports.comparison import Comparison, FileCounts
+from tidegate_service.core.ports.gauges import Census, PoolUse
+from tidegate_service.core.ports.records import (
+    Aborted,
+    CommitRecord,
+    ForgottenTable,
+    Glance,
+    NewTable,
+    TableRecord,
+    Waiting,
 )
-from tidegate_service.index.census import census
-from tidegate_service.index.connections import Connections, driver_of, give_back
-from tidegate_service.index.effects import FileKey
-from tidegate_service.index.failures import translated
-from tidegate_service.index.groups import PostgresCommitGroup
-from tidegate_service.index.publishing_calls import PublishingCalls
-from tidegate_service.index.queues import TableQueues
-from tidegate_service.index.scanning import Snapshot
-from tidegate_service.index.section import PostgresCommitSection
-from tidegate_service.index.unit_of_work import UnitOfWork
-
-logger = logging.getLogger("tidegate.index")
+from tidegate_service.core.ports.scanned import StoredFiles, Wanted
+from tidegate_service.index.locking import groups
+from tidegate_service.index.locking.groups import PostgresCommitGroup
+from tidegate_service.index.locking.queues import TableQueues
+from tidegate_service.index.locking.section import PostgresCommitSection
+from tidegate_service.index.locking.unit_of_work import UnitOfWork
+from tidegate_service.index.postgres.connections import Connections, driver_of, give_back
+from tidegate_service.index.postgres.identity import database_of
+from tidegate_service.index.publishing import unpublished
+from tidegate_service.index.publishing.calls import PublishingCalls
+from tidegate_service.index.reading import comparison, live_files, reads
+from tidegate_service.index.reading.census import census
+from tidegate_service.index.reading.scanning import Snapshot
+from tidegate_service.index.rows.effects import FileKey
+from tidegate_service.index.tables import forgetting, forgotten, locations
+from tidegate_service.index.tables.long_transactions import Statement, in_statements
+from tidegate_service.index.writing import changes
 
 T = TypeVar("T")
 
@@ -49,8 +51,8 @@ Locked = tuple[TableRecord, int]
 
 
 class PostgresIndex:
-    """Implements `core.ports.Index` on an engine of `engine.create_engine`. The caller disposes
-    of the engine. So many sections of tables as `sections_at_once` hold a connection."""
+    """Implements `core.ports.index.Index` on an engine of `engine.create_engine`. The caller
+    disposes of the engine. So many sections of tables as `sections_at_once` hold a connection."""
 
     def __init__(
         self,
@@ -71,7 +73,9 @@ class PostgresIndex:
         self._telemetry = telemetry
 
     @asynccontextmanager
-    async def commit_section(self, table_id: str) -> AsyncIterator[PostgresCommitSection]:
+    async def commit_section(
+        self, table_id: str, *, who: str | None = None
+    ) -> AsyncIterator[PostgresCommitSection]:
         identity = _id_of_existing(table_id)
 
         async def lock(connection: AsyncConnection) -> Locked:
@@ -80,7 +84,7 @@ class PostgresIndex:
                 raise _no_such_table(table_id)
             return table, await changes.now_ms(connection)
 
-        async with self._queues.turn(identity), self._section(lock) as section:
+        async with self._queues.turn(identity, who), self._section(lock) as section:
             yield section
 
     @asynccontextmanager
@@ -94,23 +98,34 @@ class PostgresIndex:
             )
         unit = await self._unit(connection)
         try:
-            yield PostgresCommitGroup(unit, locked, by_id, telemetry=self._telemetry)
+            yield PostgresCommitGroup(
+                unit,
+                locked,
+                by_id,
+                database=database_of(connection),
+                telemetry=self._telemetry,
+            )
         finally:
             await unit.abandon()
             await give_back(connection, broken=unit.broken)
 
     @asynccontextmanager
-    async def creation_section(self, table: NewTable) -> AsyncIterator[PostgresCommitSection]:
+    async def creation_section(
+        self, table: NewTable, *, who: str | None = None
+    ) -> AsyncIterator[PostgresCommitSection]:
         async def claim(connection: AsyncConnection) -> Locked:
             await locations.claim(connection, table)
             created = await changes.insert_table(connection, table)
             return created, await changes.now_ms(connection)
 
-        async with self._queues.place(), self._section(claim) as section:
+        async with self._queues.place(who), self._section(claim) as section:
             yield section
 
     async def table(self, ref: str) -> TableRecord | None:
         return await self._connections.read(lambda c: reads.table(c, ref))
+
+    async def glance(self, table_id: str) -> Glance | None:
+        return await self._of(table_id, reads.glance)
 
     async def tables(
         self,
@@ -128,36 +143,50 @@ class PostgresIndex:
         identity = reads.table_id_of(table_id)
         if identity is None:
             return False
-        connection, table = await self._connections.begin(lambda c: changes.lock_table(c, identity))
-        broken = False
 
-        @asynccontextmanager
-        async def statement() -> AsyncIterator[AsyncConnection]:
-            with translated():
-                async with asyncio.timeout(self._connections.answer_timeout_s):
-                    yield connection
+        async def forget(statement: Statement) -> bool:
+            async with statement() as connection:
+                table = await changes.lock_table(connection, identity)
+            return table is not None and await forgetting.forget(statement, table, by=by)
 
-        try:
-            gone = table is not None and await forgetting.forget(statement, table, by=by)
-            async with statement():
-                await connection.commit()
-        except BaseException:
-            broken = True
-            raise
-        finally:
-            await give_back(connection, broken=broken)
-        return gone
+        # It may wait for the row's lock, and holds a connection meanwhile.
+        async with self._queues.turn(identity, share_of(by.principal)):
+            return await in_statements(self._connections, forget)
+
+    async def forgotten_tables(self, *, after: str | None, limit: int) -> list[ForgottenTable]:
+        last = None if after is None else reads.table_id_of(after)
+        return await self._connections.read(lambda c: forgotten.page(c, after=last, limit=limit))
+
+    async def delete_forgotten(self, table_id: str, *, by: Caller) -> bool:
+        identity = reads.table_id_of(table_id)
+        if identity is None:
+            return False
+        return await in_statements(
+            self._connections,
+            lambda statement: forgotten.delete_forgotten(statement, identity, by=by),
+        )
 
     async def transaction(
         self, table_id: str, transaction_id: str
     ) -> CommitRecord | Aborted | None:
-        return await self._of(table_id, lambda c, t: reads.transaction(c, t, transaction_id))
+        identity = reads.table_id_of(table_id)
+        if identity is None:
+            return None
+
+        async def found(connection: AsyncConnection) -> CommitRecord | Aborted | None:
+            known = await reads.transaction(connection, identity, transaction_id)
+            if known is not None:
+                # A commit that was cut off while it waited for its standby is there to be read.
+                await connection.execute(reads.WAIT_FOR_STANDBY)
+            return known
+
+        return await self._connections.write(found)
 
     async def commit(self, table_id: str, version: int) -> CommitRecord | None:
         found = await self.history(table_id, from_version=version, to_version=version, limit=1)
         return found[0] if found else None
 
-    async def content(self, table_id: str, version: int) -> bytes | None:
+    async def content(self, table_id: str, version: int) -> Content | None:
         return await self._of(table_id, lambda c, t: reads.content(c, t, version))
 
     async def history(
@@ -232,22 +261,20 @@ class PostgresIndex:
         return await self._connections.read(lambda c: comparison.head_differences(c, identity))
 
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
-        return await self._connections.read(lambda c: publishing.unpublished(c, limit=limit))
+        return await self._connections.read(lambda c: unpublished.unpublished(c, limit=limit))
 
     async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
         return await self._publishing.unpublished_versions(_id_of_existing(table_id), limit=limit)
 
-    async def mark_published(self, table_id: str, first: int, last: int) -> None:
-        await self._publishing.mark_published(_id_of_existing(table_id), first, last)
+    async def mark_published(
+        self, table_id: str, first: int, last: int, *, database: str | None = None
+    ) -> None:
+        await self._publishing.mark_published(
+            _id_of_existing(table_id), first, last, database=database
+        )
 
     async def forget_content(self, table_id: str, *, through: int) -> None:
         await self._publishing.forget_content(_id_of_existing(table_id), through)
-
-    async def quarantine(self, table_id: str, reason: str) -> None:
-        identity = _id_of_existing(table_id)
-        await self._connections.write(lambda c: changes.quarantine(c, identity, reason))
-        self._telemetry.quarantined()
-        logger.error("the table was quarantined", extra={"table_id": table_id, "reason": reason})
 
     async def ping(self) -> None:
         await self._connections.read(reads.ping)
@@ -273,7 +300,13 @@ class PostgresIndex:
             connection, (table, now_ms) = await self._connections.begin(begin)
         unit = await self._unit(connection)
         try:
-            yield PostgresCommitSection(unit, table, now_ms=now_ms, telemetry=self._telemetry)
+            yield PostgresCommitSection(
+                unit,
+                table,
+                database=database_of(connection),
+                now_ms=now_ms,
+                telemetry=self._telemetry,
+            )
         finally:
             await unit.abandon()
             await give_back(connection, broken=unit.broken)
@@ -297,8 +330,8 @@ class PostgresIndex:
 
 def _files_page(
     table_id: UUID, version: int, after: FileKey, limit: int
-) -> Callable[[AsyncConnection], Awaitable[reads.FilesPage | None]]:
-    return lambda c: reads.files_page(c, table_id, version, after=after, limit=limit)
+) -> Callable[[AsyncConnection], Awaitable[live_files.FilesPage | None]]:
+    return lambda c: live_files.files_page(c, table_id, version, after=after, limit=limit)
 
 
 def _id_of_existing(table_id: str) -> UUID:

@@ -12,7 +12,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate_protocol.actions import (
+from tidegate_protocol.features.known import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     DomainMetadata,
@@ -21,7 +22,6 @@ from tidegate_protocol.actions import (
     Txn,
     UnknownAction,
 )
-from tidegate_protocol.known_features import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
 
 FILES = "add"
 STATS = "stats"

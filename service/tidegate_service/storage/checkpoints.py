@@ -1,20 +1,25 @@
 """Checkpoint files as actions, a batch at a time (PROTOCOL.md, "Checkpoints").
 
 A checkpoint of a million files is hundreds of megabytes and one row group may hold all of it,
-so nothing here ever holds more than a batch of rows and the pages they come from.
+so nothing here ever holds more than a batch of rows and the pages they come from. A batch has so
+many rows as decode to some megabytes, whatever they are encoded as (`parquet_pages`), and what all
+of them decode to is bounded by how large the files are.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import os
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import aclosing
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate_protocol.actions import Action
-from tidegate_protocol.codec import InvalidActionError, decode
-from tidegate_protocol.text import excerpt
-from tidegate_service.core.ports import UnreadableFile
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.codec import InvalidActionError, decode
+from tidegate_service.core.log.log_file import MAX_LINE_BYTES
+from tidegate_service.core.ports.index import UnreadableFile
+from tidegate_service.core.sharing.pools import Share
 from tidegate_service.storage.checkpoint_rows import (
     FILES,
     KINDS,
@@ -24,36 +29,84 @@ from tidegate_service.storage.checkpoint_rows import (
     InvalidRow,
     actions_of,
 )
+from tidegate_service.storage.parquet_pages import Column, TooLarge, columns_of, leaves
+from tidegate_service.storage.steps import yielded
 
 ROWS_AT_ONCE = 4096
-MAX_LINE_BYTES = 64 * 1024 * 1024
+BATCH_BYTES = 16 * 1024 * 1024
+"""What the rows of a batch decode to at most, if they are more than one."""
+MAX_ROW_BYTES = 64 * 1024 * 1024
+MAX_PAGES_BYTES = 512 * 1024 * 1024
+"""Of the pages that are held at a time, one of each column and its dictionary."""
+MAX_LISTS_BYTES = 512 * 1024 * 1024
+"""What the values of all lists and maps of a row group decode to at most, but for those of which
+every value is in a dictionary: they stay there."""
+MAX_LIST_VALUES = 32_000_000
+MAX_FOOTER_BYTES = 16 * 1024 * 1024
+FREE_BYTES = 64 * 1024 * 1024
+MAX_RATIO = 100
+"""The actions of all checkpoint files that are read of a log at a time may be `FREE_BYTES` as JSON,
+and so many times what the files are. Those of real tables are ten to thirty times."""
+_ROW_BYTES = 16
+_ROWS = (1024, 256, 64, 16, 4, 1)
 # Of each column that is read: the file is never read into memory as a whole.
 _BUFFER_BYTES = 1024 * 1024
 
 
+class Budget:
+    """What the checkpoint files of a log may become, all that are read of it together."""
+
+    def __init__(self) -> None:
+        self._left = FREE_BYTES
+
+    def grant(self, file_bytes: int) -> None:
+        """One more file is read."""
+        self._left += MAX_RATIO * file_bytes
+
+    def take(self, size: int) -> None:
+        """Raises `TooLarge` where it was granted no more."""
+        self._left -= size
+        if self._left < 0:
+            raise TooLarge(
+                f"what is in it is more than {MAX_RATIO} times as large as the checkpoint's files, "
+                f"beyond {FREE_BYTES} bytes"
+            )
+
+
 async def checkpoint_actions(
-    open_file: Callable[[str], BinaryIO | None], name: str
+    open_file: Callable[[str], BinaryIO | None], name: str, budget: Budget, share: Share
 ) -> AsyncIterator[Sequence[Action]]:
-    """`core.ports.Log.checkpoint_actions` over files that are opened, read and closed in
-    threads. Tombstones (`remove`) are passed over: they say nothing about a snapshot."""
-    file = await asyncio.to_thread(open_file, name)
+    """`core.ports.index.Log.checkpoint_actions` over files that are opened, read and closed in
+    the threads of `share`. Tombstones (`remove`) are passed over: they say nothing about a
+    snapshot."""
+    async with aclosing(yielded(_steps(open_file, name, budget), share)) as batches:
+        async for batch in batches:
+            yield batch
+
+
+def _steps(
+    open_file: Callable[[str], BinaryIO | None], name: str, budget: Budget
+) -> Generator[list[Action] | None, None, None]:
+    """The actions, and None where there is nothing yet and others may go on."""
+    file = open_file(name)
     if file is None:
         raise UnreadableFile(f"{excerpt(name)} is missing")
-    batches = _batches(file, name)
-    try:
-        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            yield batch
-    finally:
-        await asyncio.to_thread(file.close)
+    with file:
+        budget.grant(file.seek(0, os.SEEK_END))
+        file.seek(0)
+        batches = _json_batches if name.endswith(".json") else _parquet_batches
+        try:
+            for batch in batches(file, name, budget):
+                if batch is not None:
+                    budget.take(sum(len(action.raw) for action in batch))
+                yield batch
+        except TooLarge as error:
+            raise UnreadableFile(f"{excerpt(name)} is too large to be read: {error}") from None
 
 
-def _batches(file: BinaryIO, name: str) -> Iterator[list[Action]]:
-    return _json_batches(file, name) if name.endswith(".json") else _parquet_batches(file, name)
-
-
-def _json_batches(file: BinaryIO, name: str) -> Iterator[list[Action]]:
+def _json_batches(file: BinaryIO, name: str, _: Budget) -> Iterator[list[Action]]:
     batch: list[Action] = []
-    number = 0
+    number = size = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         if len(line) > MAX_LINE_BYTES:
@@ -64,15 +117,17 @@ def _json_batches(file: BinaryIO, name: str) -> Iterator[list[Action]]:
             batch.append(decode(line))
         except InvalidActionError as error:
             raise UnreadableFile(f"{excerpt(name)}, line {number}: {error}") from None
-        if len(batch) == ROWS_AT_ONCE:
+        size += len(line)
+        if len(batch) == ROWS_AT_ONCE or size > BATCH_BYTES:
             yield batch
-            batch = []
+            batch, size = [], 0
     if batch:
         yield batch
 
 
-def _parquet_batches(file: BinaryIO, name: str) -> Iterator[list[Action]]:
+def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[list[Action] | None]:
     try:
+        _check_footer(file)
         parquet = pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
         columns_there = parquet.schema_arrow.names
         kinds = [kind for kind in KINDS if kind in columns_there]
@@ -84,13 +139,23 @@ def _parquet_batches(file: BinaryIO, name: str) -> Iterator[list[Action]]:
             columns = [
                 column for kind in kinds for column in _columns_to_read(parquet, group, kind)
             ]
-            for batch in parquet.iter_batches(
-                ROWS_AT_ONCE, row_groups=[group], columns=columns, use_threads=False
+            found = list(leaves((yield from columns_of(file, parquet, group)), columns))
+            lists = [column for column in found if column.repetition]
+            reader = pq.ParquetFile(
+                file,
+                metadata=parquet.metadata,
+                # What many rows share stays in one place until they are looked at.
+                read_dictionary=[column.path for column in lists if column.is_dictionary],
+                buffer_size=_BUFFER_BYTES,
+                pre_buffer=False,
+            )
+            for batch in reader.iter_batches(
+                _rows_at_once(found), row_groups=[group], columns=columns, use_threads=False
             ):
+                budget.take(_ROW_BYTES * len(batch))
                 for kind in kinds:
-                    actions = actions_of(kind, cast(pa.StructArray, batch.column(kind)))
-                    if actions:
-                        yield actions
+                    for rows in _small(cast(pa.StructArray, batch.column(kind)), kind, lists):
+                        yield actions_of(kind, rows) or None
     except InvalidRow as error:
         raise UnreadableFile(f"{excerpt(name)}: {error}") from None
     except (pa.ArrowException, OSError) as error:
@@ -98,6 +163,87 @@ def _parquet_batches(file: BinaryIO, name: str) -> Iterator[list[Action]]:
         raise UnreadableFile(
             f"{excerpt(name)} cannot be read as Parquet: {excerpt(str(error))}"
         ) from error
+
+
+def _check_footer(file: BinaryIO) -> None:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 8, 0))
+    length = int.from_bytes(file.read(4), "little")
+    file.seek(0)
+    if MAX_FOOTER_BYTES < length <= size:
+        raise TooLarge(f"its footer has {length} bytes; at most {MAX_FOOTER_BYTES} are read")
+
+
+def _rows_at_once(columns: Sequence[Column]) -> int:
+    """So many rows as decode to no more than a batch may. Raises `TooLarge`."""
+    pages = sum(column.page_bytes for column in columns)
+    if pages > MAX_PAGES_BYTES:
+        raise TooLarge(f"its pages take {pages} bytes at a time; at most {MAX_PAGES_BYTES} may be")
+    lists = [column for column in columns if column.repetition]
+    for column in lists:
+        if column.values > MAX_LIST_VALUES:
+            raise TooLarge(f"{column.path} has {column.values} values in a row group")
+    in_place = sum(column.most_bytes(1) for column in lists if not column.is_dictionary)
+    if in_place > MAX_LISTS_BYTES:
+        raise TooLarge(f"its lists and maps may take {in_place} bytes in a row group")
+    plain = [column for column in columns if not column.repetition]
+    for rows in (ROWS_AT_ONCE, *_ROWS):
+        size = sum(column.most_bytes(rows) for column in plain)
+        if size <= BATCH_BYTES:
+            return rows
+    longest = max(column.longest for column in plain)
+    if longest > MAX_LINE_BYTES:
+        raise TooLarge(f"a value has up to {longest} bytes; at most {MAX_LINE_BYTES} are read")
+    if size > MAX_ROW_BYTES:
+        raise TooLarge(f"a row of it may take {size} bytes; at most {MAX_ROW_BYTES} are read")
+    return 1
+
+
+def _small(rows: pa.StructArray, kind: str, lists: Sequence[Column]) -> Iterator[pa.StructArray]:
+    """The rows in parts, of which the lists and maps decode to no more than a batch may. Raises
+    `TooLarge`."""
+    size = 0
+    for index in range(rows.type.num_fields):
+        column = rows.field(index)
+        longest = _longest_in(f"{kind}.{rows.type.field(index).name}", lists)
+        if longest:
+            size += longest * _values_in(column)
+    if size <= BATCH_BYTES:
+        yield rows
+    elif len(rows) == 1:
+        if size > MAX_ROW_BYTES:
+            raise TooLarge(f"a row of it may take {size} bytes; at most {MAX_ROW_BYTES} are read")
+        yield rows
+    else:
+        half = len(rows) // 2
+        yield from _small(rows.slice(0, half), kind, lists)
+        yield from _small(rows.slice(half), kind, lists)
+
+
+def _longest_in(path: str, lists: Sequence[Column]) -> int:
+    """What the longest values of a list's or map's columns are together."""
+    return sum(
+        column.longest
+        for column in lists
+        if column.path == path or column.path.startswith(f"{path}.")
+    )
+
+
+def _values_in(column: pa.Array) -> int:
+    """How many values the lists and maps in a column have, those inside of others included."""
+    if pa.types.is_map(column.type):
+        return _values_in_one(column, column.items)
+    if pa.types.is_list(column.type):
+        return _values_in_one(column, column.values)
+    if pa.types.is_struct(column.type):
+        return max((_values_in(column.field(i)) for i in range(column.type.num_fields)), default=0)
+    return len(column)
+
+
+def _values_in_one(column: pa.ListArray | pa.MapArray, inner: pa.Array) -> int:
+    offsets = column.offsets
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    return _values_in(inner.slice(first, last - first))
 
 
 def _columns_to_read(parquet: pq.ParquetFile, group: int, kind: str) -> list[str]:

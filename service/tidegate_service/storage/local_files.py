@@ -21,9 +21,12 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from tidegate_protocol.content import Content
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports import LogEntry, PutResult
+from tidegate_service.core.log.log_file import LARGE_BYTES
+from tidegate_service.core.ports.index import LogEntry, PutResult
+from tidegate_service.storage.local_listing import listed
+from tidegate_service.storage.roots import ReadFile
 
 STAGED_AT_ONCE = 64
 """Files of one call that are written, and open, at a time."""
@@ -61,10 +64,15 @@ class NotAFolder(StorageUnavailable):
 
 
 class LocalFiles:
-    """Files under one root, named by relative paths `folder/.../name`. Blocking."""
+    """Files under one root, named by relative paths `folder/.../name`. Blocking.
 
-    def __init__(self, root: Path) -> None:
+    `mode` is that of the folders made here, before the process's umask; files have it without the
+    right to search.
+    """
+
+    def __init__(self, root: Path, *, mode: int = 0o777) -> None:
         self._root = root
+        self._mode = mode
         self._syncing = ThreadPoolExecutor(
             4 * SYNCED_AT_ONCE, thread_name_prefix="tidegate-syncing"
         )
@@ -104,7 +112,7 @@ class LocalFiles:
             try:
                 # Beside the folder and not in it: whoever lists a log must not meet it.
                 beside = stack.enter_context(self._open(above, create=create_folders))
-                opened = stack.enter_context(_open_child(beside, last, create_folders))
+                opened = stack.enter_context(self._open_child(beside, last, create_folders))
             except OSError as error:
                 raise _not_written(error) from error
             try:
@@ -112,7 +120,7 @@ class LocalFiles:
                     if results and time.monotonic() > until:
                         break
                     staged = files[start : start + STAGED_AT_ONCE]
-                    with closing(_put(staged, opened, beside, until, self._syncing)) as putting:
+                    with closing(self._put(staged, opened, beside, until)) as putting:
                         for result in putting:
                             results.append(result)
                     if results[-1] is PutResult.EXISTS:
@@ -148,34 +156,37 @@ class LocalFiles:
             raise StorageUnavailable("a log file's name is taken by something that is no file")
         return os.fdopen(file, "rb")
 
-    def read(self, path: str) -> bytes | None:
-        """A file's content, which is durable from now on, whoever wrote it; None where there is
-        none. Raises `StorageUnavailable` like `open`."""
+    def read(self, path: str, read: ReadFile) -> Generator[None, None, bytes | LogFile | None]:
+        """A file's content by `read`, which is durable from now on, whoever wrote it; None where
+        there is none. A small one is read in a single step; of a large one the first is to open
+        it. Raises `StorageUnavailable` like `open`."""
         *folders, _ = path.split("/")
         found = self.open(path)
         if found is None:
             return None
         try:
             with found, self._open(folders, create=False) as folder:
+                size = os.fstat(found.fileno()).st_size
+                if size > LARGE_BYTES:
+                    yield
                 # Synced first, so that nobody acts on what a power failure could take back.
                 os.fsync(found.fileno())
                 os.fsync(folder)
-                return found.read()
+                return (yield from read(found, size))
         except OSError as error:
             raise StorageUnavailable(f"a file could not be read: {_why(error)}") from error
 
-    def entries(self, path: str) -> Generator[LogEntry]:
-        """What lies directly in a folder and is no folder, in the byte order of the names; none
-        where the folder is missing. Raises `StorageUnavailable`, in its form `NotAFolder` where
-        something else stands in the way."""
+    def entries(
+        self, path: str, *, after: str = ""
+    ) -> Generator[list[LogEntry] | None, None, list[LogEntry]]:
+        """What lies directly in a folder, as `listed` says; nothing where the folder is missing.
+        Raises `StorageUnavailable`, in its form `NotAFolder` where something else stands in the
+        way."""
         try:
             with self._open(path.split("/"), create=False) as folder:
-                for name in sorted(os.listdir(folder), key=os.fsencode):
-                    entry = _entry(name, folder)
-                    if entry is not None:
-                        yield entry
+                return (yield from listed(folder, after=after))
         except FileNotFoundError:
-            return
+            return []
         except OSError as error:
             raise StorageUnavailable(f"a folder could not be listed: {_why(error)}") from error
 
@@ -190,82 +201,65 @@ class LocalFiles:
                 ) from error
             stack.callback(os.close, folder)
             for name in folders:
-                folder = stack.enter_context(_open_child(folder, name, create))
+                folder = stack.enter_context(self._open_child(folder, name, create))
             yield folder
 
+    @contextmanager
+    def _open_child(self, parent: int, name: str, create: bool) -> Iterator[int]:
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(name, self._mode, dir_fd=parent)
+            # Even where it exists: its maker may have died between the two.
+            os.fsync(parent)
+        try:
+            folder = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+        except OSError as error:
+            if error.errno in _NO_FOLDER:
+                raise NotAFolder("a part of the path is a symbolic link or no folder") from error
+            raise
+        try:
+            yield folder
+        finally:
+            os.close(folder)
 
-@contextmanager
-def _open_child(parent: int, name: str, create: bool) -> Iterator[int]:
-    if create:
-        with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=parent)
-        # Even where it exists: its maker may have died between the two.
-        os.fsync(parent)
-    try:
-        folder = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
-    except OSError as error:
-        if error.errno in _NO_FOLDER:
-            raise NotAFolder("a part of the path is a symbolic link or no folder") from error
-        raise
-    try:
-        yield folder
-    finally:
-        os.close(folder)
+    def _put(
+        self, files: Sequence[tuple[str, Content]], folder: int, beside: int, until: float
+    ) -> Generator[PutResult]:
+        """Files that are whole and durable under their names, to the first that was taken; the
+        names are not durable yet.
 
-
-def _entry(name: str, folder: int) -> LogEntry | None:
-    try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        # Removed since the folder was read, as log clean-up does.
-        return None
-    if stat.S_ISDIR(found.st_mode):
-        return None
-    return LogEntry(name=name, size=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
-
-
-def _put(
-    files: Sequence[tuple[str, Content]],
-    folder: int,
-    beside: int,
-    until: float,
-    syncing: Executor,
-) -> Generator[PutResult]:
-    """Files that are whole and durable under their names, to the first that was taken; the names
-    are not durable yet.
-
-    Each step is done for all before the next one: the disk is busy with all of them when the
-    first is waited for, and whoever named one in between would have the next sync write that name,
-    too.
-    """
-    with ExitStack() as stack:
-        staged: list[tuple[str, str, int]] = []
-        failed: OSError | None = None
-        for name, content in files:
-            temporary = f".tidegate-{secrets.token_hex(8)}.tmp"
-            try:
-                descriptor = os.open(temporary, _NEW, 0o666, dir_fd=beside)
-                stack.callback(_remove, temporary, descriptor, beside)
-                _write(descriptor, content)
-            except OSError as error:
-                # Those before it are none the worse for it.
-                failed = error
-                break
-            staged.append((name, temporary, descriptor))
-        if len(staged) > 1:
-            for _, _, descriptor in staged:
-                _begin_to_sync(descriptor)
-        descriptors = [descriptor for _, _, descriptor in staged]
-        synced, not_synced = _sync(descriptors, until, syncing)
-        if synced < len(staged):
-            failed = not_synced
-        for name, temporary, _ in staged[:synced]:
-            result = _named(temporary, name, folder, beside)
-            yield result
-            if result is PutResult.EXISTS:
-                return
-        if failed is not None:
-            raise _not_written(failed) from failed
+        Each step is done for all before the next one: the disk is busy with all of them when the
+        first is waited for, and whoever named one in between would have the next sync write that
+        name, too.
+        """
+        with ExitStack() as stack:
+            staged: list[tuple[str, str, int]] = []
+            failed: OSError | None = None
+            for name, content in files:
+                temporary = f".tidegate-{secrets.token_hex(8)}.tmp"
+                try:
+                    descriptor = os.open(temporary, _NEW, self._mode & 0o666, dir_fd=beside)
+                    stack.callback(_remove, temporary, descriptor, beside)
+                    _write(descriptor, content)
+                except OSError as error:
+                    # Those before it are none the worse for it.
+                    failed = error
+                    break
+                staged.append((name, temporary, descriptor))
+            if len(staged) > 1:
+                for _, _, descriptor in staged:
+                    _begin_to_sync(descriptor)
+            descriptors = [descriptor for _, _, descriptor in staged]
+            synced, not_synced = _sync(descriptors, until, self._syncing)
+            if synced < len(staged):
+                failed = not_synced
+            for name, temporary, _ in staged[:synced]:
+                result = _named(temporary, name, folder, beside)
+                yield result
+                if result is PutResult.EXISTS:
+                    return
+            if failed is not None:
+                raise _not_written(failed) from failed
 
 
 def _sync(

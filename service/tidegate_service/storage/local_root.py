@@ -4,25 +4,30 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from tidegate_protocol.content import Content
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports import LogEntry, PutResult
+from tidegate_service.core.log.log_file import LARGE_BYTES
+from tidegate_service.core.ports.index import LogEntry, PutResult
+from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.local_files import LocalFiles
-from tidegate_service.storage.roots import LISTED_AT_ONCE
+from tidegate_service.storage.roots import ReadFile
+from tidegate_service.storage.steps import result, yielded
 
 FEW = 32
 """Files of one call that do not wait behind the calls of more."""
+READERS = 2
+WRITERS = 2
 
 
 class LocalRoot:
-    """A folder that exists, by its canonical `file:///` URL; implements `roots.Root`."""
+    """A folder that exists, by its canonical `file:///` URL; implements `roots.Root`. `mode` is as
+    of `LocalFiles`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, mode: int = 0o777) -> None:
         path = Path(url.removeprefix("file://"))
         if not path.is_dir():
             raise StorageUnavailable(
@@ -30,7 +35,11 @@ class LocalRoot:
                 "existing folder that this process may read and write"
             )
         self._url = url
-        self._files = LocalFiles(path)
+        self._files = LocalFiles(path, mode=mode)
+        self._reading = Pool("local-reads", READERS)
+        # One small file at a time is written, read or looked for by every commit to a plain table.
+        self._one = ThreadPoolExecutor(4, thread_name_prefix="tidegate-one-file")
+        self._writing = Pool("local-writes", WRITERS)
         # Many files at a time take theirs: in threads of their own, they keep nobody waiting who
         # writes or reads one, nor those who write a few.
         self._few = ThreadPoolExecutor(4, thread_name_prefix="tidegate-few-files")
@@ -40,12 +49,17 @@ class LocalRoot:
     def url(self) -> str:
         return self._url
 
+    @property
+    def reading(self) -> Pool:
+        return self._reading
+
     async def put_if_absent(
-        self, path: str, content: Content, *, create_folders: bool
+        self, path: str, content: Content, *, create_folders: bool, who: str = ""
     ) -> PutResult:
-        return await asyncio.to_thread(
-            self._files.put_if_absent, path, content, create_folders=create_folders
-        )
+        write = partial(self._files.put_if_absent, path, content, create_folders=create_folders)
+        if len(content) > LARGE_BYTES:
+            return await self._writing.run(who, write)
+        return await asyncio.get_running_loop().run_in_executor(self._one, write)
 
     async def put_in_order(
         self,
@@ -65,16 +79,13 @@ class LocalRoot:
         threads = self._few if len(files) <= FEW else self._many
         return await asyncio.get_running_loop().run_in_executor(threads, write)
 
-    async def read(self, path: str) -> bytes | None:
-        return await asyncio.to_thread(self._files.read, path)
+    async def read(self, path: str, read: ReadFile, share: Share) -> bytes | LogFile | None:
+        return await result(self._files.read(path, read), share, begin=self._one)
 
-    async def entries(self, folder: str) -> AsyncIterator[Sequence[LogEntry]]:
-        listing = self._files.entries(folder)
-        try:
-            while batch := await asyncio.to_thread(lambda: [*islice(listing, LISTED_AT_ONCE)]):
-                yield batch
-        finally:
-            listing.close()
+    def entries(
+        self, folder: str, share: Share, *, after: str = ""
+    ) -> AsyncIterator[Sequence[LogEntry]]:
+        return yielded(self._files.entries(folder, after=after), share, begin=self._one)
 
     def open(self, path: str) -> BinaryIO | None:
         return self._files.open(path)

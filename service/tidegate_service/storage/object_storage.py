@@ -2,31 +2,25 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import BinaryIO
 
-from tidegate_protocol.actions import Action
-from tidegate_protocol.content import Content
-from tidegate_protocol.log_files import (
-    CheckpointFile,
-    CommitFile,
-    CompactedFile,
-    MultiPartCheckpoint,
-    V2Checkpoint,
-    commit_name,
-    parse,
-)
-from tidegate_protocol.problems import Code
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.content import Content, LogFile
+from tidegate_protocol.log.file_names import Unknown, commit_name, parse
+from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
-from tidegate_service.core.locations import canonical_url
-from tidegate_service.core.ports import LogEntry, PutResult, UnreadableFile
-from tidegate_service.storage.checkpoints import checkpoint_actions
+from tidegate_service.core.log.log_file import FileRoom, read_file
+from tidegate_service.core.ports.index import LogEntry, PutResult, UnreadableFile
+from tidegate_service.storage.checkpoints import Budget, checkpoint_actions
 from tidegate_service.storage.local_files import NotAFolder
 from tidegate_service.storage.local_root import LocalRoot
 from tidegate_service.storage.remote_root import RemoteRoot
-from tidegate_service.storage.roots import Root
+from tidegate_service.storage.roots import ReadFile, Root
 from tidegate_service.storage.stores import check_options
 
 PROBE_FOLDER = ".tidegate-probe"
@@ -35,27 +29,29 @@ PROBE_ATTEMPTS = 3
 SIDECARS = "_sidecars"
 SMALL_FILE_BYTES = 64 * 1024 * 1024
 """The most that `ObjectLog.read_file` reads into memory."""
-_COMMIT_OR_CHECKPOINT = (
-    CommitFile,
-    CompactedFile,
-    CheckpointFile,
-    MultiPartCheckpoint,
-    V2Checkpoint,
-)
+_FOLDERS_OF_A_LOG = (SIDECARS, "_staged_commits", "_commits")
+"""The last one is what `_staged_commits` was called before."""
 
 
 class ObjectLog:
-    """The `_delta_log` of one table; implements `core.ports.Log`."""
+    """The `_delta_log` of one table; implements `core.ports.index.Log`."""
 
-    def __init__(self, root: Root, table: str) -> None:
+    def __init__(
+        self, root: Root, table: str, *, read: ReadFile, max_files: int, who: str | None = None
+    ) -> None:
         self._root = root
+        self._read = read
+        self._who = who or ""
+        self._share = root.reading.of(self._who)
+        self._max_files = max_files
+        self._checkpoints = Budget()
         self._folder = f"{table}/_delta_log"
 
     async def put_if_absent(self, version: int, content: Content) -> PutResult:
         # Only a table's first commit makes folders. Later a missing folder is a file system
         # that is not mounted, and a version written there would be lost to the log.
         return await self._root.put_if_absent(
-            self._commit(version), content, create_folders=version == 0
+            self._commit(version), content, create_folders=version == 0, who=self._who
         )
 
     async def put_in_order(
@@ -66,21 +62,43 @@ class ObjectLog:
             self._folder, files, create_folders=commits[0][0] == 0, within_s=within_s
         )
 
-    async def read(self, version: int) -> bytes | None:
-        return await self._root.read(self._commit(version))
+    async def read(self, version: int) -> bytes | LogFile | None:
+        return await self._root.read(self._commit(version), self._read, self._share)
 
-    async def holds_anything(self) -> bool:
+    async def holds_anything(self, *, but_version: int | None = None) -> bool:
         """Also raises `Refused`, like `entries`."""
-        async for batch in self.entries():
-            if any(isinstance(parse(entry.name), _COMMIT_OR_CHECKPOINT) for entry in batch):
+        but = None if but_version is None else commit_name(but_version)
+
+        def is_log_file(name: str) -> bool:
+            return not isinstance(parse(name), Unknown) and name != but
+
+        below = (f"{self._folder}/{folder}" for folder in _FOLDERS_OF_A_LOG)
+        looks = [self._holds(folder, lambda _: True) for folder in below]
+        return any(await asyncio.gather(self._holds(self._folder, is_log_file), *looks))
+
+    async def _holds(self, folder: str, wanted: Callable[[str], bool]) -> bool:
+        async for batch in self._entries(folder):
+            if any(wanted(entry.name) for entry in batch):
                 return True
         return False
 
-    async def entries(self) -> AsyncIterator[Sequence[LogEntry]]:
+    async def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
         """Also raises `Refused` where the location cannot be a folder under its root, for
         instance because a symbolic link leads away from it."""
+        count = 0
+        after = "" if behind is None else commit_name(behind)
+        async for batch in self._entries(self._folder, after=after):
+            count += len(batch)
+            if count > self._max_files:
+                raise UnreadableFile(
+                    f"it has more than {self._max_files} files, which are as many as are read "
+                    "(max_log_files)"
+                )
+            yield batch
+
+    async def _entries(self, folder: str, *, after: str = "") -> AsyncIterator[Sequence[LogEntry]]:
         try:
-            async for batch in self._root.entries(self._folder):
+            async for batch in self._root.entries(folder, self._share, after=after):
                 yield batch
         except NotAFolder as error:
             raise Refused(
@@ -89,11 +107,11 @@ class ObjectLog:
 
     async def read_file(self, name: str) -> bytes | None:
         """Also raises `UnreadableFile` for more than `SMALL_FILE_BYTES`."""
-        return await asyncio.to_thread(self._read_small, name)
+        return await self._share.run(self._read_small, name)
 
     def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
         """Also raises `StorageUnavailable`."""
-        return checkpoint_actions(self.open_file, name)
+        return checkpoint_actions(self.open_file, name, self._checkpoints, self._share)
 
     def open_file(self, name: str) -> BinaryIO | None:
         """A file of the folder, or of `_sidecars` below it, to be read at any position; None
@@ -129,11 +147,13 @@ class ObjectLog:
 
 
 class ObjectStorage:
-    """Tables under a warehouse and further prefixes; implements `core.ports.Storage`.
+    """Tables under a warehouse and further prefixes; implements `core.ports.index.Storage`.
 
-    A `file:///` URL names a folder that exists. `options` are the storage options of the
-    settings. Connects nowhere before it is used. Raises `Refused` for a URL that is not one of
-    `core.locations`, `StorageUnavailable` for a folder or options that cannot be used.
+    A `file:///` URL names a folder that exists; what is made in it has the mode of `modes`, by
+    that URL, or the usual one. `options` are the storage options of the settings; `max_file_bytes`
+    and `max_actions` bound what is read as a commit file, `max_files` what is listed of a log.
+    Connects nowhere before it is used. Raises `Refused` for a URL that is not one of
+    `core.access.locations`, `StorageUnavailable` for a folder or options that cannot be used.
     """
 
     def __init__(
@@ -141,21 +161,33 @@ class ObjectStorage:
         warehouse: str,
         allowed_prefixes: Sequence[str] = (),
         options: Mapping[str, str] = MappingProxyType({}),
+        *,
+        modes: Mapping[str, int] = MappingProxyType({}),
+        max_file_bytes: int = 1024**3,
+        max_actions: int = 1_000_000,
+        max_files: int = 1_000_000,
     ) -> None:
         # Each once: a prefix inside another, or the same one, is the same place.
         urls = list(dict.fromkeys(map(canonical_url, (warehouse, *allowed_prefixes))))
         check_options(options, urls)
-        self._roots = tuple(_opened(url, options) for url in urls)
+        self._roots = tuple(_opened(url, options, modes) for url in urls)
         self._probed: set[str] = set()
+        self._max_files = max_files
+        self._read_file = partial(
+            read_file, max_bytes=max_file_bytes, max_actions=max_actions, room=FileRoom()
+        )
 
-    def log(self, location: str) -> ObjectLog:
+    def log(self, location: str, *, who: str | None = None) -> ObjectLog:
         """Raises `Refused` for a location that is not canonical or lies outside every root.
 
         The use cases have checked that; this is the last fence before the store.
         """
         for root in self._roots:
             if location.startswith(f"{root.url}/") and canonical_url(location) == location:
-                return ObjectLog(root, location.removeprefix(f"{root.url}/"))
+                table = location.removeprefix(f"{root.url}/")
+                return ObjectLog(
+                    root, table, read=self._read_file, max_files=self._max_files, who=who
+                )
         raise Refused(
             f"the location {excerpt(location)} is not in the warehouse or an allowed prefix",
             code=Code.INVALID_LOCATION,
@@ -178,10 +210,11 @@ class ObjectStorage:
     async def _honours_put_if_absent(self, root: Root) -> None:
         """A name that stays: a probe needs no right to delete, and leaves one file."""
         await _put(root, b"")
-        before = await root.read(PROBE)
+        share = root.reading.of("")
+        before = await root.read(PROBE, self._read_file, share)
         second = await _put(root, secrets.token_bytes(16))
-        after = await root.read(PROBE)
-        async for _ in root.entries(PROBE_FOLDER):
+        after = await root.read(PROBE, self._read_file, share)
+        async for _ in root.entries(PROBE_FOLDER, share):
             break
         if second is not PutResult.EXISTS or before is None or before != after:
             raise StorageUnavailable(
@@ -203,9 +236,9 @@ async def _put(root: Root, content: bytes) -> PutResult:
     raise AssertionError("the last attempt either returns or raises")
 
 
-def _opened(url: str, options: Mapping[str, str]) -> Root:
+def _opened(url: str, options: Mapping[str, str], modes: Mapping[str, int]) -> Root:
     if url.startswith("file://"):
-        return LocalRoot(url)
+        return LocalRoot(url, mode=modes.get(url, 0o777))
     return RemoteRoot(url, options)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import BinaryIO
 from urllib.parse import urlsplit
@@ -10,15 +10,20 @@ from urllib.parse import urlsplit
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 
-from tidegate_protocol.content import Content, Pieces
+from tidegate_protocol.log.content import Content, LogFile, Pieces
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports import LogEntry, PutResult
+from tidegate_service.core.log.log_file import LARGE_BYTES
+from tidegate_service.core.ports.index import LogEntry, PutResult
+from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.advice import advised
 from tidegate_service.storage.failures import Failure, failure
 from tidegate_service.storage.remote_file import RemoteFile
-from tidegate_service.storage.roots import LISTED_AT_ONCE, one_by_one
+from tidegate_service.storage.roots import LISTED_AT_ONCE, ReadFile, one_by_one
+from tidegate_service.storage.steps import result
 from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_clients
 
+READERS = 4
+"""Threads in which files are read a piece at a time, and mostly waited for."""
 _BUFFER = 1024 * 1024
 
 
@@ -34,19 +39,25 @@ class RemoteRoot:
         self._url = url
         self._prefix = urlsplit(url).path.removeprefix("/")
         self._clients = open_clients(url, options)
+        self._reading = Pool("store-reads", READERS)
+        self._joining = Pool("store-writes", 1)
 
     @property
     def url(self) -> str:
         return self._url
 
+    @property
+    def reading(self) -> Pool:
+        return self._reading
+
     async def put_if_absent(
-        self, path: str, content: Content, *, create_folders: bool
+        self, path: str, content: Content, *, create_folders: bool, who: str = ""
     ) -> PutResult:
         """`create_folders` has no meaning here: a key needs no folder."""
         del create_folders
         body = content
         if not isinstance(body, bytes):
-            body = await asyncio.to_thread(_together, body)
+            body = await self._joining.run(who, _together, body)
         try:
             async with asyncio.timeout(min(PUT_S + len(body) / PUT_BYTES_A_S, CALL_S)):
                 # Never in parts: only a single PUT can be conditional.
@@ -95,19 +106,39 @@ class RemoteRoot:
 
         return await one_by_one(put, files, within_s=within_s)
 
-    async def read(self, path: str) -> bytes | None:
+    async def read(self, path: str, read: ReadFile, share: Share) -> bytes | LogFile | None:
         async with self._within("read"):
             try:
                 found = await obstore.get_async(self._clients.again, self._key(path))
-                return (await found.bytes_async()).to_bytes()
+                size = found.meta["size"]
+                if size <= LARGE_BYTES:
+                    content = (await found.bytes_async()).to_bytes()
+                    return _at_once(read(io.BytesIO(content), size))
             except FileNotFoundError as error:
                 self._check_bucket(error, "read")
                 return None
 
-    async def entries(self, folder: str) -> AsyncIterator[Sequence[LogEntry]]:
+        def in_pieces() -> Generator[None, None, bytes | LogFile | None]:
+            file = self.open(path)
+            if file is None:
+                return None
+            with file:
+                return (yield from read(file, size))
+
+        # A large one takes its time, and each request for a piece of it has its own deadline.
+        return await result(in_pieces(), share)
+
+    async def entries(
+        self, folder: str, share: Share, *, after: str = ""
+    ) -> AsyncIterator[Sequence[LogEntry]]:
+        """`share` has no use here: a listing comes page by page, and holds no thread."""
+        del share
         prefix = self._key(folder)
-        listing = obstore.list(self._clients.again, prefix, chunk_size=LISTED_AT_ONCE)
-        last = ""
+        offset = f"{prefix}/{after}" if after else None
+        listing = obstore.list(
+            self._clients.again, prefix, offset=offset, chunk_size=LISTED_AT_ONCE
+        )
+        last = after
         while True:
             async with self._within("list"):
                 try:
@@ -178,6 +209,16 @@ class RemoteRoot:
             late = Failure(status=None, code=None, kinds=("Timeout",))
             found = late if isinstance(error, TimeoutError) else failure(error)
             raise self._unavailable(verb, found) from None
+
+
+def _at_once(reading: Generator[None, None, bytes | LogFile]) -> bytes | LogFile:
+    """What is there to be read already."""
+    while True:
+        try:
+            next(reading)
+        except StopIteration as end:
+            found: bytes | LogFile = end.value
+            return found
 
 
 def _together(content: Pieces) -> bytes:

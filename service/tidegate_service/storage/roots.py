@@ -2,16 +2,20 @@
 object stores. Paths are relative to the root, `folder/.../name`."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from typing import BinaryIO, Protocol, TypeVar
 
-from tidegate_protocol.content import Content
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports import LogEntry, PutResult
+from tidegate_service.core.ports.index import LogEntry, PutResult
+from tidegate_service.core.sharing.pools import Pool, Share
 
 LISTED_AT_ONCE = 1000
 
 Name = TypeVar("Name")
+
+ReadFile = Callable[[BinaryIO, int], Generator[None, None, bytes | LogFile]]
+"""Reads an open file of about so many bytes, in steps. Blocking (`core.log.log_file.read_file`)."""
 
 
 async def one_by_one(
@@ -43,10 +47,17 @@ class Root(Protocol):
         """Canonical, without a trailing slash."""
         ...
 
+    @property
+    def reading(self) -> Pool:
+        """Threads for what is long to read here; those of another root have their own, and do not
+        wait for a store that hangs."""
+        ...
+
     async def put_if_absent(
-        self, path: str, content: Content, *, create_folders: bool
+        self, path: str, content: Content, *, create_folders: bool, who: str = ""
     ) -> PutResult:
-        """Write a file durably unless its name is taken; tried exactly once.
+        """Write a file durably unless its name is taken; tried exactly once. Large ones wait for
+        the turns of `who`.
 
         Raises `StorageUnavailable` where the file was certainly not written by this call and
         `StorageUnknown` where it may have been.
@@ -61,15 +72,18 @@ class Root(Protocol):
         create_folders: bool,
         within_s: float,
     ) -> Sequence[PutResult]:
-        """`put_if_absent` for files of one folder, as `core.ports.Log.put_in_order` says."""
+        """`put_if_absent` for files of one folder, as `core.ports.index.Log.put_in_order` says."""
         ...
 
-    async def read(self, path: str) -> bytes | None:
-        """The file's content; None where there is none."""
+    async def read(self, path: str, read: ReadFile, share: Share) -> bytes | LogFile | None:
+        """The file's content by `read`; None where there is none. `share` is of `reading`."""
         ...
 
-    def entries(self, folder: str) -> AsyncIterator[Sequence[LogEntry]]:
-        """The files directly in the folder, in batches, in the byte order of their names."""
+    def entries(
+        self, folder: str, share: Share, *, after: str = ""
+    ) -> AsyncIterator[Sequence[LogEntry]]:
+        """The files directly in the folder, in batches, in the byte order of their names; only
+        those behind the name `after`. `share` is of `reading`."""
         ...
 
     def open(self, path: str) -> BinaryIO | None:

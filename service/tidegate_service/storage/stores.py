@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.text import excerpt
 from tidegate_service.core.errors import StorageUnavailable
 
 CALL_S = 8.0

@@ -5,11 +5,11 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Insert, Table, insert, literal, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.access import Caller
-from tidegate_service.core.audit import Change, Deed
-from tidegate_service.index.keys import key
-from tidegate_service.index.schema import commits, past_commits
-from tidegate_service.index.schema_access import audit
+from tidegate_service.core.access.audit import Change, Deed
+from tidegate_service.core.access.roles import Caller
+from tidegate_service.index.rows.keys import key
+from tidegate_service.index.schema.access import audit
+from tidegate_service.index.schema.tables import commits, past_commits
 
 _OF_A_COMMIT = [
     "principal",

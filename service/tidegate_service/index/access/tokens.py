@@ -6,16 +6,16 @@ from typing import Any
 from sqlalchemy import ColumnElement, Interval, Row, and_, cast, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from tidegate_service.core.access import Caller, Grant, Principal, Role
-from tidegate_service.core.audit import Deed
-from tidegate_service.core.tokens import LiveToken, NewToken, TokenRecord
-from tidegate_service.index.audit import note_token
-from tidegate_service.index.connections import Connections
-from tidegate_service.index.schema_access import token_grants, tokens
+from tidegate_service.core.access.audit import Deed
+from tidegate_service.core.access.roles import Caller, Grant, Principal, Role
+from tidegate_service.core.access.tokens import LiveToken, NewToken, TokenRecord
+from tidegate_service.index.access.audit import note_token
+from tidegate_service.index.postgres.connections import Connections
+from tidegate_service.index.schema.access import token_grants, tokens
 
 
 class PostgresTokens:
-    """Implements `core.tokens.Tokens` on an engine of `engine.create_engine`."""
+    """Implements `core.access.tokens.Tokens` on an engine of `engine.create_engine`."""
 
     def __init__(self, engine: AsyncEngine, *, answer_timeout_s: float = 20.0) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)

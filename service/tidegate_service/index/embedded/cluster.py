@@ -7,7 +7,7 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-from tidegate_service.index.embedded_account import EmbeddedPostgresError, Launcher
+from tidegate_service.index.embedded.account import EmbeddedPostgresError, Launcher
 
 ROLE = "tidegate"
 

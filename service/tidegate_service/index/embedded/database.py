@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from tidegate_service.index.embedded import EmbeddedPostgres
-from tidegate_service.index.embedded_account import EmbeddedPostgresError
+from tidegate_service.index.embedded.account import EmbeddedPostgresError
+from tidegate_service.index.embedded.server import EmbeddedPostgres
 
 logger = logging.getLogger("tidegate.service")
 

@@ -28,12 +28,8 @@ from urllib.parse import quote
 
 import psycopg
 
-from tidegate_service.index.embedded_account import (
-    EmbeddedPostgresError,
-    Launcher,
-    launcher_for,
-)
-from tidegate_service.index.embedded_cluster import ROLE, ensure_cluster, environment, programs
+from tidegate_service.index.embedded.account import EmbeddedPostgresError, Launcher, launcher_for
+from tidegate_service.index.embedded.cluster import ROLE, ensure_cluster, environment, programs
 
 DATABASE = "postgres"
 MAX_CONNECTIONS = 200

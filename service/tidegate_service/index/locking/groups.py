@@ -11,13 +11,14 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.records import TableRecord, TableState
-from tidegate_service.core.telemetry import Telemetry
-from tidegate_service.index import pipeline
-from tidegate_service.index.connections import driver_of
-from tidegate_service.index.keys import key
-from tidegate_service.index.parameters import texts, uuid, uuids
-from tidegate_service.index.pipeline import (
+from tidegate_service.core.observe.telemetry import Telemetry
+from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.index.locking.section import PostgresCommitSection
+from tidegate_service.index.locking.unit_of_work import UnitOfWork
+from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.connections import driver_of
+from tidegate_service.index.postgres.parameters import uuid, uuids
+from tidegate_service.index.postgres.pipeline import (
     Query,
     Row,
     Statement,
@@ -26,41 +27,26 @@ from tidegate_service.index.pipeline import (
     as_text,
     as_uuid,
 )
-from tidegate_service.index.rows import metadata_of, protocol_of
-from tidegate_service.index.section import PostgresCommitSection
-from tidegate_service.index.unit_of_work import UnitOfWork
+from tidegate_service.index.reading.used_ids import asking
+from tidegate_service.index.rows.keys import key
+from tidegate_service.index.rows.records import cause_of, metadata_of, protocol_of
 
 _COLUMNS = """
     id, name, location, catalog_managed, state, state_reason, latest_version, published_version,
-    latest_timestamp, protocol, metadata, num_files, CAST(size_bytes AS text), first_version, epoch
+    latest_timestamp, protocol, metadata, num_files, CAST(size_bytes AS text), first_version, epoch,
+    quarantine_cause
 """
 
-_LOCK = Statement(f"SELECT {_COLUMNS} FROM tables WHERE id = $1 FOR UPDATE")
+LOCK = Statement(f"SELECT {_COLUMNS} FROM tables WHERE id = $1 FOR UPDATE")
 
 # A group of several tables never waits for one of them: who is skipped is waited for alone. So
 # groups cannot wait for each other in a circle, either.
-_LOCK_FREE = Statement(f"""
+LOCK_FREE = Statement(f"""
     SELECT {_COLUMNS} FROM tables WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED
 """)
 
 # Not the transaction's time, which began before its locks were granted.
 _CLOCK = Statement("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
-
-# Each id costs one look into three indexes; the LIMITs keep the planner from turning that around.
-USED_IDS = Statement("""
-    SELECT asked.table_id, asked.transaction_id
-    FROM unnest($1, $2) AS asked (table_id, transaction_id)
-    CROSS JOIN LATERAL (
-        (SELECT 1 FROM commits AS c WHERE c.table_id = asked.table_id
-            AND c.transaction_id = asked.transaction_id LIMIT 1)
-        UNION ALL
-        (SELECT 1 FROM past_commits AS c WHERE c.table_id = asked.table_id
-            AND c.transaction_id = asked.transaction_id LIMIT 1)
-        UNION ALL
-        (SELECT 1 FROM aborted_transactions AS c WHERE c.table_id = asked.table_id
-            AND c.transaction_id = asked.transaction_id LIMIT 1)
-    ) AS known
-""")
 
 Asked = Mapping[UUID, Sequence[str]]
 """The transaction ids that will be asked for, by table."""
@@ -76,10 +62,16 @@ class Locked:
 
 
 class PostgresCommitGroup:
-    """Implements `core.ports.CommitGroup`."""
+    """Implements `core.ports.index.CommitGroup`."""
 
     def __init__(
-        self, unit: UnitOfWork, locked: Locked, asked: Asked, *, telemetry: Telemetry
+        self,
+        unit: UnitOfWork,
+        locked: Locked,
+        asked: Asked,
+        *,
+        database: str,
+        telemetry: Telemetry,
     ) -> None:
         self._unit = unit
         self.sections: dict[str, PostgresCommitSection] = {}
@@ -88,6 +80,7 @@ class PostgresCommitGroup:
             self.sections[table.id] = PostgresCommitSection(
                 unit,
                 table,
+                database=database,
                 now_ms=locked.now_ms,
                 unused=(
                     name for name in asked[table_id] if (table_id, key(name)) not in locked.used
@@ -115,12 +108,10 @@ async def lock(connection: AsyncConnection, asked: Asked, *, wait: bool) -> Lock
     ids = [(table_id, key(name)) for table_id, names in asked.items() for name in names]
     if wait:
         (only,) = asked
-        locking = Query(_LOCK, uuid(only))
+        locking = Query(LOCK, uuid(only))
     else:
-        locking = Query(_LOCK_FREE, uuids(list(asked)))
-    using = Query(
-        USED_IDS, uuids([table_id for table_id, _ in ids]), texts([name for _, name in ids])
-    )
+        locking = Query(LOCK_FREE, uuids(list(asked)))
+    using = asking(ids)
     rows, clock, used = await pipeline.run(
         await driver_of(connection), [locking, Query(_CLOCK), using]
     )
@@ -133,14 +124,15 @@ async def lock(connection: AsyncConnection, asked: Asked, *, wait: bool) -> Lock
 
 def _table(row: Row) -> TableRecord:
     """A row of `_COLUMNS`."""
-    protocol, metadata = row[9], row[10]
+    state, protocol, metadata = as_text(row[4]), row[9], row[10]
     return TableRecord(
         id=str(as_uuid(row[0])),
         name=as_text(row[1]),
         location=as_text(row[2]),
         catalog_managed=as_bool(row[3]),
-        state=TableState(as_text(row[4])),
+        state=TableState(state),
         state_reason=None if row[5] is None else as_text(row[5]),
+        quarantine_cause=cause_of(state, None if row[15] is None else as_text(row[15])),
         latest_version=as_int(row[6]),
         published_version=as_int(row[7]),
         latest_timestamp=as_int(row[8]),

@@ -1,34 +1,44 @@
 """A commit section: one Postgres transaction that holds one table's row lock."""
 
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from uuid import UUID
 
-from sqlalchemy import func, insert, update
+from sqlalchemy import and_, case, insert, update
 
-from tidegate_protocol.actions import Action, Add, PartitionValues
-from tidegate_protocol.transaction import ReadState, Winner
-from tidegate_service.core import heavy
-from tidegate_service.core.access import SERVICE
-from tidegate_service.core.audit import Change, Deed
-from tidegate_service.core.records import (
+from tidegate_protocol.log.actions import Action, Add, PartitionValues
+from tidegate_protocol.log.content import Content
+from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
+from tidegate_service.core.access.audit import Change, Deed
+from tidegate_service.core.access.roles import SERVICE
+from tidegate_service.core.log.log_file import SpooledFile
+from tidegate_service.core.observe.telemetry import SILENT, Phase, Telemetry
+from tidegate_service.core.ports.forgotten import Recalled
+from tidegate_service.core.ports.records import (
     Aborted,
     CommitRecord,
+    ForgottenTable,
+    QuarantineCause,
     RatifiedCommit,
     TableRecord,
     TableState,
 )
-from tidegate_service.core.telemetry import SILENT, Phase, Telemetry
-from tidegate_service.index import audit, reads, rebuilding
-from tidegate_service.index.base import BaseLoad, date_back, take_time
-from tidegate_service.index.effects import FileKey, effects_of
-from tidegate_service.index.keys import key
-from tidegate_service.index.rows import table_record
-from tidegate_service.index.schema import aborted_transactions, tables
-from tidegate_service.index.unit_of_work import UnitOfWork
-from tidegate_service.index.writes import Counts, Staged
+from tidegate_service.core.sharing import offload
+from tidegate_service.index.access import audit
+from tidegate_service.index.locking.unit_of_work import UnitOfWork
+from tidegate_service.index.postgres.connections import driver_of
+from tidegate_service.index.reading import live_files, reads
+from tidegate_service.index.reading.stored_winners import read_winners
+from tidegate_service.index.reading.used_ids import unused
+from tidegate_service.index.rows.effects import FileKey, effects_of
+from tidegate_service.index.rows.keys import key
+from tidegate_service.index.rows.records import table_record
+from tidegate_service.index.schema.tables import aborted_transactions, tables
+from tidegate_service.index.tables import forgotten, metadata_ids, rebuilding
+from tidegate_service.index.writing.snapshot import BaseLoad, date_back, take_time
+from tidegate_service.index.writing.writes import Counts, Staged
 
 logger = logging.getLogger("tidegate.index")
 
@@ -36,7 +46,7 @@ _FILES_PER_BATCH = 5_000
 
 
 class PostgresCommitSection:
-    """Implements `core.ports.CommitSection`; made by `PostgresIndex` with the row locked.
+    """Implements `core.ports.index.CommitSection`; made by `PostgresIndex` with the row locked.
 
     `unused` are the transaction ids that were looked for and not found when the lock was granted.
     """
@@ -46,16 +56,19 @@ class PostgresCommitSection:
         unit: UnitOfWork,
         table: TableRecord,
         *,
+        database: str,
         now_ms: int,
         unused: Iterable[str] = (),
         telemetry: Telemetry = SILENT,
     ) -> None:
         self.table = table
+        self.database = database
         self.now_ms = now_ms
         self._unit = unit
         self._id = UUID(table.id)
         self._unused = set(unused)
         self._telemetry = telemetry
+        self._takes_time = False
         self._foreign = 0
         self._quarantined_for: str | None = None
 
@@ -65,23 +78,45 @@ class PostgresCommitSection:
         async with self._unit.statements() as connection:
             return await reads.transaction(connection, self._id, transaction_id)
 
+    async def expect(self, transaction_ids: Sequence[str]) -> None:
+        async with self._unit.statements() as connection:
+            driver = await driver_of(connection)
+            self._unused |= await unused(driver, self._id, transaction_ids)
+
     async def state_at(self, version: int) -> ReadState | None:
         async with self._unit.statements() as connection:
             return await reads.state_at(connection, self._id, version)
 
-    async def winners(self, after: int, through: int) -> Sequence[Winner] | None:
-        if after >= through:
-            return ()
-        async with self._unit.statements() as connection:
-            return await reads.winners(connection, self._id, after=after, through=through)
+    async def winners(
+        self, after: int, through: int, *, most_bytes: int | None = None
+    ) -> Sequence[WinningCommit] | None:
+        return await read_winners(
+            self._unit.statements, self._id, after, through, most_bytes=most_bytes
+        )
 
     async def partition_values(self, path: str, version: int) -> PartitionValues | None:
         async with self._unit.statements() as connection:
-            return await reads.partition_values(connection, self._id, path, version)
+            return await live_files.partition_values(connection, self._id, path, version)
+
+    async def content(self, version: int) -> Content | None:
+        async with self._unit.statements() as connection:
+            return await reads.content(connection, self._id, version)
+
+    async def stored_content(self, version: int) -> Content | None:
+        async with self._unit.statements() as connection:
+            return await reads.any_content(connection, self._id, version)
 
     async def head_sha256(self) -> str | None:
         async with self._unit.statements() as connection:
             return await reads.content_sha256(connection, self._id, self.table.latest_version)
+
+    async def kept(self, version: int) -> tuple[str | None, int]:
+        async with self._unit.statements() as connection:
+            return await reads.kept(connection, self._id, version)
+
+    async def answered(self) -> tuple[int, int]:
+        async with self._unit.statements() as connection:
+            return await reads.answered(connection, self._id)
 
     async def row_id_high_water_mark(self) -> int:
         async with self._unit.statements() as connection:
@@ -92,7 +127,7 @@ class PostgresCommitSection:
         batch: Sequence[Add] | None = None
         while batch is None or len(batch) == _FILES_PER_BATCH:
             async with self._unit.statements() as connection:
-                page = await reads.files_page(
+                page = await live_files.files_page(
                     connection, self._id, version, after=after, limit=_FILES_PER_BATCH
                 )
             assert page is not None, "the section holds the table's row"
@@ -110,7 +145,12 @@ class PostgresCommitSection:
             )
         if not commit.published and not head.catalog_managed:
             raise ValueError(f"version {version} of a plain table must lie in its log already")
-        effects = await heavy.run(len(commit.actions), effects_of, commit.actions)
+        effects = await offload.run(
+            len(commit.actions),
+            effects_of,
+            commit.actions,
+            not isinstance(commit.content, SpooledFile),
+        )
         staged = Staged(table_id=self._id, before=head, commit=commit, effects=effects)
         self.table = self._unit.stage(staged, self._counted)
         if commit.record.transaction_id is not None:
@@ -119,6 +159,8 @@ class PostgresCommitSection:
         if self._unit.is_full:
             with self._telemetry.phase(Phase.SAVE):
                 await self._unit.flush()
+            if self._takes_time:
+                await self.take_time()
 
     def write_ahead(self) -> None:
         self._unit.write_ahead()
@@ -144,6 +186,7 @@ class PostgresCommitSection:
         self.table = replace(self.table, num_files=num_files, size_bytes=size_bytes)
 
     async def take_time(self) -> None:
+        self._takes_time = True
         async with self._unit.statements() as connection:
             await take_time(connection)
 
@@ -158,6 +201,7 @@ class PostgresCommitSection:
         async for batch in actions:
             async with self._unit.statements() as connection:
                 await load.write(connection, batch)
+                await take_time(connection)
         async with self._unit.statements() as connection:
             self.table = await load.finish(connection)
 
@@ -165,26 +209,27 @@ class PostgresCommitSection:
         async with self._unit.statements() as connection:
             self.table = await date_back(connection, self._id, before)
 
-    async def abort(self, transaction_id: str, *, fenced: bool = True) -> None:
+    async def abort(self, transaction_id: str) -> None:
         self._unused.discard(transaction_id)
         known = await self.transaction(transaction_id)
         if isinstance(known, CommitRecord):
             raise ValueError(f"the transaction has landed as version {known.version}")
-        if known is None:
-            async with self._unit.statements() as connection:
+        tombstone = {"table_id": self._id, "transaction_id": key(transaction_id)}
+        async with self._unit.statements() as connection:
+            if known is None:
+                await connection.execute(insert(aborted_transactions).values(tombstone))
+            elif known.unfenced_after is not None:
                 await connection.execute(
-                    insert(aborted_transactions).values(
-                        table_id=self._id,
-                        transaction_id=key(transaction_id),
-                        unfenced_after=None if fenced else self.table.latest_version,
-                    )
+                    update(aborted_transactions)
+                    .where(*(aborted_transactions.c[name] == of for name, of in tombstone.items()))
+                    .values(unfenced_after=None)
                 )
 
     async def note(self, change: Change) -> None:
         async with self._unit.statements() as connection:
             await audit.note(connection, change, table_id=self._id, table_name=self.table.name)
 
-    async def quarantine(self, reason: str) -> None:
+    async def quarantine(self, reason: str, cause: QuarantineCause = QuarantineCause.LOG) -> None:
         if self.table.state is not TableState.QUARANTINED:
             await self.note(Change(deed=Deed.QUARANTINE, by=SERVICE))
         async with self._unit.statements() as connection:
@@ -192,7 +237,7 @@ class PostgresCommitSection:
                 await connection.execute(
                     update(tables)
                     .where(tables.c.id == self._id)
-                    .values(quarantined(reason))
+                    .values(_quarantined(reason, cause))
                     .returning(*tables.c)
                 )
             ).one()
@@ -210,8 +255,10 @@ class PostgresCommitSection:
     async def reset(self) -> None:
         self._unused.clear()
         self._unit.is_half_made = True
+        await self.take_time()
         async with self._unit.statements() as connection:
             await rebuilding.put_aside(connection, self._id)
+            await metadata_ids.keep(connection, self._id)
         async with self._unit.statements() as connection:
             await rebuilding.drop_state(connection, self._id)
         after = self.table.latest_version
@@ -220,6 +267,7 @@ class PostgresCommitSection:
             after -= rebuilding.COMMITS_AT_ONCE
             async with self._unit.statements() as connection:
                 await rebuilding.drop_commits(connection, self._id, after=after)
+                await take_time(connection)
         async with self._unit.statements() as connection:
             self.table = await rebuilding.reset(connection, self._id)
 
@@ -227,10 +275,32 @@ class PostgresCommitSection:
         async with self._unit.statements() as connection:
             return await rebuilding.rewritten(connection, self._id)
 
-    async def restore_ids(self) -> None:
+    async def restore_ids(self) -> Sequence[tuple[int, str]]:
         async with self._unit.statements() as connection:
-            await rebuilding.restore_ids(connection, self._id)
+            lost = await rebuilding.restore_ids(connection, self._id)
         self._unit.is_half_made = False
+        return lost
+
+    async def forgotten(
+        self, metadata_ids: Collection[str] | None = None
+    ) -> Sequence[ForgottenTable]:
+        async with self._unit.statements() as connection:
+            return await forgotten.at(connection, self.table.location, metadata_ids)
+
+    async def metadata_ids(self) -> Collection[str]:
+        async with self._unit.statements() as connection:
+            return await metadata_ids.of_versions(connection, self._id)
+
+    async def keeps_others(self, scopes: Sequence[str]) -> bool:
+        async with self._unit.statements() as connection:
+            return await forgotten.keeps_others(connection, self.table.location, scopes)
+
+    async def recall(self, table: ForgottenTable) -> Recalled:
+        return await forgotten.recall(self._unit.statements, self.table, table)
+
+    async def keep_landed(self, record: CommitRecord) -> None:
+        async with self._unit.statements() as connection:
+            await rebuilding.keep_landed(connection, self._id, record)
 
     async def save(self) -> None:
         await self._unit.save(f"table {self.table.name}")
@@ -256,11 +326,16 @@ class PostgresCommitSection:
             )
 
 
-def quarantined(reason: str) -> dict[str, object]:
-    """The values that quarantine a row of `tables`; the first reason stays."""
+def _quarantined(reason: str, cause: QuarantineCause) -> dict[str, object]:
+    """The values that quarantine a row of `tables`. The first reason stays, but for a database that
+    was set back, which is behind whatever was found before."""
     # A reason quotes what was found; U+0000 is what Postgres cannot store of that.
     text = reason.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    stays = tables.c.state == TableState.QUARANTINED.value
+    if cause is QuarantineCause.SET_BACK:
+        stays = and_(stays, tables.c.quarantine_cause == cause.value)
     return {
         "state": TableState.QUARANTINED.value,
-        "state_reason": func.coalesce(tables.c.state_reason, text),
+        "state_reason": case((stays, tables.c.state_reason), else_=text),
+        "quarantine_cause": case((stays, tables.c.quarantine_cause), else_=cause.value),
     }

@@ -13,12 +13,13 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.errors import CommitStateUnknown, ServiceError
-from tidegate_service.core.ports import FilesFirst
-from tidegate_service.core.records import TableRecord
-from tidegate_service.index import pipeline, writes
-from tidegate_service.index.failures import is_certain_rollback, translated
-from tidegate_service.index.pipeline import Driver, Query, Statement
-from tidegate_service.index.writes import Counts, Staged
+from tidegate_service.core.ports.index import FilesFirst
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.failures import is_certain_rollback, translated
+from tidegate_service.index.postgres.pipeline import Driver, Query, Statement
+from tidegate_service.index.writing import writes
+from tidegate_service.index.writing.writes import Counts, Staged
 
 ROWS_A_S = 5_000
 """What the slowest database is expected to write in a second."""

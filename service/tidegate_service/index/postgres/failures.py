@@ -9,19 +9,20 @@ from contextlib import contextmanager
 import psycopg
 from sqlalchemy import exc
 
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import (
     IndexUnavailable,
     Refused,
     ServiceError,
     TableExists,
 )
-from tidegate_service.index.schema import TABLES_LOCATION_KEY, TABLES_NAME_KEY
+from tidegate_service.index.schema.tables import TABLES_LOCATION_KEY, TABLES_NAME_KEY
 
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _LOCK_NOT_AVAILABLE = "55P03"
 _QUERY_CANCELED = "57014"
 _IDLE_IN_TRANSACTION = "25P03"
+_TRANSACTION_TIMEOUT = "25P04"
 _UNIQUE_VIOLATION = "23505"
 _PROGRAM_LIMIT_EXCEEDED = "54000"
 _NO_SUCH_RELATION = ("42P01", "42703", "3F000")
@@ -29,6 +30,8 @@ _DATA_EXCEPTION = "22"
 _INTEGRITY = "23"
 _SYNTAX_OR_ACCESS = "42"
 _ROLLED_BACK = ("23", "40")
+_COMPLETION_UNKNOWN = "40003"
+_HAD_FAILED = "25P02"
 
 
 @contextmanager
@@ -49,11 +52,15 @@ def translated() -> Iterator[None]:
 def is_certain_rollback(error: BaseException) -> bool:
     """True where a failed COMMIT tells that nothing was committed.
 
-    A constraint or serialization failure, or the end of an idle transaction, is reported
-    before the commit; anything else (above all a lost connection) says nothing.
+    A constraint or serialization failure, the end of an idle transaction, and that it had failed
+    before are reported before the commit. Anything else says nothing: above all a lost connection,
+    but also a session that was ended, a proxy that does not know, and the end of a transaction
+    that took too long, which may be noticed just behind its commit.
     """
     state = sqlstate(error)
-    return state is not None and (state[:2] in _ROLLED_BACK or state == _IDLE_IN_TRANSACTION)
+    if state is None or state == _COMPLETION_UNKNOWN:
+        return False
+    return state[:2] in _ROLLED_BACK or state in (_IDLE_IN_TRANSACTION, _HAD_FAILED)
 
 
 def sqlstate(error: BaseException) -> str | None:
@@ -72,6 +79,8 @@ def _of_driver(error: BaseException | None) -> ServiceError:
         return IndexUnavailable("the index database took too long")
     if state == _IDLE_IN_TRANSACTION:
         return IndexUnavailable("the index database ended a commit that was idle for too long")
+    if state == _TRANSACTION_TIMEOUT:
+        return IndexUnavailable("the index database ended a transaction that took too long")
     if state == _UNIQUE_VIOLATION and error.diag.constraint_name == TABLES_NAME_KEY:
         return TableExists("a table of this name exists already")
     if state == _UNIQUE_VIOLATION and error.diag.constraint_name == TABLES_LOCATION_KEY:

@@ -16,9 +16,9 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import NullPool
 
 from tidegate_service.core.errors import IndexUnavailable
-from tidegate_service.index.failures import translated
-from tidegate_service.index.schema import MINIMUM_SERVER_VERSION
-from tidegate_service.index.urls import driver_url
+from tidegate_service.index.postgres.failures import translated
+from tidegate_service.index.postgres.urls import driver_url
+from tidegate_service.index.schema.tables import MINIMUM_SERVER_VERSION
 
 _PACKAGE = "tidegate_migrations"
 # Any number that nobody else takes; "tidegate" in ASCII.

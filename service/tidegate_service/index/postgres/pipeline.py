@@ -21,7 +21,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from tidegate_service.index.parameters import Parameter
+from tidegate_service.index.postgres.parameters import Parameter
 
 Driver = psycopg.AsyncConnection[Any]
 Row = tuple[bytes | None, ...]
@@ -147,11 +147,27 @@ async def run(driver: Driver, queries: Sequence[Query]) -> list[list[Row]]:
 
 
 async def commit(driver: Driver) -> None:
-    """COMMIT. Raises `psycopg.Error`."""
+    """COMMIT. Raises `psycopg.Error`, as for an outcome that is unknown also where Postgres has
+    committed and warns of it: nobody waits for its synchronous standby any more."""
     connection = driver.pgconn
-    connection.send_query(b"COMMIT")
-    results = await _answers(connection, None)
+    if connection.transaction_status == TransactionStatus.IDLE:
+        # Postgres would warn, and answer as if something had been committed.
+        raise psycopg.errors.NoActiveSqlTransaction("there is no transaction to commit")
+    warnings: list[str | None] = []
+
+    def note(notice: psycopg.errors.Diagnostic) -> None:
+        if notice.severity_nonlocalized == "WARNING":
+            warnings.append(notice.message_primary)
+
+    driver.add_notice_handler(note)
+    try:
+        connection.send_query(b"COMMIT")
+        results = await _answers(connection, None)
+    finally:
+        driver.remove_notice_handler(note)
     _check(results)
+    if warnings:
+        raise psycopg.errors.StatementCompletionUnknown(f"COMMIT warned: {warnings[0]}")
     if results[-1].command_status != b"COMMIT":
         raise psycopg.errors.InFailedSqlTransaction("the transaction had failed before")
 

@@ -17,17 +17,17 @@ import zstandard
 from sqlalchemy import func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_protocol.content import Content
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.records import TableRecord, TableState
-from tidegate_service.index import pipeline
-from tidegate_service.index.connections import driver_of
-from tidegate_service.index.parameters import int8, int8s, uuids
-from tidegate_service.index.pipeline import Query, Row, Statement, as_int, as_uuid
-from tidegate_service.index.rows import expanded, table_record
-from tidegate_service.index.schema import commits, tables
-from tidegate_service.index.stored_content import LARGE_BYTES, StoredContent
+from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.connections import driver_of
+from tidegate_service.index.postgres.parameters import int8, int8s, uuids
+from tidegate_service.index.postgres.pipeline import Query, Row, Statement, as_int, as_uuid
+from tidegate_service.index.rows.records import expanded, table_record
+from tidegate_service.index.rows.stored_content import LARGE_BYTES, StoredContent
+from tidegate_service.index.schema.tables import commits, tables
 
 FORGOTTEN_AT_ONCE = 20_000
 """Versions whose content one statement forgets: within its time on any database."""
@@ -152,11 +152,13 @@ async def expanded_versions(stored: Sequence[tuple[int, bytes]]) -> list[tuple[i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """The log of a table holds the versions from `first` to `last`, and all before it."""
+    """The log of a table holds the versions from `first` to `last`, and all before it, as they are
+    in `database`, where that is given."""
 
     table_id: UUID
     first: int
     last: int
+    database: str | None
 
 
 # Who holds a row may hold it for minutes, and commits wait for those that are held here.

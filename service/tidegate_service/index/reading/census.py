@@ -3,9 +3,9 @@
 from sqlalchemy import BigInteger, cast, extract, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.gauges import Census
-from tidegate_service.core.records import TableState
-from tidegate_service.index.schema import commits, tables
+from tidegate_service.core.ports.gauges import Census
+from tidegate_service.core.ports.records import TableState
+from tidegate_service.index.schema.tables import commits, tables
 
 
 async def census(connection: AsyncConnection) -> Census:

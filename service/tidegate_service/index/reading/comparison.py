@@ -10,7 +10,8 @@ from uuid import UUID
 from sqlalchemy import TextClause, Uuid, bindparam, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_protocol.actions import (
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import (
     Action,
     DomainMetadata,
     Metadata,
@@ -18,14 +19,13 @@ from tidegate_protocol.actions import (
     Protocol,
     Txn,
 )
-from tidegate_protocol.codec import encode
-from tidegate_protocol.text import excerpt
-from tidegate_service.core.comparison import Comparison, FileCounts
-from tidegate_service.index.effects import Effects, effects_of
-from tidegate_service.index.file_rows import chunks
-from tidegate_service.index.partitions import filled_in_key, partition_key, values_text
-from tidegate_service.index.rows import expanded
-from tidegate_service.index.schema import commits, metadata_versions
+from tidegate_protocol.log.codec import encode
+from tidegate_service.core.ports.comparison import Comparison, FileCounts
+from tidegate_service.index.rows.effects import Effects, effects_of
+from tidegate_service.index.rows.file_rows import chunks
+from tidegate_service.index.rows.partitions import filled_in_key, partition_key, values_text
+from tidegate_service.index.rows.records import expanded
+from tidegate_service.index.schema.tables import commits, metadata_versions
 
 _MOST_NAMED = 5
 """Files that one difference names; the rest is counted."""

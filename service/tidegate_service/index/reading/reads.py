@@ -1,58 +1,54 @@
 """The index's queries. Each is one statement, so it sees one state of the database."""
 
-import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
+import zstandard
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
-    Select,
     String,
+    cast,
     collate,
+    extract,
     func,
     literal,
     or_,
     select,
-    true,
-    tuple_,
+    text,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_protocol.actions import Add, PartitionValues, Txn
-from tidegate_protocol.problems import Code
-from tidegate_protocol.row_tracking import DOMAIN, NO_ROW_IDS, high_water_mark
-from tidegate_protocol.transaction import ReadState, Winner
-from tidegate_service.core.errors import NotFound
-from tidegate_service.core.records import Aborted, CommitRecord, TableRecord
-from tidegate_service.index.base import take_time
-from tidegate_service.index.effects import FileKey
-from tidegate_service.index.keys import key
-from tidegate_service.index.large_winners import LARGE_BYTES, large_winner
-from tidegate_service.index.rows import (
+from tidegate_protocol.features.row_tracking import DOMAIN, NO_ROW_IDS, high_water_mark
+from tidegate_protocol.log.actions import Txn
+from tidegate_protocol.log.content import Content
+from tidegate_protocol.proposal.transaction import ReadState
+from tidegate_service.core.ports.records import Aborted, CommitRecord, Glance, TableRecord
+from tidegate_service.index.postgres.identity import database_of
+from tidegate_service.index.rows import stored_content
+from tidegate_service.index.rows.keys import key
+from tidegate_service.index.rows.pages import bounded, bytes_of, text_bytes_of
+from tidegate_service.index.rows.records import (
     COMMIT_COLUMNS,
     RECORD_COLUMNS,
-    add_of,
     commit_record,
     domain_of,
     expanded,
     read_state,
     table_record,
     txn_of,
-    winner,
 )
-from tidegate_service.index.schema import (
+from tidegate_service.index.schema.tables import (
     aborted_transactions,
     app_transactions,
     commits,
     domain_metadata,
-    files,
     metadata_versions,
     past_commits,
     tables,
 )
 
-FilesPage = tuple[list[Add], FileKey]
-"""A batch of files and the key of the last one."""
+_NOW_MS = cast(extract("epoch", func.clock_timestamp()) * 1000, BigInteger)
 
 
 def table_id_of(ref: str) -> UUID | None:
@@ -68,6 +64,12 @@ def lower(name: str) -> ColumnElement[str]:
     return func.lower(collate(literal(name, String), "C"))
 
 
+def in_scopes(name: ColumnElement[str], scopes: Sequence[str]) -> ColumnElement[bool]:
+    """Whether the name, in lower case, lies in one of the scopes."""
+    inside = (func.starts_with(name, lower(f"{scope}.")) for scope in scopes)
+    return or_(name.in_(list(scopes)), *inside)
+
+
 async def table(connection: AsyncConnection, ref: str) -> TableRecord | None:
     if "\0" in ref:
         return None  # Postgres would refuse the question.
@@ -75,6 +77,24 @@ async def table(connection: AsyncConnection, ref: str) -> TableRecord | None:
     is_it = func.lower(tables.c.name) == lower(ref) if table_id is None else tables.c.id == table_id
     row = (await connection.execute(select(tables).where(is_it))).one_or_none()
     return None if row is None else table_record(row)
+
+
+async def glance(connection: AsyncConnection, table_id: UUID) -> Glance | None:
+    published = (
+        select(commits.c.content_sha256)
+        .where(commits.c.table_id == table_id, commits.c.version == tables.c.published_version)
+        .scalar_subquery()
+    )
+    found = select(tables, _NOW_MS.label("now_ms"), published.label("published_sha256"))
+    row = (await connection.execute(found.where(tables.c.id == table_id))).one_or_none()
+    if row is None:
+        return None
+    return Glance(
+        table=table_record(row),
+        published_sha256=row.published_sha256,
+        now_ms=row.now_ms,
+        database=database_of(connection),
+    )
 
 
 async def tables_page(
@@ -90,9 +110,10 @@ async def tables_page(
     if after is not None:
         query = query.where(name > lower(after))
     if within is not None:
-        inside = (func.starts_with(name, lower(f"{scope}.")) for scope in within)
-        query = query.where(or_(name.in_(list(within)), *inside))
-    return [table_record(row) for row in await connection.execute(query)]
+        query = query.where(in_scopes(name, within))
+    size = bytes_of(tables.c.metadata)
+    page = bounded(query, size=size, order=lambda columns: func.lower(columns.name))
+    return [table_record(row) for row in await connection.execute(page)]
 
 
 async def transaction(
@@ -131,17 +152,36 @@ async def history(
         query = query.where(commits.c.version >= from_version)
     if to_version is not None:
         query = query.where(commits.c.version <= to_version)
-    return [commit_record(row) for row in await connection.execute(query)]
+    size = text_bytes_of(commits.c.details)
+    page = bounded(query, size=size, order=lambda columns: columns.version.desc())
+    return [commit_record(row) for row in await connection.execute(page)]
 
 
-async def content(connection: AsyncConnection, table_id: UUID, version: int) -> bytes | None:
+WAIT_FOR_STANDBY = text("SELECT pg_catalog.pg_logical_emit_message(true, 'tidegate', '')")
+"""Has the COMMIT of a transaction that only reads wait until all that it saw is on the synchronous
+standby, where there is one: such a message is a write, and nobody has to read it."""
+
+
+async def content(connection: AsyncConnection, table_id: UUID, version: int) -> Content | None:
+    return await _content(connection, table_id, version, commits.c.content_held)
+
+
+async def any_content(connection: AsyncConnection, table_id: UUID, version: int) -> Content | None:
+    """Also where it is not held for publishing any more."""
+    return await _content(connection, table_id, version)
+
+
+async def _content(
+    connection: AsyncConnection, table_id: UUID, version: int, *which: ColumnElement[bool]
+) -> Content | None:
     query = select(commits.c.content).where(
-        commits.c.table_id == table_id, commits.c.version == version, commits.c.content_held
+        commits.c.table_id == table_id, commits.c.version == version, *which
     )
     stored = (await connection.execute(query)).scalar_one_or_none()
-    if stored is None or len(stored) <= LARGE_BYTES:
-        return None if stored is None else expanded(stored)
-    return await asyncio.to_thread(expanded, stored)
+    if stored is None:
+        return None
+    large = zstandard.frame_content_size(stored) > stored_content.LARGE_BYTES
+    return stored_content.StoredContent(stored) if large else expanded(stored)
 
 
 async def content_sha256(connection: AsyncConnection, table_id: UUID, version: int) -> str | None:
@@ -150,6 +190,25 @@ async def content_sha256(connection: AsyncConnection, table_id: UUID, version: i
     )
     found: str | None = (await connection.execute(query)).scalar_one()
     return found
+
+
+async def kept(connection: AsyncConnection, table_id: UUID, version: int) -> tuple[str | None, int]:
+    size = func.coalesce(func.octet_length(commits.c.content), 0)
+    query = select(commits.c.content_sha256, size).where(
+        commits.c.table_id == table_id, commits.c.version == version
+    )
+    sha256, stored = (await connection.execute(query)).one()
+    return sha256, int(stored)
+
+
+async def answered(connection: AsyncConnection, table_id: UUID) -> tuple[int, int]:
+    """Of a table with a version: the newest one that is no other writer's, else the oldest."""
+    of_table = select(commits.c.version, commits.c.timestamp).where(commits.c.table_id == table_id)
+    own = of_table.where(~commits.c.is_foreign).order_by(commits.c.version.desc()).limit(1)
+    row = (await connection.execute(own)).one_or_none()
+    if row is None:
+        row = (await connection.execute(of_table.order_by(commits.c.version).limit(1))).one()
+    return row.version, row.timestamp
 
 
 async def state_at(connection: AsyncConnection, table_id: UUID, version: int) -> ReadState | None:
@@ -178,28 +237,6 @@ async def row_id_high_water_mark(connection: AsyncConnection, table_id: UUID) ->
     return NO_ROW_IDS if raw is None else high_water_mark(domain_of(raw))
 
 
-async def winners(
-    connection: AsyncConnection, table_id: UUID, *, after: int, through: int
-) -> Sequence[Winner] | None:
-    query = (
-        select(commits.c.version, commits.c.timestamp, commits.c.content)
-        .where(
-            commits.c.table_id == table_id, commits.c.version > after, commits.c.version <= through
-        )
-        .order_by(commits.c.version)
-    )
-    rows = (await connection.execute(query)).all()
-    if any(len(row.content) > LARGE_BYTES for row in rows):
-        await take_time(connection)
-    found = [
-        winner(row)
-        if len(row.content) <= LARGE_BYTES
-        else await asyncio.to_thread(large_winner, row.version, row.timestamp, row.content)
-        for row in rows
-    ]
-    return found if len(found) == max(0, through - after) else None
-
-
 async def version_at(connection: AsyncConnection, table_id: UUID, timestamp_ms: int) -> int | None:
     query = (
         select(commits.c.version)
@@ -208,64 +245,6 @@ async def version_at(connection: AsyncConnection, table_id: UUID, timestamp_ms: 
         .limit(1)
     )
     return (await connection.execute(query)).scalar_one_or_none()
-
-
-async def partition_values(
-    connection: AsyncConnection, table_id: UUID, path: str, version: int
-) -> PartitionValues | None:
-    query = (
-        select(files.c.action)
-        .where(files.c.table_id == table_id, files.c.path == key(path), _live_at(version))
-        .limit(1)
-    )
-    raw = (await connection.execute(query)).scalar_one_or_none()
-    return None if raw is None else add_of(raw).partition_values
-
-
-async def files_page(
-    connection: AsyncConnection, table_id: UUID, version: int, *, after: FileKey, limit: int
-) -> FilesPage | None:
-    """The next files live at a version in the order of their keys; None where the
-    table is gone: an empty page would say that the snapshot ends here. Raises `NotFound` where the
-    index does not reach back to the version any more."""
-    query = files_page_query(table_id, version, after=after, limit=limit)
-    rows = (await connection.execute(query)).all()
-    if not rows:
-        return None
-    if version < rows[0].first_version:
-        # Made anew since, from a log that reaches back no further.
-        raise NotFound(
-            f"version {version} of the table is not held any more; the first one is "
-            f"{rows[0].first_version}",
-            code=Code.VERSION_NOT_FOUND,
-        )
-    found = [row for row in rows if row.action is not None]
-    last = (found[-1].path, found[-1].dv_id) if found else after
-    return [add_of(row.action) for row in found], last
-
-
-def files_page_query(
-    table_id: UUID, version: int, *, after: FileKey, limit: int
-) -> Select[tuple[int, str, str, bytes]]:
-    path, dv_id = files.c.path, files.c.dv_id
-    page = (
-        select(path, dv_id, files.c.action)
-        .where(
-            files.c.table_id == table_id,
-            tuple_(path, dv_id) > tuple_(*after),
-            _live_at(version),
-        )
-        .order_by(path, dv_id)
-        .limit(limit)
-        .lateral()
-    )
-    return (
-        select(tables.c.first_version, page.c.path, page.c.dv_id, page.c.action)
-        .select_from(tables)
-        .outerjoin(page, true())
-        .where(tables.c.id == table_id)
-        .order_by(page.c.path, page.c.dv_id)
-    )
 
 
 async def app_transaction(connection: AsyncConnection, table_id: UUID, app_id: str) -> Txn | None:
@@ -279,8 +258,3 @@ async def app_transaction(connection: AsyncConnection, table_id: UUID, app_id: s
 async def ping(connection: AsyncConnection) -> None:
     # Answered by a database that has our tables only.
     await connection.execute(select(tables.c.id).limit(0))
-
-
-def _live_at(version: int) -> ColumnElement[bool]:
-    removed = files.c.removed_version
-    return (files.c.added_version <= version) & or_(removed.is_(None), removed > version)

@@ -13,19 +13,34 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, NotFound
-from tidegate_service.core.scanned import PartitionTest, StoredFiles, Wanted
-from tidegate_service.index.connections import Connections, driver_of
-from tidegate_service.index.effects import FileKey
-from tidegate_service.index.partitions import HASHED, partition_values
+from tidegate_service.core.ports.scanned import PartitionTest, StoredFiles, Wanted
+from tidegate_service.index.postgres.connections import Connections, driver_of
+from tidegate_service.index.postgres.identity import database_of
+from tidegate_service.index.rows.effects import FileKey
+from tidegate_service.index.rows.partitions import HASHED
 
 PARTITIONS_A_PAGE = 500
+PAGE_BYTES = 4 * 1024 * 1024
+"""Of actions in a page, beside its last one."""
 
 Row = tuple[Any, ...]
 Values = dict[str, object]
 
 _COLUMNS = "files.path, files.dv_id, files.action"
+# A length is read off a value's header, so nothing is fetched of what has no room in the page.
+_IN_ROOM = f"""
+    SELECT page.*
+    FROM (
+        SELECT rows.*, sum(octet_length(rows.action)) OVER (
+            ORDER BY rows.number, rows.path, rows.dv_id ROWS UNBOUNDED PRECEDING
+        ) AS bytes
+        FROM ({{rows}}) AS rows
+    ) AS page
+    WHERE page.bytes - octet_length(page.action) < {PAGE_BYTES}
+    ORDER BY page.number, page.path, page.dv_id
+"""
 # As a text, by releases before this one as the JSON string of it.
 _STATISTICS = ", (files.partition_values #>> '{}') AS partition_values, files.stats"
 _LIVE = """
@@ -37,11 +52,12 @@ _LIVE = """
 
 # Beside every page, and once more after the last: what is gone or made anew is no short snapshot.
 _FIRST_VERSION = (
-    "(SELECT ARRAY[tables.first_version, tables.epoch] FROM tables WHERE tables.id = %(table_id)s)"
+    "(SELECT ARRAY[tables.first_version, tables.latest_version, tables.epoch] FROM tables "
+    "WHERE tables.id = %(table_id)s)"
 )
 
 _OF_TABLE = """
-        SELECT {first_version}, 0 AS number, {columns}
+        SELECT {first_version} AS held, 0 AS number, {columns}
         FROM files
         WHERE files.table_id = %(table_id)s
           AND (files.path, files.dv_id) > (%(path)s, %(dv_id)s)
@@ -50,7 +66,7 @@ _OF_TABLE = """
 # Of files in no index of partitions there are none in a partitioned table, and those of the
 # release before are under NULL there.
 _OF_UNKNOWN_PARTITION = """
-        SELECT {first_version}, 0 AS number, {columns}
+        SELECT {first_version} AS held, 0 AS number, {columns}
         FROM files
         WHERE files.table_id = %(table_id)s
           AND files.partition IS NULL
@@ -61,7 +77,7 @@ _OF_UNKNOWN_PARTITION = """
 # The planner knows the ordinality's order, so partitions are read one after the other until
 # there are enough files, each by one walk along the index.
 _OF_PARTITIONS = """
-        SELECT {first_version}, wanted.number, file.*
+        SELECT {first_version} AS held, wanted.number, file.*
         FROM unnest(%(partitions)s::text[], %(paths)s::text[], %(dv_ids)s::text[])
             WITH ORDINALITY AS wanted (partition, path, dv_id, number)
         CROSS JOIN LATERAL (
@@ -78,39 +94,43 @@ _OF_PARTITIONS = """
 """
 
 # One step along the index for each partition, however many files it has. Only a digest does not
-# say what the partition's values are.
-PARTITIONS = f"""
-    WITH RECURSIVE found (partition) AS (
+# say what the partition's values are: these are no longer than the line of a file, whose length is
+# read off its header. The last partition is the one that fills the page.
+_IS_HASHED = f"starts_with({{}}.partition, '{HASHED}')"
+_ONE_FILE_OF = """
+        FROM files
+        WHERE files.table_id = %(table_id)s
+          AND files.partition = {}.partition
+          AND files.partition IS DISTINCT FROM ''
+        LIMIT 1
+"""
+_BYTES = f"""
+    CASE WHEN {_IS_HASHED.format("next")}
+    THEN (SELECT octet_length(files.action) {_ONE_FILE_OF.format("next")})
+    ELSE octet_length(next.partition) END
+"""
+_NEXT = """
         (
             SELECT files.partition
             FROM files
             WHERE files.table_id = %(table_id)s
-              AND files.partition > %(after)s
-              AND files.partition IS DISTINCT FROM ''
-            ORDER BY files.partition
-            LIMIT 1
-        )
-        UNION ALL
-        SELECT next.partition
-        FROM found
-        CROSS JOIN LATERAL (
-            SELECT files.partition
-            FROM files
-            WHERE files.table_id = %(table_id)s
-              AND files.partition > found.partition
+              AND files.partition > {}
               AND files.partition IS DISTINCT FROM ''
             ORDER BY files.partition
             LIMIT 1
         ) AS next
+"""
+PARTITIONS = f"""
+    WITH RECURSIVE found (partition, bytes) AS (
+        SELECT next.partition, {_BYTES} FROM {_NEXT.format("%(after)s")}
+        UNION ALL
+        SELECT next.partition, found.bytes + {_BYTES}
+        FROM found CROSS JOIN LATERAL {_NEXT.format("found.partition")}
+        WHERE found.bytes < {PAGE_BYTES}
     )
-    SELECT found.partition, CASE WHEN starts_with(found.partition, '{HASHED}') THEN (
-        SELECT (files.partition_values #>> '{{}}')
-        FROM files
-        WHERE files.table_id = %(table_id)s
-          AND files.partition = found.partition
-          AND files.partition IS DISTINCT FROM ''
-        LIMIT 1
-    ) ELSE found.partition END AS partition_values
+    SELECT found.partition, CASE WHEN {_IS_HASHED.format("found")} THEN (
+        SELECT (files.partition_values #>> '{{}}') {_ONE_FILE_OF.format("found")}
+    ) ELSE found.partition END AS partition_values, found.bytes
     FROM found
     LIMIT %(limit)s
 """
@@ -119,14 +139,16 @@ PARTITIONS = f"""
 def page_statement(which: str, *, with_statistics: bool) -> str:
     """The statement of a page: of `table`, `unknown` or `partitions`. Its columns are the
     table's first version, the partition's number (from 1), path, deletion vector's id and action,
-    and with statistics the partition values and the statistics."""
+    with statistics the partition values and the statistics, and last the bytes of the page's
+    actions up to this one."""
     columns = _COLUMNS + (_STATISTICS if with_statistics else "")
     bodies = {
         "table": _OF_TABLE + _LIVE,
         "unknown": _OF_UNKNOWN_PARTITION + _LIVE,
         "partitions": _OF_PARTITIONS,
     }
-    return bodies[which].format(first_version=_FIRST_VERSION, columns=columns, live=_LIVE)
+    rows = bodies[which].format(first_version=_FIRST_VERSION, columns=columns, live=_LIVE)
+    return _IN_ROOM.format(rows=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +160,13 @@ class Snapshot:
     version: int
     batch_size: int
     epochs: set[int] = field(default_factory=set)
+    databases: set[str] = field(default_factory=set)
 
     async def files(self, wanted: Wanted) -> AsyncIterator[StoredFiles]:
         """The wanted files: all in the order of their keys, or by partition. Raises `NotFound`
         where the table is gone or its index does not reach back to the version any more, and
-        `IndexUnavailable` where it was made anew meanwhile: pages of two indexes make no whole."""
+        `IndexUnavailable` where it was made anew meanwhile, or the database failed over: pages of
+        two indexes make no whole, nor does one that has not come to the version."""
         if wanted.partitions is not None:
             await self._check()
         async for rows in self._wanted(wanted):
@@ -159,7 +183,7 @@ class Snapshot:
                 yield rows
             return
         async for rows in self._pages("unknown", with_statistics=True):
-            chosen = [row for row in rows if wanted.partitions(partition_values(row[5]))]
+            chosen = await _chosen(wanted.partitions, rows, [row[5] for row in rows])
             if chosen:
                 yield chosen
         async for keys in self._matching(wanted.partitions):
@@ -170,7 +194,7 @@ class Snapshot:
         statement = page_statement(which, with_statistics=with_statistics)
         after: FileKey = ("", "")
         rows: Sequence[Row] | None = None
-        while rows is None or len(rows) == self.batch_size:
+        while rows is None or self._is_full(rows):
             rows = await self._page(statement, {"path": after[0], "dv_id": after[1]})
             if rows:
                 after = (rows[-1][2], rows[-1][3])
@@ -193,7 +217,7 @@ class Snapshot:
             )
             if rows:
                 yield rows
-            if len(rows) < self.batch_size:
+            if not self._is_full(rows):
                 return
             _, number, path, dv_id, *_ = rows[-1]
             left, after = left[number - 1 :], (path, dv_id)
@@ -206,13 +230,19 @@ class Snapshot:
             self._check_held(rows[0][0])
         return rows
 
+    def _is_full(self, rows: Sequence[Row]) -> bool:
+        """Whether more rows may follow those of a page."""
+        return len(rows) == self.batch_size or (bool(rows) and rows[-1][-1] >= PAGE_BYTES)
+
     def _check_held(self, found: Sequence[int] | None) -> None:
         if found is None:
             raise NotFound(f"there is no table {self.table_id}", code=Code.TABLE_NOT_FOUND)
-        first_version, epoch = found
+        first_version, latest_version, epoch = found
         self.epochs.add(epoch)
         if len(self.epochs) > 1:
             raise IndexUnavailable("the table's index was made anew during the scan; scan again")
+        if len(self.databases) > 1 or self.version > latest_version:
+            raise IndexUnavailable("the database failed over during the scan; scan again")
         if self.version < first_version:
             # Made anew since, from a log that reaches back no further.
             raise NotFound(
@@ -226,21 +256,29 @@ class Snapshot:
         after: str | None = ""
         while after is not None:
             rows = await self._rows(PARTITIONS, {"after": after, "limit": PARTITIONS_A_PAGE})
-            keys = [key for key, values in rows if test(partition_values(values))]
-            if keys:
-                yield keys
-            after = rows[-1][0] if len(rows) == PARTITIONS_A_PAGE else None
+            chosen = await _chosen(test, rows, [values for _, values, _ in rows])
+            if chosen:
+                yield [key for key, *_ in chosen]
+            is_full = len(rows) == PARTITIONS_A_PAGE or (rows and rows[-1][2] >= PAGE_BYTES)
+            after = rows[-1][0] if is_full else None
 
     async def _rows(self, statement: str, values: Values) -> Sequence[Row]:
         values = {**values, "table_id": self.table_id}
 
         async def fetch(connection: AsyncConnection) -> Sequence[Row]:
+            self.databases.add(database_of(connection))
             driver = await driver_of(connection)
             async with driver.cursor(binary=True) as cursor:
                 await cursor.execute(statement, values)
                 return await cursor.fetchall()
 
         return await self.connections.read(fetch)
+
+
+async def _chosen(test: PartitionTest, rows: Sequence[Row], values: Sequence[Any]) -> Sequence[Row]:
+    """The rows with partition values, in JSON, that the test says yes to."""
+    wanted = await test(values)
+    return [row for row, is_wanted in zip(rows, wanted, strict=True) if is_wanted]
 
 
 def _stored(rows: Sequence[Row], with_statistics: bool) -> StoredFiles:

@@ -13,11 +13,11 @@ from uuid import UUID
 
 import msgspec
 
-from tidegate_protocol.actions import PartitionValues
-from tidegate_protocol.paths import identity
-from tidegate_protocol.spooled import SpooledAdd
-from tidegate_service.index.keys import MAX_KEY_BYTES, key
-from tidegate_service.index.partitions import partition_key
+from tidegate_protocol.log.actions import PartitionValues
+from tidegate_protocol.log.paths import identity
+from tidegate_protocol.log.spooled import SpooledAdd
+from tidegate_service.index.rows.keys import MAX_KEY_BYTES, key
+from tidegate_service.index.rows.partitions import partition_key
 
 COPY = """
     COPY files (

@@ -12,11 +12,11 @@ from uuid import UUID
 
 import msgspec
 
-from tidegate_service.core.records import CommitRecord, RatifiedCommit
-from tidegate_service.index.keys import key
-from tidegate_service.index.parameters import byteas, jsons, records
-from tidegate_service.index.pipeline import Query, Statement
-from tidegate_service.index.rows import compressed
+from tidegate_service.core.ports.records import CommitRecord, RatifiedCommit
+from tidegate_service.index.postgres.parameters import byteas, jsons, records
+from tidegate_service.index.postgres.pipeline import Query, Statement
+from tidegate_service.index.rows.keys import key
+from tidegate_service.index.rows.records import compressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +101,18 @@ def _row(new: NewCommit) -> _Row:
         published=commit.published,
         content_held=not commit.published,
     )
+
+
+def columns(table_id: UUID, record: CommitRecord) -> dict[str, Any]:
+    """The values of a row by the names of its columns, for one that is no version."""
+    commit = RatifiedCommit(record=record, actions=(), content=None, published=True)
+    row = _row(NewCommit(table_id=table_id, commit=commit, is_base=True))
+    return {
+        **msgspec.structs.asdict(row),
+        "bytes_added": record.metrics.bytes_added,
+        "bytes_removed": record.metrics.bytes_removed,
+        "details": msgspec.json.decode(_details(record)),
+    }
 
 
 def _details(record: CommitRecord) -> bytes:

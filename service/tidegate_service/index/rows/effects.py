@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tidegate_protocol.actions import (
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     DomainMetadata,
@@ -13,9 +13,9 @@ from tidegate_protocol.actions import (
     Txn,
     file_key,
 )
-from tidegate_protocol.spooled import Spooled, SpooledAdd, SpooledRemove
-from tidegate_service.core.heavy import HEAVY
-from tidegate_service.index.keys import key
+from tidegate_protocol.log.spooled import Spooled, SpooledAdd, SpooledRemove
+from tidegate_service.core.sharing.offload import HEAVY
+from tidegate_service.index.rows.keys import key
 
 FileKey = tuple[str, str]
 """(path, deletion vector id or ''), as index keys."""
@@ -44,9 +44,10 @@ class Effects:
         return len(self.files) + len(self.bulk)
 
 
-def effects_of(actions: Sequence[Action]) -> Effects:
+def effects_of(actions: Sequence[Action], may_bulk: bool = False) -> Effects:
+    """`may_bulk` for a commit that names each file once."""
     effects = Effects()
-    is_bulk = len(actions) >= HEAVY
+    is_bulk = may_bulk and len(actions) >= HEAVY
     for action in actions:
         match action:
             case SpooledAdd() | SpooledRemove() if is_bulk:

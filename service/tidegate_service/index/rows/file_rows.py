@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from tidegate_protocol.actions import Add
-from tidegate_protocol.codec import encode
-from tidegate_service.index.effects import FileKey
-from tidegate_service.index.parameters import Parameter, byteas, int8s, jsons, texts, uuids
-from tidegate_service.index.partitions import partition_key, values_text
-from tidegate_service.index.pipeline import Query, Statement
+from tidegate_protocol.log.actions import Add
+from tidegate_protocol.log.codec import encode
+from tidegate_service.index.postgres.parameters import Parameter, byteas, int8s, jsons, texts, uuids
+from tidegate_service.index.postgres.pipeline import Query, Statement
+from tidegate_service.index.rows.effects import FileKey
+from tidegate_service.index.rows.partitions import partition_key, values_text
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 import psycopg
 
-from tidegate_protocol.actions import Add, Metadata, PartitionValues
+from tidegate_protocol.log.actions import Add, Metadata, PartitionValues
 
 UNPARTITIONED = ""
 """The key of a file without partition values; the index over partitions leaves it out."""
@@ -24,7 +24,6 @@ HASHED = "sha256:"
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _AS_THEY_COME = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(PartitionValues)
 
 # What was removed before was live only while the table had no partitions.
 _LOOK_AT_EACH = """
@@ -53,11 +52,6 @@ def _key(data: bytes) -> str:
     if len(data) <= MAX_KEY_BYTES:
         return data.decode()
     return HASHED + sha256(data).hexdigest()
-
-
-def partition_values(text: str) -> PartitionValues:
-    """What a key that is no digest says, and the column `partition_values`."""
-    return _DECODER.decode(text)
 
 
 def needs_looking_at(

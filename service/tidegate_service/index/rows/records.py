@@ -8,18 +8,19 @@ import msgspec
 import zstandard
 from sqlalchemy import Row
 
-from tidegate_protocol.actions import Action, Add, DomainMetadata, Metadata, Protocol, Txn
-from tidegate_protocol.codec import decode_lines
-from tidegate_protocol.commits import summarize
-from tidegate_protocol.content import Content
-from tidegate_protocol.transaction import IsolationLevel, ReadState, Winner
-from tidegate_service.core.records import (
+from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Protocol, Txn
+from tidegate_protocol.log.codec import decode_lines
+from tidegate_protocol.log.content import Content
+from tidegate_protocol.proposal.transaction import IsolationLevel, ReadState, WinningCommit
+from tidegate_protocol.replay.commits import summarize
+from tidegate_service.core.ports.records import (
     CommitMetrics,
     CommitRecord,
+    QuarantineCause,
     TableRecord,
     TableState,
 )
-from tidegate_service.index.schema import commits, past_commits
+from tidegate_service.index.schema.tables import commits, past_commits
 
 # Everything of a commit but its bytes, which may be megabytes.
 COMMIT_COLUMNS = [column for column in commits.c if column.name != "content"]
@@ -57,6 +58,7 @@ def table_record(row: Row[*tuple[Any, ...]]) -> TableRecord:
         catalog_managed=row.catalog_managed,
         state=TableState(row.state),
         state_reason=row.state_reason,
+        quarantine_cause=cause_of(row.state, row.quarantine_cause),
         latest_version=row.latest_version,
         published_version=row.published_version,
         latest_timestamp=row.latest_timestamp,
@@ -67,6 +69,12 @@ def table_record(row: Row[*tuple[Any, ...]]) -> TableRecord:
         first_version=row.first_version,
         epoch=row.epoch,
     )
+
+
+def cause_of(state: str, cause: str | None) -> QuarantineCause | None:
+    """Of a row of `tables`. The release before leaves the cause of an earlier quarantine there."""
+    is_quarantined = state == TableState.QUARANTINED.value
+    return QuarantineCause(cause) if is_quarantined and cause is not None else None
 
 
 def commit_record(row: Row[*tuple[Any, ...]]) -> CommitRecord:
@@ -109,10 +117,10 @@ def read_state(version: int, row: Row[*tuple[Any, ...]]) -> ReadState:
     )
 
 
-def winner(row: Row[*tuple[Any, ...]]) -> Winner:
-    """A row of version, timestamp and content."""
-    actions: tuple[Action, ...] = tuple(decode_lines(expanded(row.content)))
-    return summarize(row.version, actions, timestamp_fallback=row.timestamp)
+def winner(version: int, timestamp: int, stored: bytes) -> WinningCommit:
+    """Of a row's version, timestamp (ms) and content."""
+    actions: tuple[Action, ...] = tuple(decode_lines(expanded(stored)))
+    return summarize(version, actions, timestamp_fallback=timestamp)
 
 
 # Higher ones find little more in a million log lines.

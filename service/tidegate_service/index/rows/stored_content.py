@@ -11,7 +11,7 @@ _PIECE = 256 * 1024
 
 
 class StoredContent:
-    """Implements `tidegate_protocol.content.Pieces` over a column of `commits`."""
+    """Implements `tidegate_protocol.log.content.Pieces` over a column of `commits`."""
 
     __slots__ = ("_stored",)
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
     func,
 )
 
-from tidegate_service.index.schema import metadata
+from tidegate_service.index.schema.forgotten import metadata
 
 __all__ = ["audit", "metadata", "token_grants", "tokens"]
 
@@ -54,7 +54,7 @@ token_grants = Table(
     ForeignKeyConstraint(["token_id"], ["tokens.id"], name="token_grants_token_id_fkey"),
     CheckConstraint("role IN ('reader', 'writer', 'admin')", name="token_grants_role_check"),
 )
-"""What a token may do where, as `core.access.Grant` has it."""
+"""What a token may do where, as `core.access.roles.Grant` has it."""
 
 audit = Table(
     "audit",

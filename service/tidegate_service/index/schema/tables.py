@@ -1,4 +1,4 @@
-"""The index's tables (design section 5), with the fences that turn a bug into an error.
+"""The index's tables, with the constraints that turn a bug into an error.
 
 Migrations create exactly this; a test compares the two. Text that is compared has the
 collation "C": order and equality then mean bytes, on every server. Bytes that have to come
@@ -68,11 +68,15 @@ tables = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("first_version", BigInteger, nullable=False, server_default=text("0")),
     Column("epoch", BigInteger, nullable=False, server_default=text("0")),
+    Column("quarantine_cause", Text),
     PrimaryKeyConstraint("id", name="tables_pkey"),
     UniqueConstraint("location", name=TABLES_LOCATION_KEY),
     CheckConstraint("state IN ('active', 'quarantined')", name="tables_state_check"),
     CheckConstraint(
         "(state = 'quarantined') = (state_reason IS NOT NULL)", name="tables_state_reason_check"
+    ),
+    CheckConstraint(
+        "quarantine_cause IN ('log', 'set-back', 'given-up')", name="tables_quarantine_cause_check"
     ),
     CheckConstraint("latest_version >= -1", name="tables_latest_version_check"),
     CheckConstraint(
@@ -290,6 +294,20 @@ metadata_versions = Table(
 )
 """Protocol and metadata, both, at every version that changed either."""
 
+past_metadata_ids = Table(
+    "past_metadata_ids",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("metadata_id", _bytes_order(), nullable=False),
+    PrimaryKeyConstraint("table_id", "metadata_id", name="past_metadata_ids_pkey"),
+    # The release before forgets tables, and does not know of it.
+    ForeignKeyConstraint(
+        ["table_id"], ["tables.id"], name="past_metadata_ids_table_id_fkey", ondelete="CASCADE"
+    ),
+)
+"""The ids, as `keys.key` stores them, that a table's metaData had before the versions that are in
+the index."""
+
 aborted_transactions = Table(
     "aborted_transactions",
     metadata,
@@ -301,8 +319,9 @@ aborted_transactions = Table(
     ForeignKeyConstraint(["table_id"], ["tables.id"], name="aborted_transactions_table_id_fkey"),
 )
 """Tombstones of transaction ids. An id is here or in `commits`, never in both: whoever writes
-either holds the table's row lock and has looked into the other. `unfenced_after` is the head of a
-plain table whose log holds nothing for the tombstone: an attempt may yet take the next version."""
+either holds the table's row lock and has looked into the other. `unfenced_after`, which an earlier
+release set, is the head of a plain table whose log holds no fence for the tombstone: an attempt may
+yet land."""
 
 # Contents come compressed by us (zstd, a tenth of the time of Postgres's own), and Postgres
 # would only try again.

@@ -1,22 +1,19 @@
-"""Forgetting a table: one transaction under the row's lock, of many short statements.
+"""Forgetting a table: one transaction under the row's lock, of many short statements. What its log
+can not be relied on to tell again is kept (`core.ports.forgotten`).
 
 Everybody else sees all of the table until it commits, and nothing of it afterwards; one that is
 cut off has changed nothing. A single statement would have no time for millions of rows.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from uuid import UUID
 
 from sqlalchemy import delete, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.access import Caller
-from tidegate_service.core.audit import Change, Deed
-from tidegate_service.core.records import TableRecord
-from tidegate_service.index import audit
-from tidegate_service.index.rebuilding import COMMITS_AT_ONCE, drop_commits
-from tidegate_service.index.schema import (
+from tidegate_service.core.access.audit import Change, Deed
+from tidegate_service.core.access.roles import Caller
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.index.access import audit
+from tidegate_service.index.schema.tables import (
     aborted_transactions,
     app_transactions,
     domain_metadata,
@@ -25,14 +22,14 @@ from tidegate_service.index.schema import (
     past_commits,
     tables,
 )
+from tidegate_service.index.tables import forgotten
+from tidegate_service.index.tables.long_transactions import Statement
+from tidegate_service.index.tables.rebuilding import COMMITS_AT_ONCE, drop_commits
 
 FILES_AT_ONCE = 50_000
 
 # What refers to commits goes before them, and they before their table.
 _SMALL = (app_transactions, domain_metadata, metadata_versions, aborted_transactions, past_commits)
-
-Statement = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
-"""Gives the connection for one statement, and that statement its time."""
 
 
 async def forget(statement: Statement, table: TableRecord, *, by: Caller) -> bool:
@@ -40,7 +37,7 @@ async def forget(statement: Statement, table: TableRecord, *, by: Caller) -> boo
     if table.published_version < table.latest_version:
         return False
     table_id = UUID(table.id)
-    await _keep_trail(statement, table, table_id, by)
+    await _keep(statement, table, table_id, by)
     await _drop_files(statement, table_id)
     for dependent in _SMALL:
         async with statement() as connection:
@@ -56,13 +53,20 @@ async def forget(statement: Statement, table: TableRecord, *, by: Caller) -> boo
     return True
 
 
-async def _keep_trail(statement: Statement, table: TableRecord, table_id: UUID, by: Caller) -> None:
+async def _keep(statement: Statement, table: TableRecord, table_id: UUID, by: Caller) -> None:
+    async with statement() as connection:
+        await forgotten.keep_head(connection, table)
+    for keep in (forgotten.keep_past_commits, forgotten.keep_aborts):
+        async with statement() as connection:
+            await keep(connection, table_id)
     async with statement() as connection:
         await audit.keep_past_commits(connection, table_id, table.name)
     for first in range(table.first_version, table.latest_version + 1, COMMITS_AT_ONCE):
         async with statement() as connection:
             last = first + COMMITS_AT_ONCE - 1
             await audit.keep_commits(connection, table_id, table.name, first=first, last=last)
+        async with statement() as connection:
+            await forgotten.keep_commits(connection, table_id, first=first, last=last)
     gone = Change(deed=Deed.FORGET, by=by, version=table.latest_version)
     async with statement() as connection:
         await audit.note(connection, gone, table_id=table_id, table_name=table.name)

@@ -6,17 +6,21 @@ its own location exclusively, every folder above it shared. Two creations then w
 other exactly if one's location is inside the other's, and whoever comes second looks at what
 the first has committed. Sharing the folders above, creations side by side don't wait. All
 take their locks from the top down, so they cannot wait in a circle.
+
+Local folders whose names differ in the case of ASCII letters are one place here, since not every
+file system tells them apart.
 """
 
 from hashlib import sha256
 
-from sqlalchemy import func, or_, select, text
+from sqlalchemy import ColumnElement, func, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.errors import TableExists
-from tidegate_service.core.records import NewTable
-from tidegate_service.index.reads import lower
-from tidegate_service.index.schema import tables
+from tidegate_service.core.ports.records import NewTable
+from tidegate_service.core.tables.place_rights import location_in_use
+from tidegate_service.index.reading.reads import lower
+from tidegate_service.index.schema.tables import tables
 
 _SHARE_ABOVE = text(
     "SELECT pg_advisory_xact_lock_shared(folder) FROM unnest(CAST(:folders AS bigint[])) AS folder"
@@ -27,19 +31,14 @@ _OWN = text("SELECT pg_advisory_xact_lock(:location)")
 async def claim(connection: AsyncConnection, table: NewTable) -> None:
     """Hold the location until the transaction ends. Raises `TableExists` where it overlaps
     with an existing table's, or the name is in use."""
-    above = folders_above(table.location)
-    await connection.execute(_SHARE_ABOVE, {"folders": [_lock(folder) for folder in above]})
-    await connection.execute(_OWN, {"location": _lock(table.location)})
+    place = _folded(table.location)
+    above = [_lock(folder) for folder in folders_above(place)]
+    await connection.execute(_SHARE_ABOVE, {"folders": above})
+    await connection.execute(_OWN, {"location": _lock(place)})
     same_name = func.lower(tables.c.name) == lower(table.name)
     in_the_way = (
         select(tables.c.name, tables.c.location, same_name.label("same_name"))
-        .where(
-            or_(
-                same_name,
-                tables.c.location.in_([table.location, *above]),
-                func.starts_with(tables.c.location, f"{table.location}/"),
-            )
-        )
+        .where(or_(same_name, overlapping(tables.c.location, table.location)))
         .order_by(same_name.desc())
         .limit(1)
     )
@@ -48,17 +47,29 @@ async def claim(connection: AsyncConnection, table: NewTable) -> None:
         return
     if row.same_name:
         raise TableExists(f"a table named {row.name} exists already")
-    # Not whose: the caller need not be one who may see that table.
-    raise TableExists(
-        f"the location {table.location} is, or lies inside or around, another table's",
-        hint="GET /api/v1/tables lists tables with their locations",
-    )
+    raise location_in_use(table.location)
+
+
+def overlapping(column: ColumnElement[str], location: str) -> ColumnElement[bool]:
+    """Whether the column's location is this one, or lies inside or around it."""
+    place = _folded(location)
+    found = func.lower(column) if _may_fold(location) else column
+    return or_(found.in_([place, *folders_above(place)]), func.starts_with(found, f"{place}/"))
 
 
 def folders_above(location: str) -> list[str]:
     """Every proper prefix that ends before a slash, the shortest first; canonical locations
     have no slash at their end."""
     return [location[:end] for end, character in enumerate(location) if character == "/"]
+
+
+def _may_fold(location: str) -> bool:
+    return location.startswith("file:")
+
+
+def _folded(location: str) -> str:
+    # ASCII letters alone, as Postgres does it in the column's collation.
+    return location.encode().lower().decode() if _may_fold(location) else location
 
 
 def _lock(folder: str) -> int:

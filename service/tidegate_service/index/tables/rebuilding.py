@@ -5,7 +5,9 @@ from uuid import UUID
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     MetaData,
+    Select,
     Table,
     delete,
     exists,
@@ -15,11 +17,14 @@ from sqlalchemy import (
     text,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert as insert_or_pass
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.records import TableRecord, TableState
-from tidegate_service.index.rows import expanded, table_record
-from tidegate_service.index.schema import (
+from tidegate_service.core.ports.records import CommitRecord, TableRecord, TableState
+from tidegate_service.index.rows import commit_rows
+from tidegate_service.index.rows.records import expanded, table_record
+from tidegate_service.index.schema.tables import (
+    aborted_transactions,
     app_transactions,
     commits,
     domain_metadata,
@@ -30,6 +35,13 @@ from tidegate_service.index.schema import (
 )
 
 COMMITS_AT_ONCE = 20_000
+_OPEN: dict[str, object] = {
+    "state": TableState.ACTIVE.value,
+    "state_reason": None,
+    "quarantine_cause": None,
+}
+NOT_IN_LOG = ("attempts", "duration_ms", "principal", "request_id")
+"""Columns of a commit that its file does not tell."""
 _STATE = (files, app_transactions, domain_metadata, metadata_versions, past_commits)
 
 _ASIDE = Table(
@@ -46,9 +58,7 @@ _PUT_ASIDE = text(
 
 
 async def release(connection: AsyncConnection, table_id: UUID) -> TableRecord:
-    return await _updated(
-        connection, table_id, {"state": TableState.ACTIVE.value, "state_reason": None}
-    )
+    return await _updated(connection, table_id, _OPEN)
 
 
 async def held(
@@ -93,8 +103,7 @@ async def reset(connection: AsyncConnection, table_id: UUID) -> TableRecord:
         connection,
         table_id,
         {
-            "state": TableState.ACTIVE.value,
-            "state_reason": None,
+            **_OPEN,
             "latest_version": -1,
             "published_version": -1,
             "latest_timestamp": -1,
@@ -119,7 +128,15 @@ async def rewritten(connection: AsyncConnection, table_id: UUID) -> int | None:
     return version
 
 
-async def restore_ids(connection: AsyncConnection, table_id: UUID) -> None:
+async def keep_landed(connection: AsyncConnection, table_id: UUID, record: CommitRecord) -> None:
+    row = commit_rows.columns(table_id, record)
+    values = {column.name: row[column.name] for column in past_commits.c}
+    await connection.execute(insert(past_commits).values(values))
+
+
+async def restore_ids(connection: AsyncConnection, table_id: UUID) -> list[tuple[int, str]]:
+    head = select(tables.c.latest_version).where(tables.c.id == table_id).scalar_subquery()
+    gone = is_gone(_ASIDE, table_id, head)
     names = [column.name for column in past_commits.c]
     # A commit that only claims an id has it not, though the log forgot whose it is.
     await connection.execute(
@@ -128,25 +145,64 @@ async def restore_ids(connection: AsyncConnection, table_id: UUID) -> None:
             commits.c.table_id == table_id,
             commits.c.transaction_id == _ASIDE.c.transaction_id,
             commits.c.version != _ASIDE.c.version,
+            ~(gone & commits.c.body_digest.is_not(None)),
         )
         .values(transaction_id=None)
     )
-    lost = select(*(_ASIDE.c[name] for name in names)).where(
-        ~exists().where(
-            commits.c.table_id == table_id,
-            commits.c.transaction_id == _ASIDE.c.transaction_id,
+    lost = select(_ASIDE.c.version, _ASIDE.c.transaction_id).where(gone, ~landed(table_id, _ASIDE))
+    told = await close(connection, table_id, lost)
+    await connection.execute(delete(_ASIDE).where(gone))
+    # Those that the log still holds before its first version were read from it, with less.
+    await connection.execute(
+        delete(past_commits).where(
+            past_commits.c.table_id == table_id,
+            past_commits.c.transaction_id.in_(select(_ASIDE.c.transaction_id)),
         )
     )
-    await connection.execute(insert(past_commits).from_select(names, lost))
-    # The log does not say by whom and by which request a commit was made.
+    missing = select(*(_ASIDE.c[name] for name in names)).where(~landed(table_id, _ASIDE))
+    await connection.execute(insert(past_commits).from_select(names, missing))
+    # What was answered, and the log does not say.
     await connection.execute(
         update(commits)
         .where(
             commits.c.table_id == table_id,
             commits.c.transaction_id == _ASIDE.c.transaction_id,
         )
-        .values(principal=_ASIDE.c.principal, request_id=_ASIDE.c.request_id)
+        .values({name: _ASIDE.c[name] for name in NOT_IN_LOG})
     )
+    return told
+
+
+async def close(
+    connection: AsyncConnection, table_id: UUID, lost: Select[tuple[int, str]]
+) -> list[tuple[int, str]]:
+    """Let these ids never land again; returns them with their versions, in the order of those."""
+    rows = sorted((row.version, row.transaction_id) for row in await connection.execute(lost))
+    if rows:
+        tombstones = [{"table_id": table_id, "transaction_id": name} for _, name in rows]
+        await connection.execute(
+            insert_or_pass(aborted_transactions).on_conflict_do_nothing(), tombstones
+        )
+    return rows
+
+
+def landed(table_id: UUID, ids: Table) -> ColumnElement[bool]:
+    """Whether a version of the table has the id."""
+    return exists().where(
+        commits.c.table_id == table_id, commits.c.transaction_id == ids.c.transaction_id
+    )
+
+
+def is_gone(landed: Table, table_id: UUID, head: ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether what landed is no part of the table any more: its version is behind the head, or has
+    other bytes."""
+    now = commits.alias("now")
+    replaced = exists().where(
+        now.c.table_id == table_id,
+        now.c.version == landed.c.version,
+        now.c.content_sha256 != landed.c.content_sha256,
+    )
+    return (landed.c.version > head) | replaced
 
 
 async def _updated(

@@ -12,13 +12,14 @@ from uuid import UUID
 
 import psycopg
 
-from tidegate_protocol.actions import file_key
-from tidegate_protocol.spooled import Spooled, SpooledAdd, SpooledRemove
-from tidegate_service.index import file_rows, pipeline
-from tidegate_service.index.bulk_rows import COPY, BulkRows
-from tidegate_service.index.file_rows import FileChange
-from tidegate_service.index.keys import key
-from tidegate_service.index.pipeline import Driver
+from tidegate_protocol.log.actions import file_key
+from tidegate_protocol.log.spooled import Spooled, SpooledAdd, SpooledRemove
+from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.pipeline import Driver
+from tidegate_service.index.rows import file_rows
+from tidegate_service.index.rows.bulk_rows import COPY, BulkRows
+from tidegate_service.index.rows.file_rows import FileChange
+from tidegate_service.index.rows.keys import key
 
 ROWS_A_BLOCK = 60_000
 """Some thirty megabytes. The more, the better they are in order; but two blocks are in memory at a

@@ -2,16 +2,12 @@
 
 from uuid import UUID
 
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.access import SERVICE
-from tidegate_service.core.audit import Change, Deed
-from tidegate_service.core.records import NewTable, TableRecord, TableState
-from tidegate_service.index import audit
-from tidegate_service.index.rows import table_record
-from tidegate_service.index.schema import tables
-from tidegate_service.index.section import quarantined
+from tidegate_service.core.ports.records import NewTable, TableRecord, TableState
+from tidegate_service.index.rows.records import table_record
+from tidegate_service.index.schema.tables import tables
 
 _CLOCK = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
 
@@ -49,15 +45,3 @@ async def insert_table(connection: AsyncConnection, table: NewTable) -> TableRec
 async def now_ms(connection: AsyncConnection) -> int:
     """The database's clock, not the transaction's, which began before its lock was granted."""
     return int((await connection.execute(_CLOCK)).scalar_one())
-
-
-async def quarantine(connection: AsyncConnection, table_id: UUID, reason: str) -> None:
-    table = await lock_table(connection, table_id)
-    if table is None:
-        return
-    if table.state is not TableState.QUARANTINED:
-        closed = Change(deed=Deed.QUARANTINE, by=SERVICE)
-        await audit.note(connection, closed, table_id=table_id, table_name=table.name)
-    await connection.execute(
-        update(tables).where(tables.c.id == table_id).values(quarantined(reason))
-    )

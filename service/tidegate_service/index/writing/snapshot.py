@@ -10,22 +10,31 @@ import psycopg
 from sqlalchemy import BigInteger, Numeric, Uuid, bindparam, insert, literal, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_protocol.actions import Action, Add, Metadata, Protocol
-from tidegate_protocol.codec import encode
+from tidegate_protocol.log.actions import Action, Add, Metadata, Protocol
+from tidegate_protocol.log.codec import encode
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.core.ports import UnreadableFile
-from tidegate_service.core.records import RatifiedCommit, TableRecord
-from tidegate_service.index import commit_rows, file_rows, pipeline
-from tidegate_service.index.commit_rows import NewCommit
-from tidegate_service.index.connections import driver_of
-from tidegate_service.index.effects import effects_of
-from tidegate_service.index.file_rows import FileChange, chunks
-from tidegate_service.index.partitions import look_at_each
-from tidegate_service.index.rows import table_record
-from tidegate_service.index.schema import metadata_versions, tables
-from tidegate_service.index.writes import set_app_transactions, set_domains
+from tidegate_service.core.ports.index import UnreadableFile
+from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
+from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.connections import driver_of
+from tidegate_service.index.postgres.engine import has_transaction_timeout
+from tidegate_service.index.rows import commit_rows, file_rows
+from tidegate_service.index.rows.commit_rows import NewCommit
+from tidegate_service.index.rows.effects import effects_of
+from tidegate_service.index.rows.file_rows import FileChange, chunks
+from tidegate_service.index.rows.partitions import look_at_each
+from tidegate_service.index.rows.records import table_record
+from tidegate_service.index.schema.tables import metadata_versions, tables
+from tidegate_service.index.writing.writes import set_app_transactions, set_domains
 
-_PATIENCE = text("SET LOCAL idle_in_transaction_session_timeout = '120s'")
+# A bound that only grows leaves the clock as it was set at the transaction's begin: it is stopped,
+# and begins anew.
+_PATIENCE = text("""
+    SELECT set_config('idle_in_transaction_session_timeout', '120s', true),
+        set_config('transaction_timeout', '0', true),
+        set_config('transaction_timeout', '30min', true)
+""")
+_PATIENCE_BEFORE_17 = text("SET LOCAL idle_in_transaction_session_timeout = '120s'")
 
 
 class BaseLoad:
@@ -102,8 +111,11 @@ class BaseLoad:
 
 
 async def take_time(connection: AsyncConnection) -> None:
-    """Let this transaction wait for the object store; asked again, it waits anew."""
-    await connection.execute(_PATIENCE)
+    """Let this transaction wait for the object store, and take longer than others; asked again, its
+    time begins anew."""
+    driver = await driver_of(connection)
+    patience = _PATIENCE if has_transaction_timeout(driver) else _PATIENCE_BEFORE_17
+    await connection.execute(patience)
 
 
 async def date_back(connection: AsyncConnection, table_id: UUID, before: int) -> TableRecord:

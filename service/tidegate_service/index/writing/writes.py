@@ -14,16 +14,14 @@ from uuid import UUID
 
 import msgspec
 
-from tidegate_protocol.actions import DomainMetadata, Metadata, Protocol, Txn
-from tidegate_protocol.codec import encode
-from tidegate_service.core import heavy
+from tidegate_protocol.log.actions import DomainMetadata, Metadata, Protocol, Txn
+from tidegate_protocol.log.codec import encode
+from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.core.records import RatifiedCommit, TableRecord
-from tidegate_service.index import bulk_files, commit_rows, file_rows, pipeline
-from tidegate_service.index.commit_rows import NewCommit
-from tidegate_service.index.effects import Effects, FileKey
-from tidegate_service.index.file_rows import ROWS, FileChange, chunks
-from tidegate_service.index.parameters import (
+from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
+from tidegate_service.core.sharing import offload
+from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.parameters import (
     Parameter,
     bytea,
     byteas,
@@ -34,9 +32,21 @@ from tidegate_service.index.parameters import (
     uuid,
     uuids,
 )
-from tidegate_service.index.partitions import look_at_each, needs_looking_at
-from tidegate_service.index.pipeline import Driver, Query, Statement, as_int, as_text, as_uuid
-from tidegate_service.index.rows import compressed, metadata_of, protocol_of
+from tidegate_service.index.postgres.pipeline import (
+    Driver,
+    Query,
+    Statement,
+    as_int,
+    as_text,
+    as_uuid,
+)
+from tidegate_service.index.rows import commit_rows, file_rows
+from tidegate_service.index.rows.commit_rows import NewCommit
+from tidegate_service.index.rows.effects import Effects, FileKey
+from tidegate_service.index.rows.file_rows import ROWS, FileChange, chunks
+from tidegate_service.index.rows.partitions import look_at_each, needs_looking_at
+from tidegate_service.index.rows.records import compressed, metadata_of, protocol_of
+from tidegate_service.index.writing import bulk_files
 
 # A run of commits has each key once, as ON CONFLICT wants them.
 _SET_APP_TRANSACTIONS = Statement("""
@@ -166,7 +176,7 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
             table_id=one.table_id,
             commit=one.commit,
             is_base=one.before.latest_version == -1,
-            stored=stored,
+            stored=stored or await _stored(one.commit.content),
         )
         for one in run
     ]
@@ -197,6 +207,13 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
     return counts
 
 
+async def _stored(content: Content | None) -> bytes | None:
+    """A large content as it is stored; None for any other."""
+    if content is None or isinstance(content, bytes):
+        return None
+    return await asyncio.to_thread(compressed, content)
+
+
 async def _write_bulk(driver: Driver, one: Staged) -> bytes:
     """Write the files of a very large commit, and return its content as it is stored: both take
     seconds, the one of the database's time and the other of ours."""
@@ -204,7 +221,7 @@ async def _write_bulk(driver: Driver, one: Staged) -> bytes:
     if content is None:
         raise ValueError("a commit that was proposed has its bytes")
     compressing = asyncio.create_task(asyncio.to_thread(compressed, content))
-    with heavy.sharing:
+    with offload.sharing:
         try:
             await bulk_files.write(driver, one.table_id, one.version, one.effects.bulk)
         finally:

@@ -1,0 +1,1 @@
+"""Tokens and the audit trail in Postgres."""

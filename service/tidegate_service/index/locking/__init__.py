@@ -1,0 +1,1 @@
+"""Transactions that hold the locks of tables' rows: one table's, or a group's."""

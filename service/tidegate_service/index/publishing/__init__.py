@@ -1,0 +1,1 @@
+"""What waits for publishing, and what became of it."""

@@ -1,0 +1,100 @@
+"""Publishing's calls to the index, those of many tables in one transaction each.
+
+Every batch of every table needs the same three, of however many versions it is: read, mark,
+forget. With tens of tables that are being committed to, most of what publishing costs would be
+transactions of one small row.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tidegate_service.core.errors import IndexUnavailable
+from tidegate_service.core.ports.records import Waiting
+from tidegate_service.index.postgres.connections import Connections
+from tidegate_service.index.postgres.identity import database_of
+from tidegate_service.index.postgres.together import Together
+from tidegate_service.index.publishing import unpublished
+from tidegate_service.index.publishing.unpublished import Held, Published
+
+APART_S = 0.05
+"""From one of these transactions to the next of its kind, at least."""
+ALONE = 4
+"""Tables that wait for their rows' locks at a time, each on a connection."""
+_NOTHING = Held(versions=(), behind=0)
+
+
+class PublishingCalls:
+    """As the methods of `core.ports.index.Index` of the same names."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._reading = Together(self._read, apart_s=APART_S)
+        self._marking = Together(self._mark, apart_s=APART_S)
+        self._forgetting = Together(self._forget, apart_s=APART_S)
+        self._alone = asyncio.Semaphore(ALONE)
+
+    async def unpublished_versions(self, table_id: UUID, *, limit: int) -> Waiting:
+        held, database = await self._reading.ask((table_id, limit))
+        stored = held.versions[:limit]
+        if held.large is not None:
+            stored = await self._large(table_id, held.large)
+        versions = await unpublished.expanded_versions(stored)
+        return Waiting(versions=versions, behind=held.behind, database=database)
+
+    async def mark_published(
+        self, table_id: UUID, first: int, last: int, *, database: str | None
+    ) -> None:
+        log = Published(table_id=table_id, first=first, last=last, database=database)
+        if await self._marking.ask(log):
+            return
+
+        async def mark(connection: AsyncConnection) -> None:
+            if not _is_of(log, connection):
+                raise IndexUnavailable(
+                    f"versions {first} to {last} of table {table_id} were read from another "
+                    "database than the one that is there now; they are looked at again"
+                )
+            await unpublished.mark_published(connection, table_id, first, last)
+
+        async with self._alone:
+            await self._connections.write(mark)
+
+    async def forget_content(self, table_id: UUID, through: int) -> None:
+        await self._forgetting.ask((table_id, through))
+
+    async def _large(self, table_id: UUID, version: int) -> Sequence[tuple[int, bytes]]:
+        content = await self._connections.read(
+            lambda c: unpublished.stored_content(c, table_id, version)
+        )
+        return [] if content is None else [(version, content)]
+
+    async def _read(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[tuple[Held, str]]:
+        table_ids = [table_id for table_id, _ in asked]
+        most = max(limit for _, limit in asked)
+
+        async def read(connection: AsyncConnection) -> tuple[Mapping[UUID, Held], str]:
+            found = await unpublished.unpublished_versions(connection, table_ids, limit=most)
+            return found, database_of(connection)
+
+        found, database = await self._connections.read(read)
+        return [(found.get(table_id, _NOTHING), database) for table_id in table_ids]
+
+    async def _mark(self, asked: Sequence[Published]) -> Sequence[bool]:
+        async def mark(connection: AsyncConnection) -> Mapping[UUID, int]:
+            logs = [log for log in asked if _is_of(log, connection)]
+            return await unpublished.mark_free(connection, logs)
+
+        marked = await self._connections.write(mark)
+        return [marked.get(log.table_id, -1) >= log.last for log in asked]
+
+    async def _forget(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[None]:
+        await self._connections.write(lambda c: unpublished.forget_content(c, asked))
+        return [None] * len(asked)
+
+
+def _is_of(log: Published, connection: AsyncConnection) -> bool:
+    """Whether the versions are those of the database that the connection is to."""
+    return log.database in (None, database_of(connection))

@@ -1,0 +1,95 @@
+"""The files that are live at a version. Each query is one statement; what is live at a version that
+exists never changes."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, or_, select, true, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Add, PartitionValues
+from tidegate_service.core.errors import IndexUnavailable, NotFound
+from tidegate_service.core.sharing import offload
+from tidegate_service.index.rows.effects import FileKey
+from tidegate_service.index.rows.keys import key
+from tidegate_service.index.rows.records import add_of
+from tidegate_service.index.schema.tables import files, tables
+
+FilesPage = tuple[list[Add], FileKey]
+"""A batch of files and the key of the last one."""
+
+
+async def partition_values(
+    connection: AsyncConnection, table_id: UUID, path: str, version: int
+) -> PartitionValues | None:
+    query = (
+        select(files.c.action)
+        .where(files.c.table_id == table_id, files.c.path == key(path), _live_at(version))
+        .limit(1)
+    )
+    raw = (await connection.execute(query)).scalar_one_or_none()
+    return None if raw is None else add_of(raw).partition_values
+
+
+async def files_page(
+    connection: AsyncConnection, table_id: UUID, version: int, *, after: FileKey, limit: int
+) -> FilesPage | None:
+    """The next files live at a version in the order of their keys; None where the
+    table is gone: an empty page would say that the snapshot ends here. Raises `NotFound` where the
+    index does not reach back to the version any more."""
+    query = files_page_query(table_id, version, after=after, limit=limit)
+    rows = (await connection.execute(query)).all()
+    if not rows:
+        return None
+    if version < rows[0].first_version:
+        # Made anew since, from a log that reaches back no further.
+        raise NotFound(
+            f"version {version} of the table is not held any more; the first one is "
+            f"{rows[0].first_version}",
+            code=Code.VERSION_NOT_FOUND,
+        )
+    if version > rows[0].latest_version:
+        raise IndexUnavailable("the database failed over since the version was asked for")
+    found = [row for row in rows if row.action is not None]
+    last = (found[-1].path, found[-1].dv_id) if found else after
+    return await offload.run(len(found), _adds_of, [row.action for row in found]), last
+
+
+def _adds_of(actions: Sequence[bytes]) -> list[Add]:
+    return [add_of(action) for action in actions]
+
+
+def files_page_query(
+    table_id: UUID, version: int, *, after: FileKey, limit: int
+) -> Select[tuple[int, int, str, str, bytes]]:
+    path, dv_id = files.c.path, files.c.dv_id
+    page = (
+        select(path, dv_id, files.c.action)
+        .where(
+            files.c.table_id == table_id,
+            tuple_(path, dv_id) > tuple_(*after),
+            _live_at(version),
+        )
+        .order_by(path, dv_id)
+        .limit(limit)
+        .lateral()
+    )
+    return (
+        select(
+            tables.c.first_version,
+            tables.c.latest_version,
+            page.c.path,
+            page.c.dv_id,
+            page.c.action,
+        )
+        .select_from(tables)
+        .outerjoin(page, true())
+        .where(tables.c.id == table_id)
+        .order_by(page.c.path, page.c.dv_id)
+    )
+
+
+def _live_at(version: int) -> ColumnElement[bool]:
+    removed = files.c.removed_version
+    return (files.c.added_version <= version) & or_(removed.is_(None), removed > version)

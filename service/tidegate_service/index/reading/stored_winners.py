@@ -1,0 +1,125 @@
+"""Winners as the index has them: long ones are decoded without holding all of their bytes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.bulk import BulkDecoder
+from tidegate_protocol.log.codec import decode_lines
+from tidegate_protocol.proposal.transaction import WinningCommit
+from tidegate_protocol.replay.commits import summarize
+from tidegate_service.core.log.compressed_lines import Spool
+from tidegate_service.core.ports.index import TakesLong
+from tidegate_service.core.sharing import offload
+from tidegate_service.index.rows.pages import bounded, bytes_of
+from tidegate_service.index.rows.records import winner
+from tidegate_service.index.rows.stored_content import StoredContent
+from tidegate_service.index.schema.tables import commits
+from tidegate_service.index.writing.snapshot import take_time
+
+HELD_BYTES = 64 * 1024
+"""Actions of a longer content are held without their bytes, as large commits are."""
+PAGE_WINNERS = 200
+PAGE_BYTES = 256 * 1024
+"""As they are stored."""
+AT_ONCE_BYTES = 128 * 1024
+"""Contents that are longer together are decoded in a thread."""
+
+
+class StoredWinner(NamedTuple):
+    """A row of `commits`; the timestamp in ms, the content as it is stored."""
+
+    version: int
+    timestamp: int
+    content: bytes
+
+    @property
+    def size(self) -> int:
+        """The bytes that the content has when it is expanded."""
+        return len(StoredContent(self.content))
+
+
+async def read_winners(
+    statements: Callable[[], AbstractAsyncContextManager[AsyncConnection]],
+    table_id: UUID,
+    after: int,
+    through: int,
+    *,
+    most_bytes: int | None,
+) -> Sequence[WinningCommit] | None:
+    """As `core.ports.index.CommitSection.winners`, a page at a time."""
+    if after >= through:
+        return ()
+    found: list[WinningCommit] = []
+    size = 0
+    while after < through:
+        async with statements() as connection:
+            rows = await _page(connection, table_id, after=after, through=through)
+            more = sum(row.size for row in rows)
+            if more > AT_ONCE_BYTES:
+                await take_time(connection)
+        if not rows or rows[-1].version != after + len(rows):
+            return None
+        size += more
+        if most_bytes is not None and size > most_bytes:
+            raise TakesLong
+        with offload.sharing:
+            weight = offload.HEAVY if more > AT_ONCE_BYTES else 0
+            found += await offload.run(weight, _winners_of, rows)
+        after = rows[-1].version
+    return found
+
+
+async def _page(
+    connection: AsyncConnection, table_id: UUID, *, after: int, through: int
+) -> Sequence[StoredWinner]:
+    """The first of these versions, as they are stored, as many as are read at a time."""
+    query = (
+        select(commits.c.version, commits.c.timestamp, commits.c.content)
+        .where(
+            commits.c.table_id == table_id, commits.c.version > after, commits.c.version <= through
+        )
+        .order_by(commits.c.version)
+        .limit(PAGE_WINNERS)
+    )
+    page = bounded(
+        query,
+        size=bytes_of(commits.c.content),
+        order=lambda columns: columns.version,
+        most=PAGE_BYTES,
+    )
+    return [StoredWinner(*row) for row in await connection.execute(page)]
+
+
+def _winners_of(rows: Sequence[StoredWinner]) -> list[WinningCommit]:
+    """The rows as the conflict rules look at them."""
+    return [_winner(row) for row in rows]
+
+
+def _winner(row: StoredWinner) -> WinningCommit:
+    if row.size <= HELD_BYTES:
+        return winner(row.version, row.timestamp, row.content)
+    bulk = BulkDecoder(Spool().keep)
+    actions: list[Action] = []
+    for text in _texts(row.content):
+        found = bulk.decode(text)
+        actions += bulk.keep(list(decode_lines(text))) if found is None else found
+    return summarize(row.version, actions, timestamp_fallback=row.timestamp)
+
+
+def _texts(stored: bytes) -> Iterator[bytes]:
+    """The content, some whole lines at a time, each ended."""
+    rest = b""
+    for piece in StoredContent(stored).pieces():
+        text = rest + piece
+        end = text.rfind(b"\n") + 1
+        rest = text[end:]
+        if end:
+            yield text[:end]
+    if rest.strip():
+        yield rest + b"\n"
