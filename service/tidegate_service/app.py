@@ -15,32 +15,35 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from tidegate_service.api.application import Application, attach, build
-from tidegate_service.api.edge import Limits
-from tidegate_service.api.hosts import allowed
-from tidegate_service.api.requests import Gate
-from tidegate_service.api.server import Server
+from tidegate_service.api.http.connections import Connections, room_for
+from tidegate_service.api.http.hosts import allowed
+from tidegate_service.api.http.limits import Limits
+from tidegate_service.api.http.requests import Gate
+from tidegate_service.api.http.server import Server
 from tidegate_service.background.publisher import Publisher
-from tidegate_service.core.committer import Committer, CommitterLimits
+from tidegate_service.core.access.locations import LocationPolicy
+from tidegate_service.core.access.tokens import Authenticator
+from tidegate_service.core.commit.group import commit_together
+from tidegate_service.core.commit.queue import CommitQueue, QueueLimits
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import ServiceError, root_cause
-from tidegate_service.core.faults import NO_FAULTS, FaultPoints
-from tidegate_service.core.group import commit_together
-from tidegate_service.core.locations import LocationPolicy
-from tidegate_service.core.tokens import Authenticator
-from tidegate_service.index import migrate
-from tidegate_service.index.access import PostgresTokens
-from tidegate_service.index.database import embedded
-from tidegate_service.index.embedded import DataDirectoryInUse, EmbeddedPostgres
-from tidegate_service.index.embedded_account import EmbeddedPostgresError
-from tidegate_service.index.engine import (
+from tidegate_service.core.errors import ServiceError, with_cause
+from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
+from tidegate_service.index.access.tokens import PostgresTokens
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.embedded.account import EmbeddedPostgresError
+from tidegate_service.index.embedded.database import embedded
+from tidegate_service.index.embedded.server import DataDirectoryInUse, EmbeddedPostgres
+from tidegate_service.index.postgres import migrate
+from tidegate_service.index.postgres.engine import (
     ConnectionSettings,
     DurabilityError,
     check_durability,
     create_engine,
     most_held,
 )
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.index.postgres.sweeper import sweeping
 from tidegate_service.settings import Settings
+from tidegate_service.storage.data_folder import make_data_folder
 from tidegate_service.storage.object_storage import ObjectStorage
 from tidegate_service.telemetry.exposition import Exposition, Instruments
 from tidegate_service.telemetry.metrics import Metrics
@@ -100,7 +103,8 @@ async def serve(
     listens. Raises `CannotStart`.
     """
     async with open_service(settings, faults=faults, among=among) as service:
-        server = Server(service.app, gate=service.gate, on_started=on_started)
+        bound = Connections(room_for(settings.max_connections))
+        server = Server(service.app, gate=service.gate, connections=bound, on_started=on_started)
         on_server(server)
         await server.serve(sockets=[listener])
 
@@ -125,7 +129,7 @@ async def prepared(settings: Settings) -> AsyncIterator[Settings]:
     of each of them. Raises `CannotStart`."""
     async with AsyncExitStack() as stack:
         with _startable():
-            _make_folder(settings, settings.locations())
+            _make_folder(settings)
             url = await _database(settings, stack)
             await asyncio.to_thread(_settle_schema, settings, url)
         yield settings.model_copy(update={"database_url": SecretStr(url), "migrate": False})
@@ -138,7 +142,7 @@ def _startable() -> Iterator[None]:
     except (EmbeddedPostgresError, DurabilityError, TracingUnavailable, ValueError) as error:
         raise CannotStart(str(error)) from error
     except ServiceError as error:
-        raise CannotStart(_with_cause(error)) from error
+        raise CannotStart(with_cause(error)) from error
 
 
 async def bring_up_to_date(settings: Settings) -> str:
@@ -174,13 +178,6 @@ async def _database_beside(settings: Settings, stack: AsyncExitStack) -> str:
     return url
 
 
-def _with_cause(error: ServiceError) -> str:
-    cause = root_cause(error)
-    detail = error.detail if cause is None else f"{error.detail} ({cause})"
-    # What whoever runs the service can do about it.
-    return "; ".join([detail, *getattr(error, "__notes__", ())])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _World:
     index: PostgresIndex
@@ -193,13 +190,22 @@ class _World:
 
 async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
     locations = settings.locations()
-    _make_folder(settings, locations)
-    storage = ObjectStorage(locations.warehouse, locations.prefixes, settings.store_options())
+    _make_folder(settings)
+    storage = ObjectStorage(
+        locations.warehouse,
+        locations.prefixes,
+        settings.store_options(),
+        modes=settings.modes(),
+        max_file_bytes=settings.max_log_file_bytes,
+        max_actions=settings.max_stream_actions,
+        max_files=settings.max_log_files,
+    )
     url = await _database(settings, stack)
     await asyncio.to_thread(_settle_schema, settings, url)
     pool = settings.database_pool_size
     engine = create_engine(url, ConnectionSettings(pool_size=pool, overflow=pool))
     stack.push_async_callback(engine.dispose)
+    await stack.enter_async_context(sweeping(engine))
     await check_durability(engine)
     await storage.probe()
     metrics = Metrics()
@@ -231,10 +237,10 @@ async def _composed(
     world = await _opened(settings, stack)
     index, telemetry = world.index, world.telemetry
     publisher = _publisher(settings, world, faults) if among is None else None
-    groups = CommitterLimits(
+    groups = QueueLimits(
         waiting=settings.max_waiting_per_table, own=most_held(settings.database_pool_size)
     )
-    committer = Committer(commit_together, groups, store_of=world.locations.store_of)
+    committer = CommitQueue(commit_together, groups, store_of=world.locations.store_of)
     context = Context(
         index=index,
         storage=world.storage,
@@ -242,14 +248,14 @@ async def _composed(
         new_id=lambda: str(uuid.uuid4()),
         monotonic_s=time.monotonic,
         now_ms=lambda: time.time_ns() // 1_000_000,
-        committer=committer,
+        commit=committer.commit,
         commit_deadline_s=settings.deadline_seconds,
         max_unpublished_versions=settings.max_unpublished_versions,
         wake_publisher=_nobody_waits if publisher is None else publisher.wake,
         faults=faults,
         telemetry=telemetry,
     )
-    gate = Gate(per_principal=settings.max_requests_per_principal)
+    gate = Gate(per_principal=settings.max_requests_per_principal, most=settings.max_requests)
     limits = Limits(
         max_requests=settings.max_requests,
         hosts=allowed(settings.allowed_hosts, authenticated=settings.auth == "tokens"),
@@ -258,13 +264,14 @@ async def _composed(
         max_stream_actions=settings.max_stream_actions,
         deadline_s=settings.deadline_seconds,
         long_deadline_s=settings.long_deadline_seconds,
+        tokens=settings.auth == "tokens",
     )
     app = build(limits=limits, gate=gate, telemetry=telemetry)
     instruments = Instruments(
         census=index.census,
         pool=index.pool_use,
         under_way=lambda: gate.under_way,
-        sections=lambda: context.sections.count,
+        sections=lambda: context.running.count,
         waiting=lambda: committer.waiting + index.waiting,
     )
     own = Exposition(world.metrics.registry, instruments)
@@ -298,11 +305,7 @@ def _tracer(settings: Settings, stack: AsyncExitStack) -> Tracer | None:
     if settings.otlp_endpoint is None:
         return None
     tracing = Tracing(settings.otlp_endpoint)
-
-    async def stop() -> None:
-        await asyncio.to_thread(tracing.stop)
-
-    stack.push_async_callback(stop)
+    stack.push_async_callback(asyncio.to_thread, tracing.stop)
     return tracing.tracer
 
 
@@ -326,13 +329,12 @@ def _settle_schema(settings: Settings, url: str) -> None:
         )
 
 
-def _make_folder(settings: Settings, locations: LocationPolicy) -> None:
-    """The default warehouse is made with the data folder; one that was named must exist."""
-    if settings.warehouse is None:
-        try:
-            (settings.data_dir / "warehouse").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise CannotStart(f"{locations.warehouse} cannot be made: {error.strerror}") from error
+def _make_folder(settings: Settings) -> None:
+    """Where the database and the warehouse are others', nothing is kept in it."""
+    if settings.warehouse is None or settings.database_url is None:
+        make_data_folder(
+            settings.data_dir, mode=settings.folder_mode, warehouse=settings.warehouse is None
+        )
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
@@ -343,5 +345,5 @@ async def _ended(task: asyncio.Task[None]) -> None:
 
 async def _drained(gate: Gate, context: Context) -> None:
     gate.close()
-    if not await context.sections.drain(timeout_s=SECTIONS_S):
+    if not await context.running.drain(timeout_s=SECTIONS_S):
         logger.warning("commit sections were cut off; their outcome is in the log or nowhere")

@@ -12,7 +12,7 @@ from typing import TextIO
 
 import msgspec
 
-from tidegate_service.core.correlation import current
+from tidegate_service.core.observe.correlation import current
 
 # What every record has; anything beyond came by `extra=` and is a field of the event.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}

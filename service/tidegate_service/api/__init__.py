@@ -1,1 +1,1 @@
-"""HTTP: one router per resource, request and answer types, problems, docs (design section 6)."""
+"""HTTP: one router per resource, request and answer types, problems, docs."""

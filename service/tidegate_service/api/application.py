@@ -13,9 +13,18 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tidegate_protocol.problems import Code
-from tidegate_service.api import (
+from tidegate_protocol.base.problems import Code
+from tidegate_service.api.http.edge import Edge
+from tidegate_service.api.http.limits import Limits
+from tidegate_service.api.http.problems import of_http_exception, of_service_error, of_validation
+from tidegate_service.api.http.readiness import Readiness
+from tidegate_service.api.http.refusals import Refusals
+from tidegate_service.api.http.requests import PREFIX, Gate, state_of
+from tidegate_service.api.http.room import room_for_bodies
+from tidegate_service.api.openapi import describe
+from tidegate_service.api.routes import (
     commits,
+    forgotten,
     health,
     maintenance,
     metrics,
@@ -23,19 +32,14 @@ from tidegate_service.api import (
     tables,
     transactions,
 )
-from tidegate_service.api.docs import docs_router
-from tidegate_service.api.edge import Edge, Limits
-from tidegate_service.api.lean import Shortcut
-from tidegate_service.api.openapi import describe
-from tidegate_service.api.policies import require_policies
-from tidegate_service.api.problems import of_http_exception, of_service_error, of_validation
-from tidegate_service.api.rendering import PREFIX
-from tidegate_service.api.requests import Gate, state_of
-from tidegate_service.api.room import Room
+from tidegate_service.api.routes.docs import docs_router
+from tidegate_service.api.routes.lean import Shortcut
+from tidegate_service.api.routes.policies import require_policies
+from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.core.telemetry import SILENT, Telemetry
-from tidegate_service.core.tokens import Authenticator
+from tidegate_service.core.maintenance.health import check_ready
+from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 
 _PARAMETER = re.compile(r"\{\w+\}")
 
@@ -72,10 +76,11 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
     app.state.max_body_bytes = limits.max_body_bytes
     app.state.max_stream_bytes = limits.max_stream_bytes
     app.state.max_stream_actions = limits.max_stream_actions
-    app.state.room = Room(limits.max_stream_bytes)
+    app.state.room = room_for_bodies(limits.max_stream_bytes)
+    app.state.refusals = Refusals(limits.max_requests)
     app.include_router(tables.router, prefix=PREFIX)
     app.include_router(commits.proposing, prefix=PREFIX)
-    for resource in (commits, transactions, scan, maintenance):
+    for resource in (commits, transactions, scan, maintenance, forgotten):
         app.include_router(resource.router, prefix=PREFIX)
     app.include_router(health.router)
     app.include_router(metrics.router)
@@ -100,6 +105,7 @@ def attach(
     """Give the application the world it acts on, the text of `/metrics`, and who tells whose a
     token is; without that, everybody may do everything."""
     app.state.context = context
+    app.state.readiness = Readiness(lambda: check_ready(context))
     app.state.authenticator = authenticator
     app.state.exposition = exposition
 
@@ -108,6 +114,8 @@ async def _service_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, ServiceError) or error.code is Code.INTERNAL_ERROR:
         # The edge logs a defect in full and keeps its inside from the client.
         raise error
+    if error.code is Code.BACKPRESSURE:
+        await request.app.state.refusals.wait(state_of(request).principal)
     return of_service_error(state_of(request), error)
 
 

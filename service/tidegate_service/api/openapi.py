@@ -7,13 +7,14 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import iter_route_contexts
 
-from tidegate_protocol.actions import KINDS
-from tidegate_service.api import answers, bodies, proposals
-from tidegate_service.api.documents import ref
-from tidegate_service.api.examples import ANSWERS
-from tidegate_service.api.policies import Public, policy_of
-from tidegate_service.api.problems import ProblemBody
-from tidegate_service.api.requests import JSON
+from tidegate_protocol.log.actions import KINDS
+from tidegate_service.api.answers import types
+from tidegate_service.api.bodies import proposals, resources
+from tidegate_service.api.describe.documents import ref
+from tidegate_service.api.describe.examples import ANSWERS
+from tidegate_service.api.http.problems import ProblemBody
+from tidegate_service.api.http.requests import JSON
+from tidegate_service.api.routes.policies import Public, policy_of
 
 DESCRIPTION = """\
 Many writers, one order: Tidegate ratifies the commits of Delta Lake tables.
@@ -23,7 +24,13 @@ actions that are to land. The service judges it against every commit since, by D
 rules, and lands it as an ordinary `_delta_log/<version>.json`.
 
 **What an answer says.** A 2xx to a proposal: it landed. A 409, 410 or 422: this id and body will
-never land. Anything else says nothing: send the same id and body again.
+never land. Any other 4xx: this copy was not executed, which says nothing of one that was sent
+before. Anything else says nothing: send the same id and body again.
+
+**Whose answer it is.** Send an `X-Request-Id` of its own with every copy of a request. A 2xx is
+this service's if its `X-Request-Id` is that one. A problem is if it is `application/problem+json`,
+its `type` is `urn:tidegate:problem:` and its `code`, and its `instance` is that one. What a gateway
+answers by itself says nothing of a proposal, whatever its status.
 
 Bodies are JSON in UTF-8, and may be sent with `Content-Encoding: gzip`.
 
@@ -55,6 +62,8 @@ _RAW_FIELDS: dict[tuple[str, str], dict[str, Any]] = {
     ("CreateTableBody", "protocol"): {"anyOf": [ref("Protocol"), {"type": "null"}]},
     ("TableAnswer", "protocol"): ref("Protocol"),
     ("TableAnswer", "metadata"): ref("Metadata"),
+    ("CreatedAnswer", "protocol"): ref("Protocol"),
+    ("CreatedAnswer", "metadata"): ref("Metadata"),
     ("ScanHead", "protocol"): ref("Protocol"),
     ("ScanHead", "metadata"): ref("Metadata"),
     ("ScanAnswer", "protocol"): ref("Protocol"),
@@ -65,20 +74,23 @@ _TYPES = (
     ProblemBody,
     proposals.ProposalBody,
     proposals.EnvelopeBody,
-    bodies.CreateTableBody,
-    bodies.RegisterTableBody,
-    bodies.ScanBody,
-    answers.TableAnswer,
-    answers.TablesAnswer,
-    answers.CommitAnswer,
-    answers.ConflictCheckAnswer,
-    answers.HistoryAnswer,
-    answers.TransactionAnswer,
-    answers.AppTransactionAnswer,
-    answers.ScanHead,
-    answers.ScanAnswer,
-    answers.VerificationAnswer,
-    answers.HealthAnswer,
+    resources.CreateTableBody,
+    resources.RegisterTableBody,
+    resources.ScanBody,
+    types.TableAnswer,
+    types.CreatedAnswer,
+    types.TablesAnswer,
+    types.ForgottenTablesAnswer,
+    types.CommitAnswer,
+    types.ConflictCheckAnswer,
+    types.HistoryAnswer,
+    types.TransactionAnswer,
+    types.AppTransactionAnswer,
+    types.ScanHead,
+    types.ScanAnswer,
+    types.VerificationAnswer,
+    types.RebuiltAnswer,
+    types.HealthAnswer,
 )
 
 

@@ -10,15 +10,17 @@ shorten the wait.
 import asyncio
 import logging
 import math
+import time
 from collections import defaultdict
 from collections.abc import Callable
 
+from tidegate_service.core.catalog_managed.own_log import OwnLogs
+from tidegate_service.core.catalog_managed.publish import Batch, publish_batch, publish_table
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.core.faults import NO_FAULTS, FaultPoints
-from tidegate_service.core.ports import Index, Storage
-from tidegate_service.core.publish import Batch, publish_batch, publish_table
-from tidegate_service.core.records import TableRecord, TableState
-from tidegate_service.core.telemetry import SILENT, Telemetry
+from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
+from tidegate_service.core.observe.telemetry import SILENT, Telemetry
+from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.records import TableRecord, TableState
 
 logger = logging.getLogger("tidegate.publisher")
 
@@ -48,6 +50,7 @@ class Publisher:
     """Publishes until it is cancelled. `interval_s` bounds the wait between two looks.
 
     `store_of` says of a location which store it is in; no store takes another one's slots.
+    `monotonic_s` measures how old is what was read.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Publisher:
         store_of: Callable[[str], str] = lambda location: "the only one",
         faults: FaultPoints = NO_FAULTS,
         telemetry: Telemetry = SILENT,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._index = index
         self._storage = storage
@@ -66,9 +70,11 @@ class Publisher:
         self._store_of = store_of
         self._faults = faults
         self._telemetry = telemetry
+        self._monotonic_s = monotonic_s
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(SLOTS)
         )
+        self._own = OwnLogs()
         self._looks = asyncio.Semaphore(LOOKS)
         self._running = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -163,7 +169,14 @@ class Publisher:
             began = now()
             self._woken.discard(table.id)
             async with self._slots[self._store_of(table.location)]:
-                batch = await publish_batch(self._index, self._storage, table, faults=self._faults)
+                batch = await publish_batch(
+                    self._index,
+                    self._storage,
+                    table,
+                    own=self._own,
+                    faults=self._faults,
+                    monotonic_s=self._monotonic_s,
+                )
             self._telemetry.published(batch.count)
             if batch.is_over:
                 return
@@ -192,7 +205,14 @@ class Publisher:
         """How many versions became published here; none where that failed."""
         try:
             async with self._slots[self._store_of(table.location)]:
-                count = await publish_table(self._index, self._storage, table, faults=self._faults)
+                count = await publish_table(
+                    self._index,
+                    self._storage,
+                    table,
+                    own=self._own,
+                    faults=self._faults,
+                    monotonic_s=self._monotonic_s,
+                )
         except ServiceError as error:
             _tell(table.name, error)
             return 0

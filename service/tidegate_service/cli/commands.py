@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tidegate_service import logs
-from tidegate_service.cli import maintenance, tables, tokens
+from tidegate_service.cli import forgotten, maintenance, tables, tokens
 from tidegate_service.cli.http import check_ready
 from tidegate_service.cli.options import Config, own_url, setting, settings_from
 
@@ -27,6 +27,8 @@ cli.add_typer(tokens.cli, name="token")
 cli.command()(maintenance.verify)
 cli.command()(maintenance.rebuild)
 tables.cli.command()(maintenance.release)
+tables.cli.command()(forgotten.forgotten)
+tables.cli.command()(forgotten.delete_forgotten)
 
 
 def main() -> None:
@@ -60,18 +62,22 @@ def serve(
     port: Annotated[int | None, setting("port")] = None,
     workers: Annotated[int | None, setting("workers")] = None,
     data_dir: Annotated[Path | None, setting("data_dir")] = None,
+    data_dir_mode: Annotated[str | None, setting("data_dir_mode")] = None,
     database_url: Annotated[str | None, setting("database_url")] = None,
     database_pool_size: Annotated[int | None, setting("database_pool_size")] = None,
     migrate: Annotated[bool | None, setting("migrate")] = None,
     warehouse: Annotated[str | None, setting("warehouse")] = None,
     allowed_locations: Annotated[str | None, setting("allowed_locations")] = None,
     storage_options: Annotated[list[str] | None, setting("storage_options")] = None,
+    max_connections: Annotated[int | None, setting("max_connections")] = None,
     max_requests: Annotated[int | None, setting("max_requests")] = None,
     max_requests_per_principal: Annotated[int | None, setting("max_requests_per_principal")] = None,
     max_waiting_per_table: Annotated[int | None, setting("max_waiting_per_table")] = None,
     max_body_bytes: Annotated[int | None, setting("max_body_bytes")] = None,
     max_stream_bytes: Annotated[int | None, setting("max_stream_bytes")] = None,
     max_stream_actions: Annotated[int | None, setting("max_stream_actions")] = None,
+    max_log_file_bytes: Annotated[int | None, setting("max_log_file_bytes")] = None,
+    max_log_files: Annotated[int | None, setting("max_log_files")] = None,
     deadline_seconds: Annotated[float | None, setting("deadline_seconds")] = None,
     long_deadline_seconds: Annotated[float | None, setting("long_deadline_seconds")] = None,
     publish_interval_seconds: Annotated[float | None, setting("publish_interval_seconds")] = None,

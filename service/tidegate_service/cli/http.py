@@ -26,7 +26,8 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedire
 
 
 def call(url: str, method: str, path: str, body: object = None) -> dict[str, Any]:
-    """The answer's JSON. Ends the process with the problem's detail where there is one.
+    """The answer's JSON, `{}` where it has no body. Ends the process with the problem's detail
+    where there is one.
 
     The token is the environment's: every user of a machine sees its command lines.
     """
@@ -45,7 +46,7 @@ def call(url: str, method: str, path: str, body: object = None) -> dict[str, Any
         request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
         with _DIRECT.open(request, timeout=TIMEOUT_S) as response:
-            found: object = json.load(response)
+            found: object = {} if response.status == 204 else json.load(response)
     except urllib.error.HTTPError as error:
         fail(_refusal(error))
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:

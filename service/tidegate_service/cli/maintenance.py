@@ -52,7 +52,11 @@ def _print(counts: dict[str, int], differences: list[dict[str, Any]]) -> None:
 
 def rebuild(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Make a table's index anew from its log. Commits to it wait meanwhile."""
-    _show(call(url, "POST", f"/tables/{quote(table, safe='')}/rebuild"), as_json)
+    rebuilt = call(url, "POST", f"/tables/{quote(table, safe='')}/rebuild")
+    _show(rebuilt, as_json)
+    if rebuilt["lost"] and not as_json:
+        shown = [(one["version"], one["transaction_id"] or "none") for one in rebuilt["lost"]]
+        print_rows(("LOST VERSION", "TRANSACTION"), shown)
 
 
 def release(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:

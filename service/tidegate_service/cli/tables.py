@@ -113,6 +113,8 @@ def create(
         "catalog_managed": catalog_managed,
     }
     head = call(url, "POST", "/tables", body)
+    for warning in head.get("warnings", []):
+        typer.echo(f"warning: {warning}", err=True)
     if as_json:
         typer.echo(json.dumps(head, indent=2))
     else:
@@ -125,11 +127,26 @@ def register(
     location: Annotated[
         str, typer.Argument(help="The URL of the folder that its _delta_log is in.")
     ],
+    *,
+    catalog_managed: Annotated[
+        bool,
+        typer.Option("--catalog-managed", help="It was catalog-managed here, and forgotten."),
+    ] = False,
+    by_marks: Annotated[
+        bool,
+        typer.Option("--by-marks", help="With that: a restore lost it, and its log says it was."),
+    ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """Adopt a Delta table that exists."""
-    head = call(url, "POST", "/tables/register", {"name": name, "location": location})
+    body = {
+        "name": name,
+        "location": location,
+        "catalog_managed": catalog_managed,
+        "by_marks": by_marks,
+    }
+    head = call(url, "POST", "/tables/register", body)
     if as_json:
         typer.echo(json.dumps(head, indent=2))
     else:
@@ -153,7 +170,7 @@ def history(
         [
             (
                 commit["version"],
-                _time(commit["timestamp"]),
+                time_text(commit["timestamp"]),
                 commit["operation"] or "",
                 commit["engine_info"] or "",
                 commit["rebased_over"],
@@ -190,7 +207,7 @@ def print_head(head: dict[str, Any]) -> None:
         ("state", head["state"] + (f": {head['state_reason']}" if head["state_reason"] else "")),
         ("location", head["location"]),
         ("version", f"{head['latest_version']} (published {head['published_version']})"),
-        ("changed", _time(head["latest_timestamp"])),
+        ("changed", time_text(head["latest_timestamp"])),
         ("files", f"{head['num_files']} ({head['size_bytes']} bytes)"),
         ("partitioned by", ", ".join(metadata["partitionColumns"]) or "nothing"),
         *(
@@ -213,7 +230,8 @@ def _type(kind: object) -> str:
     return kind if isinstance(kind, str) else json.dumps(kind)
 
 
-def _time(milliseconds: int) -> str:
+def time_text(milliseconds: int) -> str:
+    """A moment in UTC; one that no calendar has as its number."""
     try:
         moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (ValueError, OverflowError, OSError):

@@ -17,9 +17,9 @@ import typer
 from tidegate_service import logs
 from tidegate_service.cli.options import Config, fail, setting, settings_from
 from tidegate_service.cli.tables import print_rows
-from tidegate_service.core import tokens
-from tidegate_service.core.access import OPERATOR, Grant, InvalidScope, Role
-from tidegate_service.core.tokens import TokenRecord, Tokens
+from tidegate_service.core.access import tokens
+from tidegate_service.core.access.roles import OPERATOR, Grant, InvalidScope, Role
+from tidegate_service.core.access.tokens import TokenRecord, Tokens
 from tidegate_service.settings import Settings
 
 cli = typer.Typer(help="Make, list and revoke the tokens of a service.", no_args_is_help=True)

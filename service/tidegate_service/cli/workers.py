@@ -23,7 +23,7 @@ from pathlib import Path
 from tidegate_service import app
 from tidegate_service.cli import worker
 from tidegate_service.cli.worker import Failed, Hurry, Ready, Word
-from tidegate_service.index.embedded import MAX_CONNECTIONS
+from tidegate_service.index.embedded.server import MAX_CONNECTIONS
 from tidegate_service.settings import Settings
 from tidegate_service.telemetry.peers import Peers
 

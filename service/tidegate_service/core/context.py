@@ -1,18 +1,34 @@
-"""The effects that use cases take as parameters (anchors, rule 9)."""
+"""The effects that use cases take as parameters."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields
 
-from tidegate_service.core.access import ANONYMOUS, Caller
-from tidegate_service.core.committer import Committer
-from tidegate_service.core.faults import NO_FAULTS, FaultPoints
-from tidegate_service.core.locations import LocationPolicy
-from tidegate_service.core.looks import Looks
-from tidegate_service.core.ports import Index, Storage
-from tidegate_service.core.sections import CommitSections
-from tidegate_service.core.table_ids import TableIds
-from tidegate_service.core.telemetry import SILENT, Telemetry
-from tidegate_service.core.windows import Windows
+from tidegate_protocol.proposal.transaction import Proposal
+from tidegate_service.core.access.locations import LocationPolicy
+from tidegate_service.core.access.roles import ANONYMOUS, Caller, share_of
+from tidegate_service.core.instance.head_looks import HeadLooks
+from tidegate_service.core.instance.log_looks import LogLooks
+from tidegate_service.core.instance.long_predicates import LongPredicates
+from tidegate_service.core.instance.running_commits import RunningCommits
+from tidegate_service.core.instance.table_cache import TableCache, TableIdentity
+from tidegate_service.core.instance.window_cache import WindowCache
+from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
+from tidegate_service.core.observe.telemetry import SILENT, Telemetry
+from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.outcomes import Outcome
+from tidegate_service.core.sharing.pools import Pool
+from tidegate_service.core.sharing.turns import OwnTurns, Turns
+
+SCANS = 64
+"""Scans, and contents of versions, that are answered at a time: a scan holds up to two pages, a
+content is held as a whole."""
+SCANS_BEGUN = 4
+"""Scans at a time whose table is looked up and whose predicates are read, and contents that are
+read: others wait, which costs nobody anything if they leave."""
+VERIFYING = 2
+"""Comparisons of an index with its log that one principal has at a time; its others wait."""
+SCAN_PAGES = 2
+"""Pages of all scans that are fetched at a time: commits have the other connections."""
 
 
 def _nobody_waits(table_id: str) -> None:
@@ -23,9 +39,12 @@ def _nobody_waits(table_id: str) -> None:
 class Context:
     """One instance's world.
 
-    `monotonic_s` measures durations and deadlines in seconds, `now_ms` says when a table's
-    metadata was made; the time of a commit is the database's, and an instance whose `now_ms` is
-    far from it takes none (`core.clock`). `wake_publisher` takes a table id.
+    `monotonic_s` measures durations and deadlines in seconds, `now_ms` says when a table's metadata
+    was made; the time of a commit is the database's, and an instance whose `now_ms` is far from it
+    takes none (`core.log.clock_skew`). `commit` has a proposal wait until it is decided; which
+    queue is behind it is the composition's choice. `wake_publisher` takes a table id.
+    `scan_threads` find the files that scans need and make their answers' batches; `body_threads`
+    inflate and decode what is sent; `verify_threads` look at large versions that are compared.
     """
 
     index: Index
@@ -34,17 +53,31 @@ class Context:
     new_id: Callable[[], str]
     monotonic_s: Callable[[], float]
     now_ms: Callable[[], int]
-    committer: Committer
+    commit: "Commit"
     commit_deadline_s: float = 30.0
     max_unpublished_versions: int = 100_000
-    sections: CommitSections = field(default_factory=CommitSections)
+    running: RunningCommits = field(default_factory=RunningCommits)
     wake_publisher: Callable[[str], None] = _nobody_waits
     caller: Caller = ANONYMOUS
     faults: FaultPoints = NO_FAULTS
     telemetry: Telemetry = SILENT
-    windows: Windows = field(default_factory=Windows)
-    table_ids: TableIds = field(default_factory=TableIds)
-    looks: Looks = field(default_factory=Looks)
+    windows: WindowCache = field(default_factory=WindowCache)
+    tables: TableCache = field(default_factory=TableCache)
+    looks: LogLooks = field(default_factory=LogLooks)
+    heads: HeadLooks = field(default_factory=HeadLooks)
+    long_predicates: LongPredicates = field(default_factory=LongPredicates)
+    scans: Turns = field(default_factory=lambda: Turns(SCANS))
+    scans_begun: Turns = field(default_factory=lambda: Turns(SCANS_BEGUN))
+    scan_pages: Turns = field(default_factory=lambda: Turns(SCAN_PAGES))
+    verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))
+    verify_threads: Pool = field(default_factory=lambda: Pool("verify", 1))
+    scan_threads: Pool = field(default_factory=lambda: Pool("scans", 1))
+    body_threads: Pool = field(default_factory=lambda: Pool("bodies", 2))
+
+    @property
+    def who(self) -> str | None:
+        """In whose name it holds its part of what all callers use."""
+        return share_of(self.caller.principal)
 
     def called_by(self, caller: Caller) -> "Context":
         """The same world for another caller: what `dataclasses.replace` gives, three times as
@@ -55,6 +88,9 @@ class Context:
         _PUT_CALLER(twin, caller)
         return twin
 
+
+Commit = Callable[[Context, TableIdentity, Proposal], Awaitable[Outcome]]
+"""Commits a proposal to a table, for the context's caller."""
 
 _SLOTS = tuple(
     (vars(Context)[one.name].__get__, vars(Context)[one.name].__set__) for one in fields(Context)

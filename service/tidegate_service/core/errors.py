@@ -16,8 +16,8 @@ ServiceError
     └── StorageUnknown       (internal: a PUT without an answer; settled by the commit path)
 """
 
-from tidegate_protocol.problems import Code
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
 
 
 class ServiceError(Exception):
@@ -124,3 +124,11 @@ def root_cause(error: BaseException) -> str | None:
         return None
     first_line, _, _ = str(cause).partition("\n")
     return f"{type(cause).__name__}: {excerpt(first_line)}"
+
+
+def with_cause(error: ServiceError) -> str:
+    """The error's detail, its root cause and its notes, which say what whoever runs the service can
+    do: for the operator alone."""
+    cause = root_cause(error)
+    detail = error.detail if cause is None else f"{error.detail} ({cause})"
+    return "; ".join([detail, *getattr(error, "__notes__", ())])

@@ -1,50 +1,31 @@
-"""The service's settings: one frozen object, from flags, the environment and a file.
+"""What can be set, and what a value may be (docs/settings.md)."""
 
-A flag wins over a `TIDEGATE_*` variable, which wins over the file (TOML), which wins over the
-default. Everything is checked here, once, at the start (docs/settings.md).
-"""
-
-import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
     Field,
     SecretStr,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 from pydantic_settings import (
     BaseSettings,
-    EnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
-from tidegate_service.core.addresses import is_loopback, is_postgres_url, masked, standard_otlp
+from tidegate_service.core.access.addresses import is_loopback, is_postgres_url, masked
+from tidegate_service.core.access.locations import LocationPolicy, canonical_url
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.locations import LocationPolicy, canonical_url
-from tidegate_service.core.storage_options import parse_options
+from tidegate_service.settings.storage_options import parse_options
 
 ENV_PREFIX = "TIDEGATE_"
-CONFIG_VARIABLE = "TIDEGATE_CONFIG"
-# Given one at a time, so named in the singular.
-_FLAGS = {"storage_options": "--storage-option"}
-_SECRET = frozenset({"database_url", "otlp_endpoint", "storage_options"})
 _HOST_NAME = re.compile(r"[A-Za-z0-9._-]+\Z|\[[0-9A-Fa-f:.]+\]\Z")
-# The client's own, and the one that names the file.
-_OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "TIDEGATE_URL", "TIDEGATE_TOKEN"})
-
-
-class InvalidSettings(Exception):
-    """The settings cannot be used; the message names each wrong one and where it came from."""
 
 
 class Settings(BaseSettings):
@@ -81,6 +62,13 @@ class Settings(BaseSettings):
         Path("tidegate-data"),
         description="Folder of the embedded Postgres and, by default, of the tables.",
     )
+    data_dir_mode: str = Field(
+        "0700",
+        pattern=r"^0?[0-7]{3}$",
+        description="Mode of the data folder and of the folders that are made in its warehouse, in "
+        "octal; files have it without the right to search. Wider where others, such as Spark jobs "
+        "of another user, are to read and write the tables there.",
+    )
     database_url: SecretStr | None = Field(
         None,
         description="The index: `postgresql://user:password@host:port/name`. Without it an "
@@ -114,6 +102,12 @@ class Settings(BaseSettings):
         "(docs/storage.md). The flag takes one `key=value` and may be repeated; the file has a "
         "table, the variable pairs separated by commas or a JSON object. Values are never shown.",
     )
+    max_connections: int = Field(
+        4000,
+        ge=1,
+        description="Most connections at a time, fewer where the process may open fewer files; a "
+        "further one gets a 429 and ends. One address has three quarters of them at most.",
+    )
     max_requests: int = Field(
         1000, ge=1, description="Most requests under way at a time; a further one gets a 429."
     )
@@ -121,12 +115,14 @@ class Settings(BaseSettings):
         250,
         ge=1,
         description="Most requests of one principal under way at a time; a further one gets a "
-        "429. Without authentication there is no such bound.",
+        "429, and so does one of a principal that has more than three times what is left of "
+        "`max_requests`. Without authentication there is no such bound.",
     )
     max_waiting_per_table: int = Field(
         500,
         ge=1,
-        description="Most proposals that wait for one table at a time; a further one gets a 429.",
+        description="Most proposals that wait for one table at a time; a further one gets a 429. "
+        "One principal has three quarters of them at most.",
     )
     max_body_bytes: int = Field(
         64 * 1024 * 1024, ge=1024, le=1024**3, description="Largest request body, in bytes."
@@ -134,10 +130,24 @@ class Settings(BaseSettings):
     max_stream_bytes: int = Field(
         1024**3,
         ge=1024,
-        description="Largest NDJSON body, in bytes, and what all large bodies may hold together.",
+        description="Largest NDJSON body, in bytes, and what all large bodies may hold together; "
+        "those of one principal, three quarters of it at most.",
     )
     max_stream_actions: int = Field(
         1_000_000, ge=1, description="Most actions of a proposal as NDJSON."
+    )
+    max_log_file_bytes: int = Field(
+        1024**3,
+        ge=1024 * 1024,
+        description="Largest commit file of a log that is read, in bytes; it may have as many "
+        "actions as a proposal. A larger one quarantines its table, or keeps it from being "
+        "registered.",
+    )
+    max_log_files: int = Field(
+        1_000_000,
+        ge=1000,
+        description="Most files of a log that are listed, its commits included. A table with more "
+        "is neither registered nor rebuilt.",
     )
     deadline_seconds: float = Field(
         30.0,
@@ -266,6 +276,14 @@ class Settings(BaseSettings):
         warehouse = self.warehouse or self._default_warehouse()
         return LocationPolicy(warehouse=warehouse, prefixes=self.allowed_locations)
 
+    def modes(self) -> dict[str, int]:
+        """Which mode folders are made with, by the URL of the place that they are in."""
+        return {canonical_url(self._default_warehouse()): self.folder_mode}
+
+    @property
+    def folder_mode(self) -> int:
+        return int(self.data_dir_mode, 8)
+
     def _default_warehouse(self) -> str:
         return f"file://{self.data_dir / 'warehouse'}"
 
@@ -276,72 +294,3 @@ class Settings(BaseSettings):
     def masked_database_url(self) -> str | None:
         """The database's URL as it may be shown: without its password and query."""
         return None if self.database_url is None else masked(self.database_url.get_secret_value())
-
-
-def load(flags: Mapping[str, Any] | None = None, *, config: Path | None = None) -> Settings:
-    """The settings of this process. `flags` holds what the command line gave, by field name.
-
-    Raises `InvalidSettings`, which names every wrong setting and its source, and never shows
-    the value of a secret.
-    """
-    origins: dict[str, str] = {}
-    values: dict[str, Any] = {}
-    for source, found in (
-        (f"the file {config}", {} if config is None else _file(config)),
-        ("the standard OTEL_* variables", standard_otlp(os.environ)),
-        ("the environment", EnvSettingsSource(Settings)()),
-        ("the command line", dict(flags or {})),
-    ):
-        for name, value in found.items():
-            values[name] = value
-            origins[name] = source
-    try:
-        return Settings(**values)
-    except ValidationError as error:
-        raise InvalidSettings("\n".join(_explained(error, origins))) from None
-
-
-def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """`TIDEGATE_*` variables that nothing of Tidegate reads: most likely misspelt settings."""
-    known = {env_name(field) for field in Settings.model_fields} | _OTHER_VARIABLES
-    return sorted(
-        name
-        for name in environ
-        if name.upper().startswith(ENV_PREFIX) and name.upper() not in known
-    )
-
-
-def env_name(field: str) -> str:
-    return ENV_PREFIX + field.upper()
-
-
-def flag_name(field: str) -> str:
-    return _FLAGS.get(field) or "--" + field.replace("_", "-")
-
-
-def _file(config: Path) -> dict[str, Any]:
-    if not config.is_file():
-        raise InvalidSettings(f"the file {config} does not exist")
-    try:
-        return TomlConfigSettingsSource(Settings, config)()
-    except (ValueError, OSError) as error:
-        raise InvalidSettings(f"the file {config} cannot be read: {error}") from None
-
-
-def _explained(error: ValidationError, origins: Mapping[str, str]) -> list[str]:
-    lines = []
-    for problem in error.errors(include_url=False, include_context=False):
-        why = problem["msg"].removeprefix("Value error, ")
-        if not problem["loc"]:
-            lines.append(why)
-            continue
-        field = str(problem["loc"][0])
-        origin = origins.get(field, "its default")
-        if problem["type"] == "extra_forbidden":
-            known = ", ".join(Settings.model_fields)
-            lines.append(f"{field} (from {origin}) is not a setting; there are: {known}")
-            continue
-        name = {"the environment": env_name, "the command line": flag_name}.get(origin, str)(field)
-        found = "" if field in _SECRET else f"; found {problem['input']!r}"
-        lines.append(f"{name} (from {origin}): {why}{found}")
-    return lines

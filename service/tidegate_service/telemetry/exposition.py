@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.core.gauges import Census, PoolUse
+from tidegate_service.core.ports.gauges import Census, PoolUse
 from tidegate_service.telemetry.metrics import kind_of
 
 CENSUS_AGE_S = 10.0

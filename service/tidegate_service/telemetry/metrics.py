@@ -16,8 +16,8 @@ from prometheus_client import (
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from tidegate_protocol.problems import Code
-from tidegate_service.core.telemetry import Outcome, Phase
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.observe.telemetry import Outcome, Phase
 
 # A series more for each, which nobody asks for.
 disable_created_metrics()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Implements `core.telemetry.Telemetry`: metrics always, spans where a tracer is given."""
+"""Implements `core.observe.telemetry.Telemetry`: metrics always, spans where a tracer is given."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -8,9 +8,9 @@ from types import TracebackType
 from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from tidegate_protocol.problems import Code
-from tidegate_service.core.correlation import current
-from tidegate_service.core.telemetry import Outcome, Phase
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.observe.correlation import current
+from tidegate_service.core.observe.telemetry import Outcome, Phase
 from tidegate_service.telemetry.metrics import Metrics
 
 _W3C = TraceContextTextMapPropagator()

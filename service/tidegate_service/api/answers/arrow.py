@@ -1,15 +1,16 @@
 """Scans as Arrow IPC streams (Apache Arrow, "IPC Streaming Format")."""
 
-import asyncio
 import io
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import cast
 
 import msgspec
 import pyarrow as pa
 
-from tidegate_protocol.actions import Add, DeletionVector
-from tidegate_service.api.answers import ScanHead
+from tidegate_protocol.log.actions import Add, DeletionVector
+from tidegate_service.api.answers.types import ScanHead
+from tidegate_service.core.sharing.pools import Share
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
@@ -67,16 +68,20 @@ class _Sink(io.RawIOBase):
         return b"".join(parts)
 
 
-async def as_arrow(head: ScanHead, files: AsyncIterator[Sequence[bytes]]) -> AsyncIterator[bytes]:
-    """The stream of a scan. Its schema's metadata is the head, each field as JSON under its name
-    or as the text that it is. Only a complete one has the format's end-of-stream marker."""
+async def as_arrow(
+    head: ScanHead, files: AsyncGenerator[Sequence[bytes], None], threads: Share
+) -> AsyncGenerator[bytes, None]:
+    """The stream of a scan, its batches made in these threads. Its schema's metadata is the head,
+    each field as JSON under its name or as the text that it is. Only a complete one has the
+    format's end-of-stream marker."""
     sink = _Sink()
     writer = pa.ipc.new_stream(sink, pa.schema(FIELDS, metadata=_metadata(head)))
     yield sink.take()
-    async for lines in files:
-        # Off the loop: a few microseconds a file.
-        writer.write_batch(await asyncio.to_thread(_batch, lines))
-        yield sink.take()
+    async with aclosing(files):
+        async for lines in files:
+            # Off the loop: a few microseconds a file.
+            writer.write_batch(await threads.run(_batch, lines))
+            yield sink.take()
     writer.close()
     yield sink.take()
 

@@ -3,23 +3,29 @@
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, structs
 from starlette.responses import Response
 
-from tidegate_protocol.actions import Metadata, Protocol
-from tidegate_protocol.codec import encode
-from tidegate_service.api.answers import (
+from tidegate_protocol.features.idle_properties import warnings_of
+from tidegate_protocol.log.actions import Metadata, Protocol
+from tidegate_protocol.log.codec import encode
+from tidegate_service.api.answers.types import (
     CommitAnswer,
     ConflictCheckAnswer,
+    CreatedAnswer,
     HistoryEntry,
+    LostAnswer,
     MetricsAnswer,
+    RebuiltAnswer,
     TableAnswer,
+    TransactionAnswer,
     answer,
 )
-from tidegate_service.core.outcomes import Committed, NothingToCommit, WouldCommit
-from tidegate_service.core.records import CommitMetrics, CommitRecord, TableRecord
-
-PREFIX = "/api/v1"
+from tidegate_service.api.http.requests import PREFIX
+from tidegate_service.core.commit.transaction_ids import TransactionStatus
+from tidegate_service.core.maintenance.rebuild import Rebuilt
+from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, WouldCommit
+from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, TableRecord
 
 
 def table_url(table: TableRecord) -> str:
@@ -49,12 +55,24 @@ def table_answer(table: TableRecord) -> TableAnswer:
     )
 
 
-def committed_answer(outcome: Committed) -> Response:
-    """201 with the commit's place; 200 where an earlier request landed it."""
+def created_answer(table: TableRecord) -> CreatedAnswer:
+    configuration = {} if table.metadata is None else table.metadata.configuration
+    warnings = list(warnings_of(configuration)) or UNSET
+    return CreatedAnswer(**structs.asdict(table_answer(table)), warnings=warnings)
+
+
+def rebuilt_answer(rebuilt: Rebuilt) -> RebuiltAnswer:
+    lost = [
+        LostAnswer(version=one.version, transaction_id=one.transaction_id) for one in rebuilt.lost
+    ]
+    return RebuiltAnswer(**structs.asdict(table_answer(rebuilt.table)), lost=lost)
+
+
+def commit_body(outcome: Committed) -> CommitAnswer:
     record = outcome.record
     if record.transaction_id is None:
         raise AssertionError("a commit that was found by its transaction id has one")
-    body = CommitAnswer(
+    return CommitAnswer(
         table=outcome.table.name,
         version=record.version,
         read_version=record.read_version,
@@ -67,10 +85,26 @@ def committed_answer(outcome: Committed) -> Response:
         replayed=outcome.replayed,
         metrics=_metrics(record.metrics),
     )
+
+
+def committed_answer(outcome: Committed) -> Response:
+    """201 with the commit's place; 200 where an earlier request landed it."""
     return answer(
-        body,
+        commit_body(outcome),
         200 if outcome.replayed else 201,
-        location=commit_url(outcome.table, record.version),
+        location=commit_url(outcome.table, outcome.record.version),
+    )
+
+
+def transaction_answer(status: TransactionStatus) -> Response:
+    landed = None if status.landed is None else commit_body(status.landed)
+    return answer(
+        TransactionAnswer(
+            transaction_id=status.transaction_id,
+            state=status.state,
+            version=None if landed is None else landed.version,
+            commit=landed,
+        )
     )
 
 

@@ -3,13 +3,13 @@
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from starlette.responses import Response
 
-from tidegate_service.api.requests import JSON
-from tidegate_service.core.records import TableState
-from tidegate_service.core.transactions import TransactionState
-from tidegate_service.core.verify import DifferenceKind
+from tidegate_service.api.http.requests import JSON
+from tidegate_service.core.commit.transaction_ids import TransactionState
+from tidegate_service.core.maintenance.verify import DifferenceKind
+from tidegate_service.core.ports.records import TableState
 
 _ENCODER = msgspec.json.Encoder()
 _CONTENT_TYPE = (b"content-type", JSON.encode("ascii"))
@@ -46,10 +46,59 @@ class TableAnswer(Struct, frozen=True, kw_only=True):
     metadata: Annotated[Raw, Meta(description="The body of the log's metaData action.")]
 
 
+class CreatedAnswer(TableAnswer, frozen=True, kw_only=True):
+    """The head of a table that was made."""
+
+    warnings: Annotated[
+        list[str] | UnsetType,
+        Meta(
+            description="Where it was given properties that have no effect here: a sentence for "
+            "each, which names it."
+        ),
+    ] = UNSET
+
+
+class LostAnswer(Struct, frozen=True, kw_only=True):
+    """A commit that was ratified, and that a rebuild found no place for in the log."""
+
+    version: Annotated[int, Meta(description="What it was; another commit, or none, is that now.")]
+    transaction_id: Annotated[str | None, Meta(description="It is closed: it will never land.")]
+
+
+class RebuiltAnswer(TableAnswer, frozen=True, kw_only=True):
+    """A table's head after its index was made anew."""
+
+    lost: Annotated[
+        list[LostAnswer],
+        Meta(
+            description="What is lost of a catalog-managed table whose database was set back: the "
+            "published versions are the table's."
+        ),
+    ]
+
+
 class TablesAnswer(Struct, frozen=True, kw_only=True):
     """One page of tables, in name order."""
 
     tables: list[TableAnswer]
+    next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
+
+
+class ForgottenTableAnswer(Struct, frozen=True, kw_only=True):
+    """What is kept of a table that was forgotten."""
+
+    id: Annotated[str, Meta(description="The id that the table had.")]
+    name: Annotated[str, Meta(description="The full name that it had.")]
+    location: str
+    catalog_managed: bool
+    latest_version: int
+    forgotten_at: Milliseconds
+
+
+class ForgottenTablesAnswer(Struct, frozen=True, kw_only=True):
+    """One page of forgotten tables, in the order of their ids."""
+
+    tables: list[ForgottenTableAnswer]
     next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
 
 
@@ -60,7 +109,13 @@ class MetricsAnswer(Struct, frozen=True, kw_only=True):
     num_removed_files: int
     bytes_added: int
     bytes_removed: int
-    attempts: Annotated[int, Meta(description="How often it was decided before it landed.")]
+    attempts: Annotated[
+        int,
+        Meta(
+            description="How often it was decided before it landed: once more for each foreign "
+            "version that took its place, and for each attempt that failed."
+        ),
+    ]
     duration_ms: int
 
 
@@ -148,6 +203,10 @@ class TransactionAnswer(Struct, frozen=True, kw_only=True):
         TransactionState, Meta(description="`pending`: being decided by this instance right now.")
     ]
     version: Annotated[int | None, Meta(description="Where it is committed.")]
+    commit: Annotated[
+        CommitAnswer | None,
+        Meta(description="Where it is committed: what sending the same body again is told."),
+    ] = None
 
 
 class AppTransactionAnswer(Struct, frozen=True, kw_only=True):

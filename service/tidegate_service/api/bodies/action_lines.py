@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from sys import getsizeof
 
-from tidegate_protocol.actions import Action, Add, Remove
-from tidegate_protocol.bulk import BulkDecoder
-from tidegate_protocol.problems import Code
-from tidegate_protocol.spooled import SpooledAdd, SpooledRemove
-from tidegate_service.api.decoding import MAX_ACTION_BYTES, decode_actions
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Action, Add, Remove
+from tidegate_protocol.log.bulk import BulkDecoder
+from tidegate_protocol.log.spooled import SpooledAdd, SpooledRemove
+from tidegate_service.api.bodies.decoding import MAX_ACTION_BYTES, decode_actions
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.spool import Spool
+from tidegate_service.core.log.compressed_lines import Spool
 
 FEW = 64
 """So many are decoded one by one, and keep their bytes."""

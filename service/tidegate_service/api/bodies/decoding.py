@@ -1,24 +1,31 @@
 """JSON bodies to values, refusing what two readers could read differently.
 
 msgspec types a body and says where it is wrong; `strict_json` then refuses what msgspec lets
-pass, in everything but the actions. Those go through `tidegate_protocol.codec`, as strictly.
+pass, in everything but the actions. Those go through `tidegate_protocol.log.codec`, as strictly.
 """
 
-import asyncio
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
 import msgspec
 from fastapi import Request
 
-from tidegate_protocol import codec, strict_json
-from tidegate_protocol.actions import Action
-from tidegate_protocol.problems import Code
-from tidegate_protocol.text import EXCERPT, excerpt
-from tidegate_service.api.problems import BadRequest, BodyError
-from tidegate_service.api.requests import NDJSON, max_body_bytes_of
-from tidegate_service.api.streaming import OFF_LOOP_BYTES, WholeBody, read_into, short_body
+from tidegate_protocol.base import strict_json
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import EXCERPT, excerpt
+from tidegate_protocol.log import codec
+from tidegate_protocol.log.actions import Action
+from tidegate_service.api.bodies.streaming import (
+    WholeBody,
+    claim_of,
+    is_quick,
+    read_into,
+    short_body,
+)
+from tidegate_service.api.http.problems import BadRequest, BodyError
+from tidegate_service.api.http.requests import NDJSON, body_threads_of, max_body_bytes_of
 from tidegate_service.core.errors import Refused
 
 T = TypeVar("T")
@@ -26,12 +33,18 @@ T = TypeVar("T")
 MAX_ACTION_BYTES = 4 * 1024 * 1024
 """Largest single action, as a line of its own or as an element of `actions`."""
 MAX_ACTIONS = 250_000
-"""Of one JSON body. The largest one holds fewer of any real ones; a million empty objects would
-be a gigabyte of memory."""
+"""Of one JSON body. The largest one holds fewer of any real ones."""
 MAX_ENVELOPE_BYTES = 4 * 1024 * 1024
 """Largest body without its actions: the first line of NDJSON is a line like the others."""
 MAX_ENVELOPE_DEPTH = 32
 """Leaves room below `strict_json.MAX_DEPTH` for what a commitInfo wraps around it."""
+
+
+_ACTION_BYTES = 640
+_CONTAINER_BYTES = 400
+_ENVELOPE_TIMES = 24
+# What becomes of a body, at most: of each of its actions, and of the rest, which is there as what
+# it says and as plain JSON.
 
 
 class _OnlyActions(msgspec.Struct):
@@ -40,6 +53,27 @@ class _OnlyActions(msgspec.Struct):
     actions: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b""))
 
 
+class _TooMany(Exception):
+    """More actions than are taken."""
+
+
+class _Left(threading.local):
+    actions = 0
+
+
+_LEFT = _Left()
+
+
+class _Counted(msgspec.Struct, gc=False):
+    """An element of the array, of which nothing is made."""
+
+    def __post_init__(self) -> None:
+        _LEFT.actions -= 1
+        if _LEFT.actions < 0:
+            raise _TooMany
+
+
+_COUNTED = msgspec.json.Decoder(list[_Counted])
 _ONLY_ACTIONS = msgspec.json.Decoder(_OnlyActions)
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _ACTIONS_KEY = re.compile(rb'"actions"\s*:\s*')
@@ -51,15 +85,18 @@ _UNKNOWN_FIELD = re.compile(r"\AObject contains unknown field `(.*)`\Z", re.DOTA
 
 async def read_body(request: Request, decode: Callable[[bytes], T]) -> T:
     """The request's body through `decode`, which runs in a thread where it would take long."""
-    short = await short_body(request)
-    if short is not None:
-        return decode(short)
-    reader = WholeBody()
-    await read_into(reader, request, max_bytes=max_body_bytes_of(request))
-    body = reader.whole()
-    if len(body) < OFF_LOOP_BYTES:
+    body = await short_body(request)
+    claim = None
+    if body is None:
+        reader = WholeBody()
+        claim = await read_into(reader, request, max_bytes=max_body_bytes_of(request))
+        body = reader.whole()
+    if is_quick(body):
         return decode(body)
-    return await asyncio.to_thread(decode, body)
+    threads = body_threads_of(request)
+    claim = claim or claim_of(request)
+    claim.grow(await threads.run(_memory_of, body))
+    return await threads.run(decode, body)
 
 
 def decode_envelope(
@@ -73,9 +110,11 @@ def decode_envelope(
     `actions` gives the array that `decode_array` reads. Raises `BadRequest`, and `Refused`
     (`too-large`).
     """
-    if len(body) > MAX_ENVELOPE_BYTES:
-        # Looked at before any value is made: a megabyte of empty arrays is twenty in memory.
-        _check_envelope_size(body, with_actions=actions is not None)
+    if actions is None:
+        # Looked at before any value is made: a megabyte of empty arrays is fifty in memory. Of a
+        # body with actions, `read_body` has seen to it.
+        _check_rest(len(body))
+        _check_containers(strict_json.containers(body))
     value = _decoded(body, decoder)
     rest = body if actions is None else _without(body, bytes(actions(value)))
     try:
@@ -86,19 +125,54 @@ def decode_envelope(
 
 
 def lines_of(array: msgspec.Raw) -> list[bytes]:
-    """The elements of a JSON body's array of actions. Raises `BadRequest` where it is none, and
-    `Refused` for more than `MAX_ACTIONS`."""
+    """The elements of a JSON body's array of actions. Raises `BadRequest` where it is none, or an
+    element is no object, and `Refused` for more than `MAX_ACTIONS`."""
+    _count(array)
+    return [bytes(line) for line in _ARRAY.decode(array)]
+
+
+def _count(array: msgspec.Raw) -> int:
+    """How many actions there are, found before any is made. Raises as `lines_of`."""
+    _LEFT.actions = MAX_ACTIONS
     try:
-        lines = _ARRAY.decode(array)
-    except msgspec.ValidationError:
-        _refuse("/actions", "expected an array of actions")
-    if len(lines) > MAX_ACTIONS:
+        return len(_COUNTED.decode(array))
+    except _TooMany:
         raise Refused(
-            f"there are {len(lines)} actions; at most {MAX_ACTIONS} are taken in a JSON body",
+            f"there are more than {MAX_ACTIONS} actions, which is as many as are taken in a JSON "
+            "body",
             code=Code.TOO_LARGE,
             hint=f"send them as {NDJSON}, or split the work into several transactions",
-        )
-    return [bytes(line) for line in lines]
+        ) from None
+    except msgspec.ValidationError as error:
+        place = _PLACE.search(str(error))
+        where = "" if place is None else _pointer(place.group(1))
+        if not where:
+            _refuse("/actions", "expected an array of actions")
+        why = "expected a JSON object with exactly one key, the kind of the action"
+        raise BadRequest(
+            [BodyError(where=f"/actions{where}", why=why)], code=Code.INVALID_ACTION
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        _refuse("", f"not valid JSON in UTF-8: {error}")
+    except RecursionError:
+        _refuse("", f"nested deeper than {MAX_ENVELOPE_DEPTH} levels")
+
+
+def _memory_of(body: bytes) -> int:
+    """What the body and what it becomes take in memory, in bytes, at most. No value of it is made.
+    Raises `BadRequest` and `Refused`, as `decode_envelope` and `lines_of` would."""
+    array = _decoded(body, _ONLY_ACTIONS).actions
+    text = memoryview(array)
+    rest = len(body) - len(text)
+    _check_rest(rest)
+    containers = strict_json.containers(body) - strict_json.containers(bytes(text))
+    _check_containers(containers)
+    return (
+        2 * len(body)
+        + _ENVELOPE_TIMES * rest
+        + _CONTAINER_BYTES * containers
+        + (_ACTION_BYTES * _count(array) if text else 0)
+    )
 
 
 def decode_actions(lines: Sequence[bytes], *, first: int = 0) -> tuple[Action, ...]:
@@ -132,23 +206,33 @@ def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         _refuse("", f"nested deeper than {MAX_ENVELOPE_DEPTH} levels")
 
 
-def _check_envelope_size(body: bytes, *, with_actions: bool) -> None:
-    actions = len(bytes(_decoded(body, _ONLY_ACTIONS).actions)) if with_actions else 0
-    if len(body) - actions > MAX_ENVELOPE_BYTES:
+def _check_rest(size: int) -> None:
+    if size > MAX_ENVELOPE_BYTES:
         raise Refused(
-            f"the body has {len(body) - actions} bytes beside its actions; at most "
-            f"{MAX_ENVELOPE_BYTES} are taken",
+            f"the body has {size} bytes beside its actions; at most {MAX_ENVELOPE_BYTES} are taken",
             code=Code.TOO_LARGE,
             hint="name what was read by predicates instead of files",
         )
 
 
+def _check_containers(count: int) -> None:
+    if count > strict_json.MAX_CONTAINERS:
+        raise Refused(
+            f"the body has more than {strict_json.MAX_CONTAINERS} objects and arrays beside its "
+            "actions, which is as many as are taken",
+            code=Code.TOO_LARGE,
+        )
+
+
 def _without(body: bytes, array: bytes) -> bytes:
     """The body with its array of actions blanked: it is most of the body, and each action is
-    checked by itself. Where the key is spelt with escapes, nothing is blanked."""
+    checked by itself. Where the key is spelt with escapes, nothing is blanked, and what is long
+    is refused."""
     for key in _ACTIONS_KEY.finditer(body):
         if body.startswith(array, key.end()):
             return body[: key.end()] + b"null" + body[key.end() + len(array) :]
+    if len(body) > MAX_ENVELOPE_BYTES:
+        _refuse("/actions", "expected the key as it is, without escapes, in a body of this length")
     return body
 
 

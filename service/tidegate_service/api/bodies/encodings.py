@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from fastapi import Request
 
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused
 
 GZIP = "gzip"
@@ -17,6 +17,10 @@ MAX_RATIO = 100
 """Most bytes that a byte received may become. Actions, which repeat themselves, reach 30."""
 FREE_BYTES = 1024 * 1024
 """Below this size the ratio says nothing: a short text of blanks is no attack."""
+FREE_MEMBERS = 64
+MEMBER_BYTES = 1024
+"""Most members of gzip: the first of these, and one more for so many bytes that they inflate to.
+Each costs as much as some kilobytes do, and may hold nothing."""
 _PIECE = 256 * 1024
 _GZIP_ONLY = 16 + zlib.MAX_WBITS
 
@@ -46,6 +50,7 @@ class Gunzip:
         self._max_bytes = max_bytes
         self._received = 0
         self._size = 0
+        self._members = 1
         self._member = zlib.decompressobj(_GZIP_ONLY)
         self._begun = False
 
@@ -54,6 +59,8 @@ class Gunzip:
         self._received += len(chunk)
         while chunk:
             if self._member.eof:
+                self._members += 1
+                self._check_members()
                 self._member = zlib.decompressobj(_GZIP_ONLY)
             self._begun = True
             try:
@@ -69,6 +76,12 @@ class Gunzip:
         """Nothing more comes."""
         if not self._begun or not self._member.eof:
             raise _not_gzip("they end too soon")
+
+    def _check_members(self) -> None:
+        if self._members > FREE_MEMBERS + self._size // MEMBER_BYTES:
+            raise _too_large(
+                f"comes in {self._members} members of gzip, of less than {MEMBER_BYTES} bytes each"
+            )
 
     def _check(self) -> None:
         if self._size > self._max_bytes:

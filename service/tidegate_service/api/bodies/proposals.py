@@ -8,11 +8,11 @@ import msgspec
 from fastapi import Request
 from msgspec import Meta, Raw, Struct, field
 
-from tidegate_protocol.actions import Action
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import IsolationLevel, Proposal, Reads
-from tidegate_service.api.action_lines import FEW, ActionLines
-from tidegate_service.api.decoding import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.proposal.transaction import IsolationLevel, Proposal, Reads
+from tidegate_service.api.bodies.action_lines import FEW, ActionLines
+from tidegate_service.api.bodies.decoding import (
     MAX_ACTION_BYTES,
     MAX_ACTIONS,
     decode_actions,
@@ -20,8 +20,9 @@ from tidegate_service.api.decoding import (
     lines_of,
     read_body,
 )
-from tidegate_service.api.problems import BadRequest, BodyError
-from tidegate_service.api.requests import (
+from tidegate_service.api.bodies.streaming import read_into
+from tidegate_service.api.http.problems import BadRequest, BodyError
+from tidegate_service.api.http.requests import (
     JSON,
     NDJSON,
     max_stream_actions_of,
@@ -29,7 +30,6 @@ from tidegate_service.api.requests import (
     media_type,
     state_of,
 )
-from tidegate_service.api.streaming import read_into
 from tidegate_service.core.errors import Refused
 
 TRANSACTION_ID = r"^[A-Za-z0-9._:-]{1,128}$"
@@ -142,7 +142,7 @@ async def read_proposal(request: Request, new_id: Callable[[], str]) -> Proposal
     else:
         lines = _ProposalLines(max_actions=max_stream_actions_of(request))
         await read_into(lines, request, max_bytes=max_stream_bytes_of(request))
-        body, actions = lines.end()
+        body, actions = lines.found()
     return Proposal(
         transaction_id=new_id() if body.transaction_id is None else body.transaction_id,
         operation=body.operation,
@@ -164,6 +164,7 @@ async def read_proposal(request: Request, new_id: Callable[[], str]) -> Proposal
         engine_info=body.engine_info,
         skip_if_empty=body.skip_if_empty,
         application_id=state_of(request).application_id,
+        has_new_id=body.transaction_id is None,
     )
 
 
@@ -211,10 +212,13 @@ class _ProposalLines:
         if end:
             self._lines(text[:end])
 
-    def end(self) -> tuple[EnvelopeBody, tuple[Action, ...]]:
-        """What the whole body says; the last line need not end."""
+    def end(self) -> None:
+        """The last line need not end."""
         if self._rest or self._envelope is None:
             self._lines(self._rest + b"\n")
+
+    def found(self) -> tuple[EnvelopeBody, tuple[Action, ...]]:
+        """What the whole body says."""
         assert self._envelope is not None, "the first line is the envelope"
         return self._envelope, self._actions.all()
 

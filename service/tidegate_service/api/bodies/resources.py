@@ -6,16 +6,16 @@ import msgspec
 from fastapi import Request
 from msgspec import Meta, Raw, Struct, field
 
-from tidegate_service.api.decoding import decode_envelope, read_body
-from tidegate_service.api.proposals import MAX_VERSION, Predicate, decode_array
-from tidegate_service.api.requests import JSON, media_type
-from tidegate_service.core.create import CreateTable
-from tidegate_service.core.names import MAX_NAME_LENGTH
-from tidegate_service.core.register import RegisterTable
-from tidegate_service.core.scan import ScanRequest
+from tidegate_service.api.bodies.decoding import decode_envelope, read_body
+from tidegate_service.api.bodies.proposals import MAX_VERSION, Predicate, decode_array
+from tidegate_service.api.http.requests import JSON, media_type
+from tidegate_service.core.access.names import MAX_NAME_LENGTH
+from tidegate_service.core.tables.create import CreateTable
+from tidegate_service.core.tables.register import RegisterTable
+from tidegate_service.core.tables.scan import ScanRequest
 
 TABLE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*){2}$"
-"""What `core.names` takes, for the document."""
+"""What `core.access.names` takes, for the document."""
 
 
 class CreateTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +77,21 @@ class RegisterTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields
             "an allowed location."
         ),
     ]
+    catalog_managed: Annotated[
+        bool,
+        Meta(
+            description="True for a catalog-managed table of this service that was forgotten: "
+            "it is one again."
+        ),
+    ] = False
+    by_marks: Annotated[
+        bool,
+        Meta(
+            description="True, with `catalog_managed`, for one that this index has lost, as by a "
+            "restore: every version has to say that this service wrote it for this table. For "
+            "admins of everything, who know that nobody else ratifies its commits."
+        ),
+    ] = False
 
 
 class ScanBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,7 +147,12 @@ async def read_register(request: Request) -> RegisterTable:
     """Raises `BadRequest`, and `Refused` for a media type or size that is not taken."""
     media_type(request, JSON)
     body = await read_body(request, lambda content: decode_envelope(content, _REGISTER))
-    return RegisterTable(name=body.name, location=body.location)
+    return RegisterTable(
+        name=body.name,
+        location=body.location,
+        catalog_managed=body.catalog_managed,
+        by_marks=body.by_marks,
+    )
 
 
 async def read_scan(request: Request) -> ScanRequest:

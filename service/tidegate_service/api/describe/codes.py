@@ -1,6 +1,6 @@
 """Which problem codes each call can answer with; the OpenAPI document repeats them."""
 
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
 
 ALWAYS = (
     Code.MALFORMED_HTTP,
@@ -14,6 +14,7 @@ ALWAYS = (
 )
 _INDEX = (*ALWAYS, Code.INDEX_UNAVAILABLE, Code.UNAUTHENTICATED)
 _WITH_BODY = (Code.UNSUPPORTED_MEDIA_TYPE,)
+"""Of every POST: without a body, where a page of another origin may have sent it."""
 
 _INVALID_ACTIONS = (
     Code.DUPLICATE_ACTION,
@@ -53,6 +54,8 @@ SCAN = (
     Code.INVALID_PATH,
 )
 FORGET = (*READ_TABLE, Code.FORBIDDEN, Code.STORAGE_UNAVAILABLE, Code.TABLE_QUARANTINED)
+DELETE_FORGOTTEN = (*READ_TABLE, Code.FORBIDDEN)
+LIST_FORGOTTEN = (*_INDEX, Code.FORBIDDEN)
 CREATE = (
     *_INDEX,
     Code.FORBIDDEN,
@@ -101,6 +104,7 @@ PROPOSE = CONFLICT_CHECK
 ABORT = (
     *READ_TABLE,
     Code.FORBIDDEN,
+    *_WITH_BODY,
     Code.TRANSACTION_COMMITTED,
     Code.STORAGE_UNAVAILABLE,
     Code.TABLE_QUARANTINED,
@@ -110,12 +114,13 @@ ABORT = (
 VERIFY = (*READ_TABLE, Code.FORBIDDEN, Code.STORAGE_UNAVAILABLE)
 REBUILD = (
     *VERIFY,
+    *_WITH_BODY,
     Code.BROKEN_LOG,
     Code.UNSUPPORTED_FEATURE,
     Code.INVALID_PATH,
     Code.COMMIT_STATE_UNKNOWN,
 )
-RELEASE = (*VERIFY, Code.BROKEN_LOG, Code.COMMIT_STATE_UNKNOWN)
+RELEASE = (*VERIFY, *_WITH_BODY, Code.BROKEN_LOG, Code.COMMIT_STATE_UNKNOWN)
 READY = (
     Code.INTERNAL_ERROR,
     Code.TOO_LARGE,

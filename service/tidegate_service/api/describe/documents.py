@@ -6,11 +6,10 @@ from typing import Any
 from msgspec import Struct
 from starlette.responses import Response
 
-from tidegate_protocol.problems import PROBLEMS, Code
-from tidegate_service.api.arrow import MEDIA_TYPE as ARROW
-from tidegate_service.api.examples import PROPOSAL_NDJSON, PROPOSALS, Example
-from tidegate_service.api.problems import MEDIA_TYPE, TYPE_PREFIX
-from tidegate_service.api.requests import JSON, NDJSON
+from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PREFIX, PROBLEMS, Code
+from tidegate_service.api.answers.arrow import MEDIA_TYPE as ARROW
+from tidegate_service.api.describe.examples import PROPOSAL_NDJSON, PROPOSALS, Example
+from tidegate_service.api.http.requests import JSON, NDJSON
 
 Responses = dict[int | str, dict[str, Any]]
 Content = Mapping[str, Any]
@@ -94,13 +93,13 @@ def problems(codes: Sequence[Code]) -> Responses:
             kind.status,
             {
                 "description": "",
-                "content": {MEDIA_TYPE: {"schema": ref("ProblemBody"), "examples": {}}},
+                "content": {PROBLEM_MEDIA_TYPE: {"schema": ref("ProblemBody"), "examples": {}}},
             },
         )
         entry["description"] += (
             f"\n- `{code}`: {kind.title}" if entry["description"] else (f"- `{code}`: {kind.title}")
         )
-        entry["content"][MEDIA_TYPE]["examples"][code.value] = _problem_example(code)
+        entry["content"][PROBLEM_MEDIA_TYPE]["examples"][code.value] = _problem_example(code)
         if kind.status in (429, 503):
             entry["headers"] = dict(_RETRY_AFTER)
     return documented
@@ -135,7 +134,7 @@ def proposal_body() -> dict[str, Any]:
 def _problem_example(code: Code) -> Example:
     kind = PROBLEMS[code]
     value: dict[str, Any] = {
-        "type": TYPE_PREFIX + code.value,
+        "type": PROBLEM_TYPE_PREFIX + code.value,
         "title": kind.title,
         "status": kind.status,
         "detail": f"{kind.title}.",

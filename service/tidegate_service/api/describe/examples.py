@@ -49,6 +49,14 @@ REGISTER_TABLE: dict[str, Example] = {
         "summary": "A table that Spark wrote, at a location that the service may use",
         "value": {"name": "main.air.flights", "location": "file:///lake/air/flights"},
     },
+    "forgotten": {
+        "summary": "A catalog-managed table that was forgotten here",
+        "value": {
+            "name": "main.air.delays",
+            "location": "file:///lake/air/delays",
+            "catalog_managed": True,
+        },
+    },
 }
 
 PROPOSALS: dict[str, Example] = {
@@ -140,16 +148,34 @@ _DECISION = {
     "rebased_over": 0,
 }
 
+_COMMIT = {
+    **_DECISION,
+    "timestamp": _MOMENT,
+    "published": True,
+    "replayed": False,
+    "metrics": _METRICS,
+}
+
 ANSWERS: dict[str, Example] = {
     "TableAnswer": _HEAD,
+    "CreatedAnswer": _HEAD,
+    "RebuiltAnswer": {**_HEAD, "lost": []},
+    "LostAnswer": {"version": 13, "transaction_id": "0f0c7c1e-6f0b-4f5e-9d55-7f6f2b8a4c11"},
     "TablesAnswer": {"tables": [_HEAD], "next_cursor": None},
-    "CommitAnswer": {
-        **_DECISION,
-        "timestamp": _MOMENT,
-        "published": True,
-        "replayed": False,
-        "metrics": _METRICS,
+    "ForgottenTablesAnswer": {
+        "tables": [
+            {
+                "id": _HEAD["id"],
+                "name": _HEAD["name"],
+                "location": _HEAD["location"],
+                "catalog_managed": False,
+                "latest_version": 2,
+                "forgotten_at": _MOMENT,
+            }
+        ],
+        "next_cursor": None,
     },
+    "CommitAnswer": _COMMIT,
     "ConflictCheckAnswer": {**_DECISION, "committed": False},
     "HistoryAnswer": {
         "table": "main.air.flights",
@@ -176,7 +202,12 @@ ANSWERS: dict[str, Example] = {
         ],
         "next_to_version": 1,
     },
-    "TransactionAnswer": {"transaction_id": _ID, "state": "committed", "version": 2},
+    "TransactionAnswer": {
+        "transaction_id": _ID,
+        "state": "committed",
+        "version": 2,
+        "commit": {**_COMMIT, "replayed": True},
+    },
     "AppTransactionAnswer": {"app_id": "stream-1", "version": 41, "last_updated": _MOMENT},
     "VerificationAnswer": {
         "table": "main.air.flights",

@@ -6,14 +6,14 @@ import time
 from msgspec import Struct
 from starlette.types import Scope
 
-from tidegate_service.api.rendering import PREFIX
-from tidegate_service.api.requests import RequestState
-from tidegate_service.core.telemetry import Telemetry
+from tidegate_service.api.http.requests import PREFIX, RequestState
+from tidegate_service.core.observe.telemetry import Telemetry
 
 access_log = logging.getLogger("tidegate.access")
 
 HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
-_ROUTINE_PATHS = HEALTH_PATHS | {"/metrics"}
+METRICS_PATH = "/metrics"
+_ROUTINE_PATHS = HEALTH_PATHS | {METRICS_PATH}
 
 # What every record of these lines has. A logger finds out anew for each of its records from where
 # it is called, in which process and thread, and tells nobody who reads JSON.

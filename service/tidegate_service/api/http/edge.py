@@ -5,59 +5,36 @@ problem, an overrun deadline a 503, and an instance that is stopping takes nothi
 """
 
 import asyncio
+import contextlib
 import logging
-import re
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from random import Random
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tidegate_protocol.problems import Code
-from tidegate_service.api.answered import CLIENT_GONE, HEALTH_PATHS, answered
-from tidegate_service.api.deadlines import Deadline, Deadlines
-from tidegate_service.api.hosts import Hosts
-from tidegate_service.api.problems import AnswerBrokenOff, of_service_error, problem
-from tidegate_service.api.requests import NDJSON, SCOPE_KEY, Gate, RequestState
-from tidegate_service.core import correlation
-from tidegate_service.core.errors import Refused, root_cause
-from tidegate_service.core.telemetry import SILENT, Telemetry
+from tidegate_protocol.base.problems import Code
+from tidegate_service.api.http.answered import CLIENT_GONE, HEALTH_PATHS, answered
+from tidegate_service.api.http.deadlines import Deadline, Deadlines
+from tidegate_service.api.http.heads import Headers, address_of, safe_id, trace_headers
+from tidegate_service.api.http.limits import Limits
+from tidegate_service.api.http.problems import AnswerBrokenOff, of_service_error, problem
+from tidegate_service.api.http.requests import SCOPE_KEY, Gate, RequestState
+from tidegate_service.api.http.strangers import Lines, Strangers
+from tidegate_service.core.errors import Refused, Unavailable, root_cause
+from tidegate_service.core.observe import correlation
+from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 
 defect_log = logging.getLogger("tidegate.defect")
 
-_SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}\Z")
 _QUIET_HEADER = (b"x-content-type-options", b"nosniff")
-_NO_TRACE: Mapping[str, str] = {}
 
-_NDJSON = NDJSON.encode("ascii")
-
-Headers = Mapping[bytes, bytes]
-"""A request's headers by name in lower case; of those with one name, the first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """`max_requests` are under way at a time, called by one of `hosts`; `deadline_s` bounds the
-    wait for an answer, and each wait for a slow reader of one, `long_deadline_s` that for a call
-    which reads a whole log. A body of NDJSON has bounds of its own; all that are large together
-    may hold `max_stream_bytes`."""
-
-    max_requests: int
-    max_body_bytes: int
-    deadline_s: float
-    long_deadline_s: float
-    hosts: Hosts = field(default_factory=Hosts)
-    max_stream_bytes: int = 1024**3
-    max_stream_actions: int = 1_000_000
-
-    def max_bytes(self, headers: Headers) -> int:
-        """How large the body of a request with these headers may be."""
-        is_stream = headers.get(b"content-type", b"").lower().startswith(_NDJSON)
-        return self.max_stream_bytes if is_stream else self.max_body_bytes
+SLICE_BYTES = 256 * 1024
+"""Most of an answer that is handed to its connection at once."""
+ANSWER_BYTES = 1024 * 1024
+"""An answer goes on for as long as so much of it is made, and read, within the deadline."""
 
 
 class Edge:
@@ -69,6 +46,7 @@ class Edge:
         self._app = app
         self._limits = limits
         self._gate = gate
+        self._lines = Lines()
         self._telemetry = telemetry
         self._usual = Deadlines(limits.deadline_s)
         self._long = Deadlines(limits.long_deadline_s)
@@ -85,34 +63,37 @@ class Edge:
             receive,
             send,
             limits=self._limits,
+            gate=self._gate,
+            lines=self._lines,
             max_bytes=self._limits.max_bytes(headers),
             usual=self._usual,
             long=self._long,
             state=RequestState(
-                id=_safe_id(headers, b"x-request-id") or f"{self._ids.getrandbits(128):032x}",
-                application_id=_safe_id(headers, b"x-spark-application-id"),
+                id=safe_id(headers, b"x-request-id") or f"{self._ids.getrandbits(128):032x}",
+                application_id=safe_id(headers, b"x-spark-application-id"),
                 headers=headers,
             ),
         )
-        with self._telemetry.request(_trace_headers(headers)) as trace_id:
+        with self._telemetry.request(trace_headers(headers)) as trace_id:
             exchange.state.trace_id = trace_id
             correlation.enter(exchange.state)
             await self._taken(scope, headers, exchange)
 
     async def _taken(self, scope: Scope, headers: Headers, exchange: "_Exchange") -> None:
         counted = scope["path"] not in HEALTH_PATHS
+        line = self._lines.of(scope, headers, self._limits)
         self._gate.under_way += counted
         try:
             if self._gate.closed and counted:
                 await exchange.refuse_closed()
-            elif self._gate.under_way > self._limits.max_requests:
+            elif line is None and not self._gate.count(exchange.state, self._limits.max_requests):
                 await exchange.refuse_crowded()
             elif counted and (wrong_host := exchange.wrong_host()) is not None:
                 await exchange.refuse(wrong_host)
             elif exchange.announces_too_much(headers):
                 await exchange.refuse(exchange.too_large())
             else:
-                await exchange.run(self._app)
+                await exchange.run(self._app, line)
         finally:
             self._gate.under_way -= counted
             exchange.leave()
@@ -129,6 +110,8 @@ class _Exchange:
         send: Send,
         *,
         limits: Limits,
+        gate: Gate,
+        lines: Lines,
         max_bytes: int,
         usual: Deadlines,
         long: Deadlines,
@@ -138,22 +121,29 @@ class _Exchange:
         self._receive = receive
         self._send = send
         self._limits = limits
+        self._gate = gate
+        self._lines = lines
+        self._has_waited = False
         self._max_bytes = max_bytes
         self._usual = usual
         self._long = long
         self._started = time.perf_counter()
         self._received = 0
+        self._sent = 0
         self._status: int | None = None
         self._complete = False
         self._deadline: Deadline | None = None
         self.state = scope[SCOPE_KEY] = state
 
-    async def run(self, app: ASGIApp) -> None:
+    async def run(self, app: ASGIApp, line: Strangers | None) -> None:
+        """Have it answered, once it has its turn in the line of those that are nobody's."""
         self._deadline = deadline = Deadline()
         self.state.take_long = lambda: deadline.within(self._long)
         self.state.begin_anew = lambda: deadline.within(self._usual)
         deadline.within(self._usual)
         try:
+            if line is not None and not await self._entered(line):
+                return
             await app(self._scope, self.receive, self.send)
         except TimeoutError as error:
             if deadline.was_reached():
@@ -178,6 +168,16 @@ class _Exchange:
         finally:
             self._end_deadline()
 
+    async def _entered(self, line: Strangers) -> bool:
+        self._has_waited = True
+        try:
+            await line.enter(address_of(self._scope), self.state.at_end)
+        except Unavailable as refused:
+            closing = {"Connection": "close"}
+            await self._answer(problem(self.state, refused.code, refused.detail, headers=closing))
+            return False
+        return True
+
     async def receive(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
@@ -188,7 +188,11 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            if self.state.principal is None:
+                await self._nobodys()
+            self._gate.end_read(self.state)
             self._status = message["status"]
+            self._grant()
             message["headers"] = [
                 *message["headers"],
                 _QUIET_HEADER,
@@ -196,13 +200,51 @@ class _Exchange:
             ]
         elif message["type"] == "http.response.body":
             self._complete = not message.get("more_body", False)
-            if self._deadline is not None:
-                # An answer that has begun is bounded by its reader's pace, not as a whole.
-                self._deadline.within(self._usual)
+            message = await self._in_slices(message)
+            self._count(message)
         await self._send(message)
+
+    async def _nobodys(self) -> None:
+        """It is answered, and was nobody's: unread, it takes no place of anybody's, and whoever
+        asks again at once waits."""
+        self._gate.uncount(self.state)
+        if self._has_waited or self._gate.closed:
+            return
+        self._has_waited = True
+        with contextlib.suppress(Unavailable):
+            await self._lines.others.wait(address_of(self._scope))
+
+    async def _in_slices(self, message: Message) -> Message:
+        """Send all but the last slice of the body, each once the one before has been taken: the
+        request is under way, and counted, for as long as much of its answer is held."""
+        body = message.get("body", b"")
+        if len(body) <= SLICE_BYTES:
+            return message
+        # Of one that many are sent, no copies are made for each of them.
+        body = memoryview(body)
+        last = (len(body) - 1) // SLICE_BYTES * SLICE_BYTES
+        for start in range(0, last, SLICE_BYTES):
+            piece = {**message, "body": body[start : start + SLICE_BYTES], "more_body": True}
+            self._count(piece)
+            await self._send(piece)
+        return {**message, "body": body[last:]}
+
+    def _count(self, message: Message) -> None:
+        sent = self._sent + len(message.get("body", b""))
+        if sent // ANSWER_BYTES > self._sent // ANSWER_BYTES:
+            self._grant()
+        self._sent = sent
+
+    def _grant(self) -> None:
+        """The answer has its deadline once more, unless it goes on for too long."""
+        seconds = time.perf_counter() - self._started
+        if self._deadline is not None and seconds < self._limits.long_deadline_s:
+            self._deadline.within(self._usual)
 
     def leave(self) -> None:
         """Give back what the request held while it was under way."""
+        self._gate.uncount(self.state)
+        self._gate.end_read(self.state)
         for give_back in self.state.at_end:
             give_back()
 
@@ -249,7 +291,7 @@ class _Exchange:
             await self._answer(problem(self.state, code, detail))
         else:
             # The server closes the connection of an answer that breaks off.
-            self.state.problem, self.state.detail = code, "the reader of the answer was too slow"
+            self.state.problem, self.state.detail = code, "the rest of the answer took too long"
 
     async def _cut_off(self) -> None:
         code = Code.COMMIT_STATE_UNKNOWN if self.state.may_land else Code.SHUTTING_DOWN
@@ -301,20 +343,3 @@ class _Exchange:
             complete=self._complete,
             seconds=time.perf_counter() - self._started,
         )
-
-
-def _safe_id(headers: Headers, name: bytes) -> str | None:
-    """The client's id, if it is one that no log or header can be hurt by."""
-    given = headers.get(name)
-    return None if given is None or not _SAFE_ID.match(given) else given.decode("ascii")
-
-
-def _trace_headers(headers: Headers) -> Mapping[str, str]:
-    """The W3C trace context that the client sent."""
-    if b"traceparent" not in headers:
-        return _NO_TRACE
-    return {
-        name.decode("ascii"): headers[name].decode("latin-1")
-        for name in (b"traceparent", b"tracestate")
-        if name in headers
-    }

@@ -1,6 +1,7 @@
 """An answer's head and the first bytes of its body, sent as one."""
 
 from asyncio import AbstractEventLoop, Transport
+from collections.abc import Callable
 
 _CONTINUE = b"HTTP/1.1 100 "
 _COPIED = 16 * 1024
@@ -9,11 +10,15 @@ _COPIED = 16 * 1024
 
 class Joined:
     """A transport for one answer, whose head goes out together with the first bytes of its body:
-    half as many packets, and half as often is the client woken up."""
+    half as many packets, and half as often is the client woken up. `close` closes the
+    transport."""
 
-    __slots__ = ("_head", "_loop", "_transport")
+    __slots__ = ("_close", "_head", "_loop", "_transport")
 
-    def __init__(self, transport: Transport, loop: AbstractEventLoop) -> None:
+    def __init__(
+        self, transport: Transport, loop: AbstractEventLoop, *, close: Callable[[], None]
+    ) -> None:
+        self._close = close
         self._transport = transport
         self._loop = loop
         self._head: bytes | None = None
@@ -34,7 +39,7 @@ class Joined:
 
     def close(self) -> None:
         self._send_head()
-        self._transport.close()
+        self._close()
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()

@@ -1,6 +1,6 @@
 """RFC 9457 problems: every exception and every refusing outcome, in one place.
 
-A code's status, title and retryability stand in `tidegate_protocol.problems`; here is what
+A code's status, title and retryability stand in `tidegate_protocol.base.problems`; here is what
 else a problem carries, and which exception becomes which code.
 """
 
@@ -14,17 +14,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tidegate_protocol.actions import PartitionValues
-from tidegate_protocol.problems import PROBLEMS, Code
-from tidegate_protocol.text import excerpt
-from tidegate_protocol.transaction import Conflict, Invalid
-from tidegate_service.api.requests import RequestState
+from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PREFIX, PROBLEMS, Code
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import PartitionValues
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
+from tidegate_service.api.http.requests import RequestState
 from tidegate_service.core.errors import CommitStateUnknown, Refused, ServiceError, root_cause
 
 T = TypeVar("T")
-
-MEDIA_TYPE = "application/problem+json"
-TYPE_PREFIX = "urn:tidegate:problem:"
 
 RETRY_AFTER_S: dict[Code, int] = {
     Code.TABLE_QUARANTINED: 60,
@@ -143,7 +140,7 @@ def problem_body(
     """The body for a code."""
     kind = PROBLEMS[code]
     return ProblemBody(
-        type=TYPE_PREFIX + code.value,
+        type=PROBLEM_TYPE_PREFIX + code.value,
         title=kind.title,
         status=kind.status,
         detail=detail,
@@ -160,6 +157,9 @@ def problem_body(
     )
 
 
+LONGEST_DETAIL = 4096
+
+
 def problem(
     state: RequestState,
     code: Code,
@@ -174,6 +174,9 @@ def problem(
 ) -> Response:
     """The response for a code, noted in the request's state for its log line."""
     kind = PROBLEMS[code]
+    if len(detail) > LONGEST_DETAIL:
+        # It is logged, too.
+        detail = detail[:LONGEST_DETAIL] + "..."
     state.problem = code
     state.detail = detail
     body = problem_body(
@@ -196,7 +199,7 @@ def problem(
         msgspec.json.encode(body),
         status_code=kind.status,
         headers=all_headers,
-        media_type=MEDIA_TYPE,
+        media_type=PROBLEM_MEDIA_TYPE,
     )
 
 

@@ -1,20 +1,25 @@
 """What the edge knows of a request, and reading its body within bounds."""
 
-from collections import Counter
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from fastapi import Request
 
-from tidegate_protocol.problems import Code
-from tidegate_service.api.room import Room
-from tidegate_service.core.access import Caller, Principal
+from tidegate_protocol.base.problems import Code
+from tidegate_service.api.http.readiness import Readiness
+from tidegate_service.api.http.room import Room
+from tidegate_service.core.access.roles import ANYBODY, Caller, Principal, share_of
+from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.context import Context
-from tidegate_service.core.correlation import Correlation
 from tidegate_service.core.errors import Refused, Unavailable
-from tidegate_service.core.tokens import Authenticator
+from tidegate_service.core.observe.correlation import Correlation
+from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.sharing.shares import Shares
+from tidegate_service.core.sharing.turns import OwnTurns
 
+PREFIX = "/api/v1"
 SCOPE_KEY = "tidegate.request"
 
 JSON = "application/json"
@@ -33,7 +38,8 @@ class RequestState(Correlation):
     ends without an answer says nothing about its outcome. `cause` is for the log alone. A call
     that reads a whole log, or lands a long body, asks for the longer deadline by `take_long`,
     and while it takes the body in, for the usual one once more by `begin_anew`. `headers` are by
-    name in lower case; of those with one name, the first.
+    name in lower case; of those with one name, the first. `counted` and
+    `reads_for`, whose turn at reading it has, are the gate's.
     """
 
     may_land: bool = False
@@ -46,39 +52,85 @@ class RequestState(Correlation):
     take_long: Callable[[], None] = _no_deadline
     begin_anew: Callable[[], None] = _no_deadline
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
+    counted: bool = False
+    reads_for: str | None = None
+
+
+SCANS_SHARE = 4
+"""One in so many of a principal's requests may be a scan: these hold what they have fetched."""
+
+
+READS = 8
+"""Reads of one principal that are worked on at a time: each takes some of the event loop, and a
+connection to the database, which commits of others wait for."""
 
 
 class Gate:
     """Counts the requests under way; once closed, it lets only health checks in.
 
-    `per_principal` bounds how many of them are of one principal."""
+    `under_way` are all but those. Those that are somebody's, or may be, are counted besides, and
+    bounded. `per_principal` bounds how many of them are of one principal, and a share of `most`
+    does; there is no bound where these are None."""
 
-    def __init__(self, *, per_principal: int | None = None) -> None:
+    def __init__(self, *, per_principal: int | None = None, most: int | None = None) -> None:
         self.closed = False
         self.under_way = 0
-        self._per_principal = per_principal
-        self._of_principal: Counter[str] = Counter()
+        self._counted = 0
+        self._per_principal = sys.maxsize if per_principal is None else per_principal
+        self._requests = Shares(sys.maxsize if most is None else most, "requests under way")
+        self._scans = Shares(sys.maxsize, "scans under way")
+        self._reads = OwnTurns(READS)
 
     def close(self) -> None:
         self.closed = True
 
+    def count(self, state: RequestState, most: int) -> bool:
+        """Count a request that may be somebody's, until it ends or is found to be nobody's. False
+        where there are `most` already."""
+        if self._counted >= most:
+            return False
+        self._counted += 1
+        state.counted = True
+        return True
+
+    def uncount(self, state: RequestState) -> None:
+        """It has ended, or is nobody's; nothing to do for one that is not counted."""
+        self._counted -= state.counted
+        state.counted = False
+
     def enter(self, principal: str, state: RequestState) -> None:
         """Count a request as its principal's until it ends. Raises `Unavailable`
         (`backpressure`) where there are too many."""
-        limit = self._per_principal
-        if limit is not None and self._of_principal[principal] >= limit:
-            raise Unavailable(
-                f"{limit} requests of this principal are under way, as many as are taken; "
-                "nothing was done",
-                code=Code.BACKPRESSURE,
-            )
-        self._of_principal[principal] += 1
-        state.at_end.append(lambda: self._leave(principal))
+        _enter(self._requests, principal, self._per_principal, "requests", state)
 
-    def _leave(self, principal: str) -> None:
-        self._of_principal[principal] -= 1
-        if not self._of_principal[principal]:
-            del self._of_principal[principal]
+    def enter_scan(self, state: RequestState) -> None:
+        """The same of one that has entered already and is a scan."""
+        assert state.principal is not None
+        if state.principal is not ANYBODY:
+            most = max(1, self._per_principal // SCANS_SHARE)
+            _enter(self._scans, state.principal.name, most, "scans", state)
+
+    async def begin_read(self, principal: str, state: RequestState) -> None:
+        """Wait until it may be worked on, `READS` of its principal at a time."""
+        await self._reads.take(principal)
+        state.reads_for = principal
+
+    def end_read(self, state: RequestState) -> None:
+        """Its work is done, or goes on by other bounds; nothing to do for one that has no turn."""
+        if state.reads_for is not None:
+            self._reads.end(state.reads_for)
+            state.reads_for = None
+
+
+def _enter(shares: Shares, principal: str, most: int, what: str, state: RequestState) -> None:
+    if shares.of(principal) >= most:
+        raise Unavailable(
+            f"{most} {what} of this principal are under way, as many as are taken; nothing was "
+            "done",
+            code=Code.BACKPRESSURE,
+        )
+    shares.take(principal)
+    state.at_end.append(lambda: shares.give_back(principal))
 
 
 def state_of(request: Request) -> RequestState:
@@ -108,6 +160,10 @@ def gate_of(request: Request) -> Gate:
     return cast(Gate, request.app.state.gate)
 
 
+def readiness_of(request: Request) -> Readiness:
+    return cast(Readiness, request.app.state.readiness)
+
+
 def max_body_bytes_of(request: Request) -> int:
     """How large a body may be, received and inflated."""
     return cast(int, request.app.state.max_body_bytes)
@@ -124,8 +180,16 @@ def max_stream_actions_of(request: Request) -> int:
 
 
 def room_of(request: Request) -> Room:
-    """What large bodies share."""
-    return cast(Room, request.app.state.room)
+    """What large bodies share, as the caller may claim it."""
+    principal = state_of(request).principal
+    who = None if principal is None else share_of(principal)
+    return Room(cast(Shares, request.app.state.room), who)
+
+
+def body_threads_of(request: Request) -> Share:
+    """What a request's principal has of the threads for bodies."""
+    principal = state_of(request).principal
+    return world_of(request).body_threads.of("" if principal is None else principal.name)
 
 
 def exposition_of(request: Request) -> Callable[[], Awaitable[bytes]]:

@@ -4,19 +4,32 @@ What a body becomes in memory is claimed while it grows. Who finds no room left 
 back: nobody waits, holding a part of it.
 """
 
-from tidegate_protocol.problems import Code
-from tidegate_service.core.errors import Refused, Unavailable
+from dataclasses import dataclass
 
-FREE_BYTES = 1024 * 1024
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.errors import Refused, Unavailable
+from tidegate_service.core.sharing.shares import Shares, most_of_one
+
+FREE_BYTES = 64 * 1024
 """Bodies below this claim no room; the number of requests bounds them."""
 
 
-class Room:
-    """How much all large bodies under way may hold together, in bytes."""
+def room_for_bodies(max_bytes: int) -> Shares:
+    """How much all large bodies under way may hold together."""
+    return Shares(max_bytes, "bytes that the large bodies under way hold")
 
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = max_bytes
-        self.taken = 0
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What all share, and in whose name a claim on it is made."""
+
+    shares: Shares
+    who: str | None = None
+
+    @property
+    def largest(self) -> int:
+        """The most that one body may hold, were there no other."""
+        return self.shares.most if self.who is None else most_of_one(self.shares.most)
 
 
 class Claim:
@@ -32,24 +45,22 @@ class Claim:
         more = size - self._held
         if size <= FREE_BYTES or more <= 0:
             return
-        if size > self._room.max_bytes:
+        if size > self._room.largest:
             raise Refused(
-                f"the body takes more memory than {self._room.max_bytes} bytes",
+                f"the body takes more memory than {self._room.largest} bytes",
                 code=Code.TOO_LARGE,
                 hint="split the work into several transactions",
             )
-        if self._room.taken + more > self._room.max_bytes:
+        try:
+            self._room.shares.take(self._room.who, more)
+        except Unavailable:
             # At once, or the other one, which it has to give way to, would find no room either.
             self.give_back()
-            raise Unavailable(
-                f"the large bodies under way hold as much as they may together "
-                f"({self._room.max_bytes} bytes); nothing was done",
-                code=Code.BACKPRESSURE,
-            )
-        self._room.taken += more
+            raise
         self._held = size
 
     def give_back(self) -> None:
         """The request has ended."""
-        self._room.taken -= self._held
-        self._held = 0
+        if self._held:
+            self._room.shares.give_back(self._room.who, self._held)
+            self._held = 0

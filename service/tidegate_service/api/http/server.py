@@ -1,7 +1,8 @@
-"""uvicorn, with what it lacks: bounds on a request's head, and a stop that lets work finish.
+"""uvicorn, with what it lacks: bounds on connections, on a request's head and on how long an answer
+may wait to be read, and a stop that lets work finish.
 
 Uses uvloop and httptools. httptools bounds neither the size of a request's head nor the time
-it may take to arrive; both are bounded here.
+it may take to arrive, and uvicorn none of the others.
 """
 
 import contextlib
@@ -17,13 +18,15 @@ from typing import cast
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from tidegate_protocol.problems import PROBLEMS, Code
-from tidegate_service.api.deadlines import Deadlines
-from tidegate_service.api.joined import Joined
-from tidegate_service.api.problems import MEDIA_TYPE, problem_body
-from tidegate_service.api.requests import Gate
+from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
+from tidegate_service.api.http.connections import Connections, end_at_once
+from tidegate_service.api.http.deadlines import Deadlines
+from tidegate_service.api.http.joined import Joined
+from tidegate_service.api.http.problems import USUAL_RETRY_AFTER_S, problem_body
+from tidegate_service.api.http.requests import Gate
 
 access_log = logging.getLogger("tidegate.access")
 
@@ -34,6 +37,8 @@ HEAD_DEADLINE_S = 10.0
 """From the first byte of a request to the last of its head; and, once a request is answered
 whose body has not ended, to the end of that."""
 _VERSIONS = ("1.0", "1.1")
+MAX_PIPELINED = 64
+"""Requests of one connection that wait for the one before. Whoever sends more sends them again."""
 DRAIN_S = 8.0
 """How long requests under way may take once the instance is told to stop."""
 DISCONNECT_S = 1
@@ -49,19 +54,55 @@ class BoundedProtocol(HttpToolsProtocol):
     _trailer_bytes = 0
     _in_body = False
     _refused = False
+    _counted: str | None = None
+    _running: RequestResponseCycle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._bounds = cast(_Config, self.config)
-        self._await_head()
+        address = "" if self.client is None else self.client[0]
+        too_many = self._bounds.connections.enter(address)
+        if too_many is None:
+            self._counted = address
+            self._await_head()
+        else:
+            self._refuse(Code.BACKPRESSURE, too_many)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._counted is not None:
+            self._bounds.connections.leave(self._counted)
+        self._bounds.connections.sending.end(self)
+        if self._running is not None:
+            # uvicorn tells the last request that came, which may wait behind the one that runs.
+            self._running.disconnected = True
+            self._running.message_event.set()
+        # There is nothing left to be read again.
+        self.flow.read_paused = False
         self._head_arrived()
         self._rest_arrived()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def pause_writing(self) -> None:
+        """More is to be sent than its reader takes."""
+        super().pause_writing()
+        self._bounds.connections.sending.begin(self, self._unread)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._bounds.connections.sending.end(self)
+
     def on_message_begin(self) -> None:
+        if len(self.pipeline) > MAX_PIPELINED:
+            # Without an answer: this one's place is behind those of the ones before.
+            self._refused = True
+            self._close()
+            raise _Refused
         super().on_message_begin()
         self._trailer_bytes = 0
         self._rest_arrived()
@@ -94,7 +135,8 @@ class BoundedProtocol(HttpToolsProtocol):
             raise _Refused
         super().on_headers_complete()
         # Its task has not begun to run yet.
-        self.cycle.transport = cast(Transport, Joined(self.transport, self.loop))
+        joined = Joined(self.transport, self.loop, close=self._answer_ended)
+        self.cycle.transport = cast(Transport, joined)
         self._in_body = True
 
     def on_message_complete(self) -> None:
@@ -153,8 +195,28 @@ class BoundedProtocol(HttpToolsProtocol):
             self._bounds.rests.end(self)
 
     def _overdue(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        """What is written is still sent, if it is read in time."""
         if not self.transport.is_closing():
+            self._bounds.connections.sending.begin(self, self._unread)
             self.transport.close()
+
+    def _answer_ended(self) -> None:
+        """The application has ended the connection, after an answer or amid it."""
+        broken_off = self._running is not None and not self._running.response_complete
+        if broken_off and self.transport.get_write_buffer_size():
+            # What is not sent yet would hold the whole answer for as long as nobody reads it.
+            self._unread()
+        else:
+            self._close()
+
+    def _unread(self) -> None:
+        # Closed, it would wait with all that is not sent for as long as its reader likes, and so
+        # would the system with what it has of that.
+        end_at_once(self.transport)
+        self.transport.abort()
 
     def _refuse_head(self) -> None:
         detail = (
@@ -172,10 +234,12 @@ class BoundedProtocol(HttpToolsProtocol):
         request_id = uuid.uuid4().hex
         body = msgspec.json.encode(problem_body(code, detail, instance=request_id))
         head = (
-            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {MEDIA_TYPE}\r\n"
+            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {PROBLEM_MEDIA_TYPE}\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n"
-            f"X-Request-Id: {request_id}\r\n\r\n"
+            f"X-Request-Id: {request_id}\r\n"
         )
+        if PROBLEMS[code].retryable:
+            head += f"Retry-After: {USUAL_RETRY_AFTER_S}\r\n"
         # It gets no further than this, so the edge writes no line of it.
         access_log.info(
             "request",
@@ -186,8 +250,8 @@ class BoundedProtocol(HttpToolsProtocol):
                 "detail": detail,
             },
         )
-        self.transport.write(head.encode("ascii") + body)
-        self.transport.close()
+        self.transport.write(head.encode("ascii") + b"\r\n" + body)
+        self._close()
 
 
 class _Refused(Exception):
@@ -195,8 +259,9 @@ class _Refused(Exception):
 
 
 class _Config(uvicorn.Config):
-    """uvicorn's, and the deadlines that the connections of a server share."""
+    """uvicorn's, and the bounds and deadlines that the connections of a server share."""
 
+    connections: Connections
     heads: Deadlines
     rests: Deadlines
     silences: Deadlines
@@ -206,7 +271,12 @@ class Server(uvicorn.Server):
     """Serves until `stop`; then takes nothing new, and ends once nothing is under way."""
 
     def __init__(
-        self, app: ASGIApp, *, gate: Gate, on_started: Callable[[socket.socket], None]
+        self,
+        app: ASGIApp,
+        *,
+        gate: Gate,
+        connections: Connections,
+        on_started: Callable[[socket.socket], None],
     ) -> None:
         config = _Config(
             app,
@@ -220,6 +290,7 @@ class Server(uvicorn.Server):
             proxy_headers=False,
             timeout_graceful_shutdown=DISCONNECT_S,
         )
+        config.connections = connections
         config.heads, config.rests = Deadlines(HEAD_DEADLINE_S), Deadlines(HEAD_DEADLINE_S)
         config.silences = Deadlines(config.timeout_keep_alive)
         super().__init__(config)

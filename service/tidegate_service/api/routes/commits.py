@@ -3,31 +3,36 @@
 from typing import Annotated, assert_never
 
 from fastapi import APIRouter, Depends, Query, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from tidegate_protocol.transaction import Conflict, Invalid
-from tidegate_service.api import codes
-from tidegate_service.api import documents as doc
-from tidegate_service.api.answers import (
-    CommitAnswer,
-    ConflictCheckAnswer,
-    HistoryAnswer,
-    answer,
-)
-from tidegate_service.api.lean import LeanRoute
-from tidegate_service.api.parameters import Page, TableRef, Version
-from tidegate_service.api.policies import OnTable
-from tidegate_service.api.problems import of_conflict, of_invalid
-from tidegate_service.api.proposals import MAX_VERSION, read_proposal
-from tidegate_service.api.rendering import (
+from tidegate_protocol.log.content import Content
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
+from tidegate_service.api.answers.rendering import (
     check_answer,
     committed_answer,
     history_entry,
     skipped_answer,
 )
-from tidegate_service.api.requests import NDJSON, context_of, state_of
-from tidegate_service.core import history, outcomes, propose
-from tidegate_service.core.access import Role
+from tidegate_service.api.answers.types import (
+    CommitAnswer,
+    ConflictCheckAnswer,
+    HistoryAnswer,
+    answer,
+)
+from tidegate_service.api.bodies.proposals import MAX_VERSION, read_proposal
+from tidegate_service.api.bodies.streaming import while_connected
+from tidegate_service.api.describe import codes
+from tidegate_service.api.describe import documents as doc
+from tidegate_service.api.http.problems import of_conflict, of_invalid
+from tidegate_service.api.http.requests import NDJSON, RequestState, context_of, gate_of, state_of
+from tidegate_service.api.routes.lean import LeanRoute
+from tidegate_service.api.routes.parameters import Page, TableRef, Version
+from tidegate_service.api.routes.policies import OnTable
+from tidegate_service.core.access.roles import Role
+from tidegate_service.core.commit import propose
+from tidegate_service.core.context import Context
+from tidegate_service.core.ports import outcomes
+from tidegate_service.core.tables import history
 
 router = APIRouter(prefix="/tables/{table}", tags=["commits"])
 proposing = APIRouter(prefix="/tables/{table}", tags=["commits"], route_class=LeanRoute)
@@ -51,8 +56,9 @@ async def propose_commit(request: Request, table: TableRef) -> Response:
     """Judges the transaction against every commit since its read version and, if it wins, lands
     it as the table's next version.
 
-    A 2xx means landed. A 409, 410 or 422 means that this id and body will never land. Anything
-    else says nothing: send the same id and body again.
+    A 2xx means landed. A 409, 410 or 422 means that this id and body will never land. Any other
+    4xx means that this copy was not executed, and says nothing of one that was sent before.
+    Anything else says nothing: send the same id and body again.
     """
     context, state = context_of(request), state_of(request)
     proposal = await read_proposal(request, context.new_id)
@@ -124,7 +130,9 @@ async def list_commits(
     record, commits = await history.history(
         context_of(request), table, from_version=from_version, to_version=to_version, limit=limit
     )
-    more = len(commits) == limit and commits[-1].version > (from_version or 0)
+    # A page is short where its commits are large.
+    oldest = max(from_version or 0, record.first_version)
+    more = bool(commits) and commits[-1].version > oldest
     return answer(
         HistoryAnswer(
             table=record.name,
@@ -146,5 +154,23 @@ async def list_commits(
 )
 async def get_commit(request: Request, table: TableRef, version: Version) -> Response:
     """The commit exactly as it is, or will be, in the log: one action a line."""
-    content = await history.content(context_of(request), table, version)
-    return Response(content, media_type=NDJSON)
+    context, state = context_of(request), state_of(request)
+    gate = gate_of(request)
+    # It may wait for the store, and has turns of its own.
+    gate.end_read(state)
+    gate.enter_scan(state)
+    # It is held until it was sent, as what a scan has read is.
+    content = await while_connected(request.receive, _content(context, state, table, version))
+    if isinstance(content, bytes):
+        return Response(content, media_type=NDJSON)
+    length = {"Content-Length": str(len(content))}
+    return StreamingResponse(content.pieces(), media_type=NDJSON, headers=length)
+
+
+async def _content(context: Context, state: RequestState, table: str, version: int) -> Content:
+    """The bytes, read in a turn, and held until the request ends in another."""
+    principal = context.caller.principal.name
+    await context.scans.take(principal)
+    state.at_end.append(context.scans.end)
+    async with context.scans_begun.turn(principal):
+        return await history.content(context, table, version)

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tidegate_service.api.policies import Public
+from tidegate_service.api.routes.policies import Public
 
 _OURS = Path(__file__).parent / "static"
 _JAVASCRIPT = "text/javascript; charset=utf-8"

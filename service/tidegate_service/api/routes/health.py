@@ -3,12 +3,11 @@
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from tidegate_service.api import codes
-from tidegate_service.api import documents as doc
-from tidegate_service.api.answers import HealthAnswer, answer
-from tidegate_service.api.policies import Public
-from tidegate_service.api.requests import context_of, gate_of
-from tidegate_service.core import health
+from tidegate_service.api.answers.types import HealthAnswer, answer
+from tidegate_service.api.describe import codes
+from tidegate_service.api.describe import documents as doc
+from tidegate_service.api.http.requests import gate_of, readiness_of
+from tidegate_service.api.routes.policies import Public
 from tidegate_service.core.errors import ShuttingDown
 
 router = APIRouter(tags=["health"])
@@ -34,8 +33,9 @@ async def healthz(request: Request) -> Response:
     responses=doc.responses((200, HealthAnswer, "It can."), codes=codes.READY),
 )
 async def readyz(request: Request) -> Response:
-    """Asks the index and writes to the store. 503 says what is missing; it recovers by itself."""
+    """Asks the index and writes to the store, once a second at most; what was found then is told to
+    all who ask. 503 says what is missing; it recovers by itself."""
     if gate_of(request).closed:
         raise ShuttingDown("this instance is stopping")
-    await health.check_ready(context_of(request))
+    await readiness_of(request).ask()
     return answer(HealthAnswer(status="ready", version=request.app.version))

@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tidegate_service.api.parameters import table_ref
-from tidegate_service.api.policies import OnTable
+from tidegate_service.api.routes.parameters import table_ref
+from tidegate_service.api.routes.policies import OnTable
 from tidegate_service.core.errors import ServiceError
 
 Refuse = Callable[[Request, Exception], Awaitable[Response]]

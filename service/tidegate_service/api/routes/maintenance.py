@@ -5,16 +5,22 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from tidegate_service.api import codes
-from tidegate_service.api import documents as doc
-from tidegate_service.api.answers import DifferenceAnswer, TableAnswer, VerificationAnswer, answer
-from tidegate_service.api.parameters import Page, TableRef
-from tidegate_service.api.policies import OnTable
-from tidegate_service.api.proposals import MAX_VERSION
-from tidegate_service.api.rendering import table_answer
-from tidegate_service.api.requests import context_of, state_of
-from tidegate_service.core import rebuild, release, verify
-from tidegate_service.core.access import Role
+from tidegate_service.api.answers.rendering import rebuilt_answer, table_answer
+from tidegate_service.api.answers.types import (
+    DifferenceAnswer,
+    RebuiltAnswer,
+    TableAnswer,
+    VerificationAnswer,
+    answer,
+)
+from tidegate_service.api.bodies.proposals import MAX_VERSION
+from tidegate_service.api.describe import codes
+from tidegate_service.api.describe import documents as doc
+from tidegate_service.api.http.requests import context_of, gate_of, state_of
+from tidegate_service.api.routes.parameters import Page, TableRef
+from tidegate_service.api.routes.policies import OnTable
+from tidegate_service.core.access.roles import Role
+from tidegate_service.core.maintenance import end_quarantine, rebuild, verify
 
 router = APIRouter(prefix="/tables/{table}", tags=["maintenance"])
 
@@ -43,6 +49,8 @@ async def verify_table(
 ) -> Response:
     """Version by version: the file in the log, the bytes that the index keeps, the digest of
     both, and the index's rows against the actions. Nothing is locked or written."""
+    # It takes its time, and waits for the store.
+    gate_of(request).end_read(state_of(request))
     found = await verify.verify_table(
         context_of(request), table, from_version=from_version, limit=limit
     )
@@ -68,16 +76,19 @@ async def verify_table(
     operation_id="rebuild_table",
     dependencies=[Depends(OnTable(Role.ADMIN))],
     summary="Make the index anew from the log",
-    responses=doc.responses((200, TableAnswer, "The table's head."), codes=codes.REBUILD),
+    responses=doc.responses(
+        (200, RebuiltAnswer, "The table's head, and what is lost."), codes=codes.REBUILD
+    ),
 )
 async def rebuild_table(request: Request, table: TableRef) -> Response:
     """Reads the log again, from its oldest version that can be read, and puts that in the place
-    of what the index held; versions of a catalog-managed table that only the index holds stay.
-    Either all of it happens or nothing. A quarantined table is released by it.
+    of what the index held; versions of a catalog-managed table that only the index holds stay, but
+    where others of the same numbers are published. Either all of it happens or nothing. A
+    quarantined table is released by it.
 
     Commits to the table wait meanwhile, or get a 503. It goes on where the caller leaves."""
     state_of(request).take_long()
-    return answer(table_answer(await rebuild.rebuild_table(context_of(request), table)))
+    return answer(rebuilt_answer(await rebuild.rebuild(context_of(request), table)))
 
 
 @router.post(
@@ -91,4 +102,4 @@ async def release_table(request: Request, table: TableRef) -> Response:
     """Commits are taken again, once what the quarantine was for is gone: a plain table's next
     version is readable or absent, a catalog-managed table's log holds nothing that the index
     does not. The same for a table that is not quarantined, which it leaves as it is."""
-    return answer(table_answer(await release.release_table(context_of(request), table)))
+    return answer(table_answer(await end_quarantine.release_table(context_of(request), table)))

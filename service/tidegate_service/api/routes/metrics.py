@@ -3,11 +3,11 @@
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from tidegate_service.api import codes
-from tidegate_service.api import documents as doc
-from tidegate_service.api.policies import Everywhere
-from tidegate_service.api.requests import exposition_of
-from tidegate_service.core.access import Role
+from tidegate_service.api.describe import codes
+from tidegate_service.api.describe import documents as doc
+from tidegate_service.api.http.requests import exposition_of
+from tidegate_service.api.routes.policies import Everywhere
+from tidegate_service.core.access.roles import Role
 
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
 
-from tidegate_protocol.text import excerpt
-from tidegate_service.api.problems import BadRequest, BodyError
-from tidegate_service.api.proposals import MAX_VERSION, TRANSACTION_ID
-from tidegate_service.api.requests import state_of
-from tidegate_service.core.tables import no_such_table
+from tidegate_protocol.base.text import excerpt
+from tidegate_service.api.bodies.proposals import MAX_VERSION, TRANSACTION_ID
+from tidegate_service.api.http.problems import BadRequest, BodyError
+from tidegate_service.api.http.requests import state_of
+from tidegate_service.core.tables.lookup import no_such_table
 
 Version = Annotated[int, Path(ge=0, le=MAX_VERSION, description="A version of the table.")]
 

@@ -14,11 +14,13 @@ from fastapi import Request
 from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.routing import BaseRoute
 
-from tidegate_service.api.parameters import TableRef
-from tidegate_service.api.requests import authenticator_of, gate_of, state_of, world_of
-from tidegate_service.core.access import ANYBODY, Caller, Principal, Role
+from tidegate_service.api.http.heads import address_of
+from tidegate_service.api.http.requests import authenticator_of, gate_of, state_of, world_of
+from tidegate_service.api.routes.parameters import TableRef
+from tidegate_service.core.access.roles import ANYBODY, Caller, Principal, Role, share_of
+from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.errors import Forbidden, Unauthenticated
-from tidegate_service.core.tables import get_table, no_such_table
+from tidegate_service.core.tables.lookup import get_table, no_such_table
 
 _STRANGER = Principal(name="unknown", grants=())
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]+) *\Z", re.IGNORECASE)
@@ -117,7 +119,7 @@ def require_policies(routes: Sequence[BaseRoute], *, but: str | None) -> None:
         if path != but and policy_of(route) is None:
             raise RouteWithoutPolicy(
                 f"the route {path} does not say who may call it; declare exactly one policy of "
-                "tidegate_service.api.policies"
+                "tidegate_service.api.routes.policies"
             )
 
 
@@ -136,12 +138,23 @@ def _all_routes(routes: Sequence[BaseRoute]) -> Iterator[BaseRoute]:
 
 
 async def _authenticated(request: Request) -> Principal:
-    """Who sends this; counted among its principal's requests until the request ends."""
+    """Who sends this; counted among its principal's requests until the request ends. A read has its
+    turn among theirs."""
     authenticator, state = authenticator_of(request), state_of(request)
     if authenticator is None:
-        state.principal = ANYBODY
-        return ANYBODY
-    principal = await authenticator.principal(_token(request))
+        principal = state.principal = ANYBODY
+    else:
+        principal = await _found(authenticator, request)
+    state.share = share_of(principal)
+    if request.method == "GET":
+        await gate_of(request).begin_read(principal.name, state)
+    return principal
+
+
+async def _found(authenticator: Authenticator, request: Request) -> Principal:
+    state = state_of(request)
+    address = address_of(request.scope)
+    principal = await authenticator.principal(_token(request), address=address)
     if principal is None:
         raise Unauthenticated("the token is unknown, expired or revoked")
     state.principal = principal

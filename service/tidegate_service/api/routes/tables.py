@@ -5,16 +5,16 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from tidegate_service.api import codes, examples
-from tidegate_service.api import documents as doc
-from tidegate_service.api.answers import TableAnswer, TablesAnswer, answer
-from tidegate_service.api.bodies import read_create, read_register
-from tidegate_service.api.parameters import PRINTABLE, Page, TableRef, printable
-from tidegate_service.api.policies import OnBody, OnTable, Somewhere, authorize
-from tidegate_service.api.rendering import table_answer, table_url
-from tidegate_service.api.requests import context_of, state_of
-from tidegate_service.core import create, register, tables
-from tidegate_service.core.access import Role
+from tidegate_service.api.answers.rendering import created_answer, table_answer, table_url
+from tidegate_service.api.answers.types import CreatedAnswer, TableAnswer, TablesAnswer, answer
+from tidegate_service.api.bodies.resources import read_create, read_register
+from tidegate_service.api.describe import codes, examples
+from tidegate_service.api.describe import documents as doc
+from tidegate_service.api.http.requests import context_of, state_of
+from tidegate_service.api.routes.parameters import PRINTABLE, Page, TableRef, printable
+from tidegate_service.api.routes.policies import OnBody, OnTable, Somewhere, authorize
+from tidegate_service.core.access.roles import Role
+from tidegate_service.core.tables import create, lookup, register
 
 router = APIRouter(prefix="/tables", tags=["tables"])
 
@@ -26,7 +26,7 @@ router = APIRouter(prefix="/tables", tags=["tables"])
     summary="Create a table",
     status_code=201,
     responses=doc.responses(
-        (201, TableAnswer, "The table, at version 0.", doc.LOCATION), codes=codes.CREATE
+        (201, CreatedAnswer, "The table, at version 0.", doc.LOCATION), codes=codes.CREATE
     ),
     openapi_extra=doc.body("CreateTableBody", examples.CREATE_TABLE),
 )
@@ -37,10 +37,11 @@ async def create_table(request: Request) -> Response:
     unknown outcome, the same body either finds the table (409 `table-exists`) or creates it.
     """
     wanted = await read_create(request)
-    # Where the warehouse puts it, nobody else has anything; any other place is an admin's to say.
+    # Where the warehouse puts it, nobody else has anything; any other place is an admin's to say,
+    # and the use case asks whose folder that is in.
     authorize(request, Role.WRITER if wanted.location is None else Role.ADMIN, wanted.name)
     table = await create.create_table(context_of(request), wanted)
-    return answer(table_answer(table), 201, location=table_url(table))
+    return answer(created_answer(table), 201, location=table_url(table))
 
 
 @router.post(
@@ -58,6 +59,9 @@ async def create_table(request: Request) -> Response:
 )
 async def register_table(request: Request) -> Response:
     """Reads the whole log of a Delta table that exists into the index; writes nothing to it.
+
+    Of a table that was forgotten at this place, the transaction ids come back that its log does not
+    hold any more. A catalog-managed one is taken up by `catalog_managed`, and only here.
 
     A log that cannot be read to its head is refused, and nothing is kept of it. Reading a large
     one may outlast the request: it goes on, and the same body sent again finds the table.
@@ -99,7 +103,7 @@ async def list_tables(
     """In name order. A table that is created meanwhile is on its page if that is still to come."""
     printable("query/prefix", prefix)
     printable("query/cursor", cursor or "")
-    page = await tables.list_tables(context_of(request), prefix=prefix, cursor=cursor, limit=limit)
+    page = await lookup.list_tables(context_of(request), prefix=prefix, cursor=cursor, limit=limit)
     return answer(
         TablesAnswer(
             tables=[table_answer(table) for table in page.tables], next_cursor=page.next_cursor
@@ -116,7 +120,7 @@ async def list_tables(
 )
 async def get_table(request: Request, table: TableRef) -> Response:
     """Name, location, versions, protocol and metadata at the latest version."""
-    return answer(table_answer(await tables.get_table(context_of(request), table)))
+    return answer(table_answer(await lookup.get_table(context_of(request), table)))
 
 
 @router.delete(
@@ -129,11 +133,12 @@ async def get_table(request: Request, table: TableRef) -> Response:
     responses=doc.responses((204, None, "The table is forgotten."), codes=codes.FORGET),
 )
 async def forget_table(request: Request, table: TableRef) -> Response:
-    """Deletes everything the index knows of the table. Its log and data files stay.
+    """Deletes everything the index knows of the table. Its log and data files stay; what its
+    transaction ids came to is kept for when it is registered at its place again.
 
     Versions that are ratified but not published yet are published first. A large table takes its
     time, and it goes on where the caller leaves: whoever asks again meets its end, or a 404.
     """
     state_of(request).take_long()
-    await tables.forget_table(context_of(request), table)
+    await lookup.forget_table(context_of(request), table)
     return Response(status_code=204)

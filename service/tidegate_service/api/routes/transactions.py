@@ -5,21 +5,22 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
-from tidegate_service.api import codes
-from tidegate_service.api import documents as doc
-from tidegate_service.api.answers import AppTransactionAnswer, TransactionAnswer, answer
-from tidegate_service.api.parameters import (
+from tidegate_service.api.answers.rendering import transaction_answer
+from tidegate_service.api.answers.types import AppTransactionAnswer, TransactionAnswer, answer
+from tidegate_service.api.describe import codes
+from tidegate_service.api.describe import documents as doc
+from tidegate_service.api.http.requests import context_of, state_of
+from tidegate_service.api.routes.parameters import (
     MAX_APP_ID_LENGTH,
     PRINTABLE,
     TableRef,
     TransactionIdPath,
     printable,
 )
-from tidegate_service.api.policies import OnTable
-from tidegate_service.api.requests import context_of, state_of
-from tidegate_service.core import transactions
-from tidegate_service.core.access import Role
-from tidegate_service.core.transactions import TransactionState
+from tidegate_service.api.routes.policies import OnTable
+from tidegate_service.core.access.roles import Role
+from tidegate_service.core.commit import transaction_ids
+from tidegate_service.core.commit.transaction_ids import TransactionState, TransactionStatus
 
 router = APIRouter(prefix="/tables/{table}", tags=["transactions"])
 
@@ -36,14 +37,14 @@ router = APIRouter(prefix="/tables/{table}", tags=["transactions"])
 async def get_transaction(
     request: Request, table: TableRef, transaction_id: TransactionIdPath
 ) -> Response:
-    """404 for an id that nobody has proposed, or whose proposal was refused. Neither leaves a
-    trace, so a proposal that is still on its way may land after this answer; `abort` ends that.
+    """404 for an id that the index does not know: nobody has proposed it, or its proposal was
+    refused, or is on its way, or its commit lies in the log of a plain table and was not read yet.
+    So 404 never says that it did not land. Proposing it again tells, and `abort` ends the doubt.
+    `commit` is the receipt of what landed, for whoever is to do the same work again.
     """
     state_of(request).transaction_id = transaction_id
-    found = await transactions.status(context_of(request), table, transaction_id)
-    return answer(
-        TransactionAnswer(transaction_id=transaction_id, state=found.state, version=found.version)
-    )
+    found = await transaction_ids.status(context_of(request), table, transaction_id)
+    return transaction_answer(found)
 
 
 @router.post(
@@ -59,13 +60,9 @@ async def abort_transaction(
     """No proposal under this id lands after this answer. Aborting twice is the same as once;
     409 with the version where it has landed."""
     state_of(request).transaction_id = transaction_id
-    await transactions.abort(context_of(request), table, transaction_id)
-    return answer(
-        TransactionAnswer(
-            transaction_id=transaction_id,
-            state=TransactionState.ABORTED,
-            version=None,
-        )
+    await transaction_ids.abort(context_of(request), table, transaction_id)
+    return transaction_answer(
+        TransactionStatus(transaction_id=transaction_id, state=TransactionState.ABORTED)
     )
 
 
@@ -93,7 +90,7 @@ async def get_app_transaction(
 ) -> Response:
     """What the application's last `txn` action says, for writers that must not write twice."""
     printable("path/app_id", app_id)
-    found = await transactions.app_transaction(context_of(request), table, app_id)
+    found = await transaction_ids.app_transaction(context_of(request), table, app_id)
     return answer(
         AppTransactionAnswer(
             app_id=app_id,

@@ -1,8 +1,22 @@
-"""Addresses in settings: which are taken, and how they may be shown."""
+"""Addresses: which are taken in settings, how they may be shown, and whose a caller's is."""
 
 import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
+
+_IPV6_NETWORK = 64
+"""Bits of an IPv6 address that one owner has: all below them are theirs."""
+
+
+def source_of(address: str) -> str:
+    """What the addresses of one owner have in common, as far as an address tells."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None:
+        return str(ipaddress.ip_network((parsed, _IPV6_NETWORK), strict=False))
+    return str(parsed)
 
 
 def is_loopback(host: str) -> bool:
@@ -14,10 +28,11 @@ def is_loopback(host: str) -> bool:
 
 
 def is_postgres_url(url: str) -> bool:
-    """Whether it is `postgresql://` with the name of a database."""
+    """Whether it is `postgresql://`, of one host or several, with the name of a database."""
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        for host in parts.netloc.rpartition("@")[2].split(","):
+            _ = urlsplit(f"//{host}").port
     except ValueError:
         return False
     return parts.scheme in ("postgresql", "postgres") and parts.path.strip("/") != ""

@@ -7,18 +7,21 @@ table is forgotten.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidegate_service.core.access import Caller
+from tidegate_service.core.access.roles import Caller
 
 
 class Deed(StrEnum):
-    """What changed. `commit` stands for the commits of a table that was forgotten since."""
+    """What changed. `commit` stands for the commits of a table that was forgotten since, `lose` for
+    what a rebuild found no place for in the log."""
 
     COMMIT = "commit"
     CREATE = "create"
     REGISTER = "register"
     REBUILD = "rebuild"
+    LOSE = "lose"
     ABORT = "abort"
     FORGET = "forget"
+    DELETE_FORGOTTEN = "delete-forgotten"
     QUARANTINE = "quarantine"
     RELEASE = "release"
     CREATE_TOKEN = "create-token"

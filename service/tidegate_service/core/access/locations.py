@@ -1,4 +1,4 @@
-"""Where tables may live: canonical URLs inside allowed prefixes.
+"""Where tables may live: canonical URLs inside allowed prefixes, and whose folders these are in.
 
 One place has one canonical URL, so that two tables cannot overlap under different spellings:
 `file:///folder`, `s3://bucket/prefix`, `gs://bucket/prefix` and
@@ -10,13 +10,17 @@ import unicodedata
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from tidegate_protocol.problems import Code
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
+from tidegate_service.core.access.names import is_part
+from tidegate_service.core.access.roles import EVERYTHING
 from tidegate_service.core.errors import Refused
 
 SCHEMES = frozenset({"file", "s3", "gs", "abfss"})
 _SAME_AS = {"s3a": "s3"}
 """Spark's name for S3; what is stored is S3's own."""
+_PARTS = 3
+"""Of a table's name."""
 MAX_SEGMENT_BYTES = 255
 """What file systems take for a name."""
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -68,6 +72,32 @@ class LocationPolicy:
             raise _refused(location, f"it lies outside the allowed prefixes {list(allowed)}")
         return found
 
+    def scope_of(self, location: str) -> str | None:
+        """The scope whose folder the location is, or lies in; None where a prefix of the operator
+        is for any scope.
+
+        In the warehouse the first folder is a catalog's, the next a schema's, the third a table's,
+        in any case. What is no name ends that, so that its folder is of the scope above: whatever
+        a file system may take for the same folder. A prefix inside the warehouse goes before it.
+        """
+        place, warehouse = _folded(location).rstrip("/"), _folded(self.warehouse)
+        if f"{warehouse}/".startswith(f"{place}/"):
+            # All of the warehouse is in it.
+            return EVERYTHING
+        if not place.startswith(f"{warehouse}/"):
+            return None
+        for prefix in self.prefixes:
+            within = f"{location}/".startswith(f"{prefix}/")
+            if within and _folded(prefix).startswith(f"{warehouse}/"):
+                return None
+        scope: list[str] = []
+        # As they are, not folded: "\u00df" is no name, and "ss", which it folds to, another one's.
+        for part in location.split("/")[warehouse.count("/") + 1 :][:_PARTS]:
+            if not is_part(part):
+                break
+            scope.append(part.lower())
+        return ".".join(scope) or EVERYTHING
+
     def store_of(self, location: str) -> str:
         """What a canonical location shares its store's troubles with: a bucket, or the local
         folder that holds it, which may be a mount of its own."""
@@ -115,6 +145,11 @@ def canonical_url(location: str) -> str:
     if scheme == "file" and longest > MAX_SEGMENT_BYTES:
         raise _refused(location, f"a segment has more than {MAX_SEGMENT_BYTES} bytes")
     return f"{scheme}://{url.netloc}{path}"
+
+
+def _folded(location: str) -> str:
+    # Not every file system tells cases apart; object stores do.
+    return location.casefold() if location.startswith("file:") else location
 
 
 def _refused(location: str, why: str) -> Refused:

@@ -1,9 +1,9 @@
-"""Table names: `catalog.schema.table` (HTTP contract, section 6)."""
+"""Table names: `catalog.schema.table`."""
 
 import re
 
-from tidegate_protocol.problems import Code
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
 from tidegate_service.core.errors import Refused
 
 MAX_NAME_LENGTH = 255

@@ -1,10 +1,9 @@
 """Who asks, and what they may do: roles on everything, a catalog, a schema or a table."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidegate_service.core.names import is_part
+from tidegate_service.core.access.names import is_part
 
 EVERYTHING = "*"
 
@@ -60,7 +59,8 @@ class Principal:
     grants: tuple[Grant, ...]
 
     def may(self, needed: Role, table: str) -> bool:
-        """Whether it has the role on the table of this full name, which need not exist."""
+        """Whether it has the role on the table of this full name, or on all of a scope; neither
+        need exist."""
         return any(grant.role.includes(needed) and grant.covers(table) for grant in self.grants)
 
     def may_somewhere(self, needed: Role) -> bool:
@@ -71,13 +71,11 @@ class Principal:
             grant.role.includes(needed) and grant.scope == EVERYTHING for grant in self.grants
         )
 
-    def visible(self) -> tuple[str, ...] | None:
-        """The scopes whose tables it may read; None where these are all."""
-        return None if self.may_everywhere(Role.READER) else _scopes(self.grants)
-
-
-def _scopes(grants: Iterable[Grant]) -> tuple[str, ...]:
-    return tuple(sorted({grant.scope for grant in grants}))
+    def scopes(self, needed: Role) -> tuple[str, ...] | None:
+        """The scopes that it has the role on; None where these are all."""
+        if self.may_everywhere(needed):
+            return None
+        return tuple(sorted({g.scope for g in self.grants if g.role.includes(needed)}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +92,13 @@ class Caller:
 
 ANYBODY = Principal(name="anonymous", grants=(Grant(Role.ADMIN, EVERYTHING),))
 """Everybody, where the service asks nobody who they are."""
+
+
+def share_of(principal: Principal) -> str | None:
+    """In whose name it holds its part of what all callers use (`core.sharing.shares`): nobody's
+    where the service asks nobody who they are."""
+    return None if principal is ANYBODY else principal.name
+
 
 ANONYMOUS = Caller(principal=ANYBODY)
 """A caller there, outside any request."""

@@ -5,6 +5,7 @@ the SHA-256 of the whole text is kept, so nobody who reads the index can use wha
 slow hash would add nothing to 256 random bits.
 """
 
+import asyncio
 import hashlib
 import hmac
 import re
@@ -13,7 +14,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tidegate_service.core.access import Caller, Grant, Principal
+from tidegate_service.core.access.failed_authentications import FailedAuthentications
+from tidegate_service.core.access.roles import (
+    ANONYMOUS,
+    OPERATOR,
+    SERVICE,
+    Caller,
+    Grant,
+    Principal,
+)
 
 PREFIX = "tdg_"
 ID_BYTES = 6
@@ -22,11 +31,18 @@ MAX_PRINCIPAL_LENGTH = 128
 CACHE_S = 2.0
 """How long an instance trusts what it knows of a token; a revoked one is refused after that."""
 CACHED_TOKENS = 10_000
+TRUSTED_S = 600.0
+"""How long a token that was valid is looked up whatever else its address sends."""
+LOOKED_UP_AT_ONCE = 2
+"""Tokens that nobody is known to have are looked up so many at a time, so that they take few of the
+connections that commits need."""
 
 TOKEN_ID = re.compile(rf"[0-9a-f]{{{2 * ID_BYTES}}}\Z")
 _TOKEN = re.compile(rf"{PREFIX}([0-9a-f]{{{2 * ID_BYTES}}})_[0-9a-f]{{{2 * SECRET_BYTES}}}\Z")
 _PRINCIPAL = re.compile(rf"[A-Za-z0-9._@:/-]{{1,{MAX_PRINCIPAL_LENGTH}}}\Z")
 _NO_DIGEST = bytes(32)
+RESERVED = frozenset(caller.name for caller in (ANONYMOUS, SERVICE, OPERATOR))
+"""Principals that the audit trail knows as no token's."""
 
 
 class InvalidToken(ValueError):
@@ -48,6 +64,11 @@ class NewToken:
             raise InvalidToken(
                 f"expected a label of 1 to {MAX_PRINCIPAL_LENGTH} ASCII letters, digits and "
                 f"'._@:/-', found {self.principal[:80]!r}"
+            )
+        if self.principal.lower() in RESERVED:
+            raise InvalidToken(
+                f"expected another label than {', '.join(sorted(RESERVED))}, which the audit trail "
+                f"uses for callers without a token, found {self.principal!r}"
             )
         if not self.grants:
             raise InvalidToken("expected at least one role on something, found none")
@@ -123,33 +144,64 @@ async def create(
     return text
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A token that was valid; its principal is trusted until `until` (monotonic, s)."""
+
+    until: float
+    principal: Principal
+
+
 class Authenticator:
     """Tells whose a token is. What it was told last stands for at most `CACHE_S`."""
 
-    def __init__(self, tokens: Tokens, *, monotonic_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        tokens: Tokens,
+        *,
+        monotonic_s: Callable[[], float],
+        failures: FailedAuthentications | None = None,
+    ) -> None:
         self._tokens = tokens
         self._monotonic_s = monotonic_s
-        self._known: dict[bytes, tuple[float, Principal]] = {}
+        self._known: dict[bytes, _Known] = {}
+        self._failures = failures or FailedAuthentications(monotonic_s=monotonic_s)
+        self._strangers = asyncio.Semaphore(LOOKED_UP_AT_ONCE)
 
-    async def principal(self, text: str) -> Principal | None:
-        """The principal of a live token; None for anything else. Raises `IndexUnavailable`."""
+    async def principal(self, text: str, *, address: str) -> Principal | None:
+        """The principal of a live token; None for anything else. `address` is who sends it.
+
+        Raises `IndexUnavailable`, and `Unavailable` (`backpressure`) for a token that is not known
+        from an address which sent too many that nobody has.
+        """
         shape = _TOKEN.match(text)
         if shape is None:
             return None
         digest, now = _digest(text), self._monotonic_s()
-        until, principal = self._known.get(digest, (now, None))
-        if principal is not None and now < until:
-            return principal
-        found = await self._tokens.live(shape.group(1))
-        # Compared either way: the time it takes says nothing of which ids there are.
-        same = hmac.compare_digest(_NO_DIGEST if found is None else found.sha256, digest)
-        if found is None or not same:
+        known = self._known.get(digest)
+        if known is not None and now < known.until:
+            return known.principal
+        if known is not None and now < known.until + TRUSTED_S:
+            found = await self._valid(shape.group(1), digest)
+        else:
+            await self._failures.check(address)
+            async with self._strangers:
+                found = await self._valid(shape.group(1), digest)
+        if found is None:
+            self._failures.note(address)
+            self._known.pop(digest, None)
             return None
         if len(self._known) >= CACHED_TOKENS:
             self._known.clear()
         # From before the question: what it was answered with was true after that.
-        self._known[digest] = (now + CACHE_S, found.principal)
-        return found.principal
+        self._known[digest] = _Known(now + CACHE_S, found)
+        return found
+
+    async def _valid(self, token_id: str, digest: bytes) -> Principal | None:
+        found = await self._tokens.live(token_id)
+        # Compared either way: the time it takes says nothing of which ids there are.
+        same = hmac.compare_digest(_NO_DIGEST if found is None else found.sha256, digest)
+        return found.principal if found is not None and same else None
 
 
 def _digest(text: str) -> bytes:

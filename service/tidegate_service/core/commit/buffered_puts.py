@@ -10,15 +10,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate_protocol.transaction import ReadyCommit
+from tidegate_protocol.proposal.transaction import ReadyCommit
+from tidegate_service.core.commit.locked_table import LockedTable
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.faults import Step, around
-from tidegate_service.core.locked import LockedTable
-from tidegate_service.core.ports import Log, PutResult
-from tidegate_service.core.ratify import OCCUPY_S
-from tidegate_service.core.records import TableRecord
-from tidegate_service.core.telemetry import Phase
+from tidegate_service.core.log.put_version import OCCUPY_S
+from tidegate_service.core.observe.faults import Step, around
+from tidegate_service.core.observe.telemetry import Phase
+from tidegate_service.core.ports.index import Log, PutResult
+from tidegate_service.core.ports.records import TableRecord
 
 MOST_BYTES = 64 * 1024
 """Larger contents are put alone: they are written for longer than they wait."""
@@ -32,7 +32,7 @@ class _Held:
     before: TableRecord
 
 
-class HeldFiles:
+class BufferedPuts:
     """Those of one table under its lock."""
 
     def __init__(self, locked: LockedTable) -> None:

@@ -3,15 +3,16 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tidegate_protocol.features import supports
-from tidegate_protocol.file_demands import check_live_files
-from tidegate_protocol.isolation import may_skip
-from tidegate_protocol.known_features import ROW_TRACKING
-from tidegate_protocol.paths import identity
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.problems import Code
-from tidegate_protocol.rebase import complete
-from tidegate_protocol.transaction import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.file_demands import check_live_files
+from tidegate_protocol.features.known import ROW_TRACKING
+from tidegate_protocol.features.table_features import supports
+from tidegate_protocol.log.actions import Metadata, holds
+from tidegate_protocol.log.paths import identity
+from tidegate_protocol.prepare.finalize import complete
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.isolation import may_skip
+from tidegate_protocol.proposal.transaction import (
     Conflict,
     Invalid,
     PreparedTransaction,
@@ -19,13 +20,15 @@ from tidegate_protocol.transaction import (
     ReadState,
     ReadyCommit,
 )
-from tidegate_service.core import heavy
+from tidegate_service.core.commit.locked_table import MOST_BYTES, LockedTable
 from tidegate_service.core.errors import NotFound, Refused
-from tidegate_service.core.faults import NO_FAULTS, FaultPoints, around, steps_of
-from tidegate_service.core.locked import LockedTable
-from tidegate_service.core.ports import CommitSection
+from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, around, steps_of
+from tidegate_service.core.ports.index import CommitSection, TakesLong
+from tidegate_service.core.sharing import offload
 
 MOST_WITH_ROW_IDS = 250_000
+LONG_METADATA = 4 * 1024
+"""In bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +47,9 @@ async def decide(
 ) -> Decision:
     """What the log as locked says about the proposal (docs/architecture.md, "A commit's way").
 
-    Raises `NotFound` for a read version that does not exist yet and `Refused`
-    (`read-version-too-old`) where the index no longer reaches back to it.
+    Raises `NotFound` for a read version that does not exist yet, `Refused`
+    (`read-version-too-old`) where the index no longer reaches back to it or too much was committed
+    since, and `TakesLong` where others should not wait for what has to be read.
     """
     section = locked.section
     steps = steps_of(section.table.catalog_managed)
@@ -54,7 +58,7 @@ async def decide(
     if not isinstance(judged, PreparedTransaction):
         return judged
     async with around(faults, steps.compose):
-        return await heavy.run(
+        return await offload.run(
             len(judged.actions),
             partial(
                 complete,
@@ -83,7 +87,17 @@ async def _judged(
             f"at version {table.latest_version}; tables are created by POST /tables",
             code=Code.TABLE_EXISTS,
         )
-    state = await locked.state_at(read_version)
+    try:
+        state = await locked.state_at(read_version)
+    except TakesLong:
+        if locked.shared:
+            raise
+        raise Refused(
+            f"the commits to {table.name} since version {read_version} are more than "
+            f"{MOST_BYTES} bytes, which are as many as are looked through for a proposal",
+            code=Code.READ_VERSION_TOO_OLD,
+            hint=f"read the table again at version {table.latest_version} and propose anew",
+        ) from None
     if state is None:
         raise Refused(
             f"the index no longer holds the history of {table.name} since version "
@@ -91,22 +105,37 @@ async def _judged(
             code=Code.READ_VERSION_TOO_OLD,
             hint=f"read the table again at version {table.latest_version} and propose anew",
         )
-    if len(proposal.actions) >= heavy.HEAVY:
+    if len(proposal.actions) >= offload.HEAVY:
         # The database waits longer for a commit that takes its time here.
         await section.take_time()
     _check_assignable(proposal, state)
-    prepared = await heavy.run(len(proposal.actions), prepare, proposal, state)
+    has_long = _has_long_metadata(proposal)
+    if has_long and locked.shared:
+        raise TakesLong
+    is_long = offload.HEAVY if has_long or proposal.reads.is_long else 0
+    prepared = await offload.run(max(len(proposal.actions), is_long), prepare, proposal, state)
     if isinstance(prepared, Invalid):
         return prepared
     if may_skip(prepared):
         return Empty(read_version=read_version)
-    invalid = await _check_live_files(section, prepared)
-    if invalid is not None:
-        return invalid
-    judged = await heavy.run(locked.weight + len(prepared.actions), locked.judge, prepared)
+    if prepared.demands and locked.shared:
+        raise TakesLong
+    weight = max(locked.weight_of(prepared) + len(prepared.actions), is_long)
+    judged = await offload.run(weight, locked.judge, prepared)
     if isinstance(judged, Conflict):
         return await _with_partition(section, prepared, judged)
-    return judged
+    # Last, since all files of the table are gone through.
+    return await _check_live_files(section, prepared) or judged
+
+
+def _has_long_metadata(proposal: Proposal) -> bool:
+    """Whether the expressions in a metaData action may take long to be read."""
+    if not holds(proposal.actions, Metadata):
+        return False
+    return any(
+        isinstance(action, Metadata) and len(action.raw) > LONG_METADATA
+        for action in proposal.actions
+    )
 
 
 def _check_assignable(proposal: Proposal, state: ReadState) -> None:
@@ -129,7 +158,7 @@ async def _check_live_files(
     """What of the table's files stands against what the transaction makes of them."""
     if prepared.demands:
         async for files in section.live_files(prepared.read.version):
-            invalid = check_live_files(prepared, files)
+            invalid = await offload.run(len(files), check_live_files, prepared, files)
             if invalid is not None:
                 return invalid
     return None

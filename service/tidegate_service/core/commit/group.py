@@ -7,25 +7,30 @@ where something went wrong.
 
 from collections.abc import Sequence
 
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.catalog_managed.set_back import looked_ahead, must_look
+from tidegate_service.core.commit.abort_fence import is_final
+from tidegate_service.core.commit.table_batch import TableBatch, record
+from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused, Unavailable
-from tidegate_service.core.faults import Side, steps_of
-from tidegate_service.core.land import Landing, record
-from tidegate_service.core.member import GroupResult, Member
-from tidegate_service.core.outcomes import Committed, Outcome
-from tidegate_service.core.ports import CommitGroup, FilesFirst
-from tidegate_service.core.telemetry import Phase
+from tidegate_service.core.log.catch_up import catch_up_by
+from tidegate_service.core.log.foreign_commits import Behind
+from tidegate_service.core.observe.faults import Side, steps_of
+from tidegate_service.core.observe.telemetry import Phase
+from tidegate_service.core.ports.index import CommitGroup, FilesFirst, TakesLong
+from tidegate_service.core.ports.outcomes import Committed, Outcome
 
 LONGEST_S = 2.0
 """A group on a slow store takes up no further member after so long; others wait for the lock."""
 
 
-async def commit_together(members: Sequence[Member], wait: bool) -> GroupResult:
+async def commit_together(members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
     """Decide and ratify the proposals in their order, all that can be in one transaction, and tell
     each its outcome.
 
     `wait` is for members of a single table; without it, those of tables whose row is held by
-    another transaction come back as `busy`. No id is named by two members.
+    another transaction come back as `busy`, and those of tables whose log has to be looked into as
+    `unsure`. No id is named by two members.
     """
     run = _Run(members)
     try:
@@ -36,20 +41,26 @@ async def commit_together(members: Sequence[Member], wait: bool) -> GroupResult:
 
 
 class _Run:
-    def __init__(self, members: Sequence[Member]) -> None:
+    def __init__(self, members: Sequence[WaitingProposal]) -> None:
         self.result = GroupResult()
         self._context = members[0].context
-        self._waiting: dict[str, list[Member]] = {}
+        self._waiting: dict[str, list[WaitingProposal]] = {}
         for member in members:
             self._waiting.setdefault(member.table.id, []).append(member)
-        self._decided: list[tuple[Member, Outcome | Exception]] = []
-        self._deciding: Member | None = None
+        self._decided: list[tuple[WaitingProposal, Outcome | Exception]] = []
+        self._deciding: WaitingProposal | None = None
+        # Tables whose logs have to be read in before their members are decided.
+        self._behind: list[str] = []
 
     async def run(self, *, wait: bool) -> None:
         asked = {
             table_id: [member.proposal.transaction_id for member in members]
             for table_id, members in self._waiting.items()
         }
+        if wait and await self._looked_ahead():
+            # They may share a group now.
+            self._leave_waiting()
+            return
         faults = self._context.faults
         steps = steps_of(next(iter(self._waiting.values()))[0].table.catalog_managed)
         await faults.reached(steps.lock, Side.BEFORE)
@@ -64,21 +75,39 @@ class _Run:
                 with self._context.telemetry.phase(Phase.SAVE):
                     await record(self._context, group, landings)
             if group.is_saved or not group.is_over:
+                heads, now_s = self._context.heads, self._context.monotonic_s()
+                note = heads.saved if group.is_saved else heads.seen
                 for landing in landings:
                     landing.locked.keep()
+                    note(landing.section.table, now_s, database=landing.section.database)
         self._tell()
+        for table_id in self._behind:
+            await self._catch_up(table_id)
+        self._leave_waiting()
         for landing in landings:
             if landing.must_save and landing.section.table.catalog_managed:
                 self._context.wake_publisher(landing.section.table.id)
 
-    async def _table(self, group: CommitGroup, table_id: str, *, wait: bool) -> Landing | None:
+    async def _looked_ahead(self) -> bool:
+        """Whether the only table was to be looked at, and nothing is to be seen."""
+        table = next(iter(self._waiting.values()))[0].table
+        head = self._context.heads.known(table.id)
+        is_due = head is None or head.is_due(self._context.monotonic_s())
+        return table.catalog_managed and is_due and await looked_ahead(self._context, table.id)
+
+    async def _table(self, group: CommitGroup, table_id: str, *, wait: bool) -> TableBatch | None:
         members = self._waiting[table_id]
         section = group.sections.get(table_id)
         if section is None:
             del self._waiting[table_id]
             self._missing(members, wait=wait)
             return None
-        landing = Landing(self._context, section)
+        if not wait and must_look(self._context, section):
+            # Nobody else waits for its store.
+            del self._waiting[table_id]
+            self.result.unsure.extend(members)
+            return None
+        landing = TableBatch(self._context, section, shared=not wait)
         until = self._context.monotonic_s() + LONGEST_S
         # What was decided from here on holds once the files that wait are there.
         settled = len(self._decided)
@@ -98,11 +127,22 @@ class _Run:
             self._deciding = member = members.pop(0)
             outcome = await _outcome(landing, member, group)
             self._deciding = None
+            if isinstance(outcome, Behind):
+                members.insert(0, member)
+                self._behind.append(table_id)
+                # What was read in so far stays.
+                landing.must_save = True
+                break
             if isinstance(outcome, FilesFirst):
                 members.insert(0, member)
                 together = await self._settled(landing, members, since=settled) and together
                 settled = len(self._decided)
                 continue
+            if isinstance(outcome, TakesLong):
+                member.alone = member.takes_long = True
+                self.result.again.append(member)
+                # The others go on in a group that does not wait for what each of them would read.
+                break
             self._decided.append((member, outcome))
             if not landing.holds:
                 settled = len(self._decided)
@@ -110,7 +150,9 @@ class _Run:
                     landing.write_ahead()
         return landing
 
-    async def _settled(self, landing: Landing, members: list[Member], *, since: int) -> bool:
+    async def _settled(
+        self, landing: TableBatch, members: list[WaitingProposal], *, since: int
+    ) -> bool:
         """Put the files that wait. Where some have none, those of the members that were decided
         behind the last one that has are to be decided again; False then."""
         held = landing.holds
@@ -134,23 +176,38 @@ class _Run:
         del self._decided[kept:]
         return False
 
-    def _missing(self, members: Sequence[Member], *, wait: bool) -> None:
+    def _missing(self, members: Sequence[WaitingProposal], *, wait: bool) -> None:
         if not wait:
             self.result.busy.extend(members)
             return
         for member in members:
             name = member.table.name
-            member.tell(NotFound(f"there is no table {name} any more", code=Code.TABLE_NOT_FOUND))
+            gone = NotFound(f"there is no table {name} any more", code=Code.TABLE_NOT_FOUND)
+            member.tell(_true_of_all(member, gone))
 
     def _tell(self) -> None:
         for member, outcome in self._decided:
             if isinstance(outcome, CommitStateUnknown):
                 self._retry(member, outcome)
-            elif isinstance(outcome, Unavailable) and member.attempt > 1:
-                member.tell(_unknown(member, outcome))
             else:
-                member.tell(outcome)
-        self._leave_waiting()
+                member.tell(_true_of_all(member, outcome))
+
+    async def _catch_up(self, table_id: str) -> None:
+        """Read in what was written past the service, now that nobody waits for the lock, for as
+        long as the first of those who wait has time."""
+        members = self._waiting.pop(table_id)
+        patience_s = self._context.commit_deadline_s / 2
+        try:
+            until = min(member.started for member in members) + patience_s
+            await catch_up_by(self._context, table_id, until=until)
+        except Exception as error:
+            for member in members:
+                self._fail(member, error)
+            return
+        for member in members:
+            # Its turn had come, and it goes on.
+            member.overdue = False
+        self.result.again.extend(members)
 
     def failed(self, error: Exception) -> None:
         """The transaction ended without a COMMIT that was answered."""
@@ -177,15 +234,13 @@ class _Run:
             self._waiting.clear()
         self._leave_waiting()
 
-    def _fail(self, member: Member, error: Exception) -> None:
+    def _fail(self, member: WaitingProposal, error: Exception) -> None:
         if isinstance(error, CommitStateUnknown):
             self._retry(member, error)
-        elif isinstance(error, Unavailable) and member.attempt > 1:
-            member.tell(_unknown(member, error))
         else:
-            member.tell(error)
+            member.tell(_true_of_all(member, error))
 
-    def _retry(self, member: Member, error: Exception) -> None:
+    def _retry(self, member: WaitingProposal, error: Exception) -> None:
         if not member.may_try_again():
             member.tell(_unknown(member, error))
             return
@@ -198,19 +253,32 @@ class _Run:
             self.result.again.extend(members)
 
 
-async def _outcome(landing: Landing, member: Member, group: CommitGroup) -> Outcome | Exception:
+async def _outcome(
+    landing: TableBatch, member: WaitingProposal, group: CommitGroup
+) -> Outcome | Exception:
     """What became of the member; raises only what ends the group's transaction."""
     try:
-        return await landing.land(
-            member.context, member.proposal, attempt=member.attempt, started=member.started
-        )
+        return await landing.land(member)
     except Exception as error:
         if group.is_over and not group.is_saved:
             raise
         return error
 
 
-def _unknown(member: Member, cause: Exception) -> CommitStateUnknown:
+def _true_of_all(member: WaitingProposal, outcome: Outcome | Exception) -> Outcome | Exception:
+    """What an attempt came to, as far as it is true of those before it, too: that nothing was
+    done by this one says nothing of them."""
+    if member.attempt == 1 or not isinstance(outcome, NotFound | Refused | Unavailable):
+        return outcome
+    if isinstance(outcome, Refused) and is_final(outcome):
+        return outcome
+    if outcome.code is Code.BACKPRESSURE:
+        # Found out behind the id, under the lock of a catalog-managed table: none has landed.
+        return outcome
+    return _unknown(member, outcome)
+
+
+def _unknown(member: WaitingProposal, cause: Exception) -> CommitStateUnknown:
     return CommitStateUnknown(
         f"an earlier attempt may have landed, and looking it up failed: {cause}",
         transaction_id=member.proposal.transaction_id,

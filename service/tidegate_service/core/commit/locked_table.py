@@ -2,29 +2,42 @@
 
 from dataclasses import replace
 
-from tidegate_protocol.commits import summarize
-from tidegate_protocol.features import supports
-from tidegate_protocol.known_features import ROW_TRACKING
-from tidegate_protocol.row_tracking import mark_before
-from tidegate_protocol.transaction import Conflict, PreparedTransaction, ReadState
-from tidegate_protocol.window import CommitWindow
-from tidegate_service.core.ports import CommitSection
-from tidegate_service.core.records import RatifiedCommit, TableRecord
-from tidegate_service.core.windows import ACTIONS_A_TABLE, Windows
+from tidegate_protocol.conflict.window import CommitWindow
+from tidegate_protocol.features.known import ROW_TRACKING
+from tidegate_protocol.features.row_tracking import mark_before
+from tidegate_protocol.features.table_features import supports
+from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, ReadState
+from tidegate_protocol.replay.commits import summarize
+from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE, WindowCache
+from tidegate_service.core.ports.index import CommitSection
+from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
+
+SHARED_BYTES = 256 * 1024
+"""Of commits that are read again beside proposals to other tables: milliseconds."""
+MOST_BYTES = 512 * 1024 * 1024
+"""Of commits that are read again for one proposal, at most."""
+_CHARACTERS = 64
+"""Of predicates, that are judged for as many partitions as there are actions in a like time."""
 
 
 class LockedTable:
     """A commit section and the window of its table.
 
     What the window lacks is read from the index; `keep` gives it back for the next section, once
-    all that is in it is committed.
+    all that is in it is committed. Beside proposals to other tables, in a `shared` group, nothing
+    is read that takes long: `TakesLong` says that it would have to be.
     """
 
-    def __init__(self, section: CommitSection, windows: Windows) -> None:
+    def __init__(
+        self, section: CommitSection, windows: WindowCache, *, shared: bool = False
+    ) -> None:
         self.section = section
+        self.shared = shared
+        self._most_bytes = SHARED_BYTES if shared else MOST_BYTES
+        self._read_weight = 0
         self._windows = windows
         self._epoch = section.table.epoch
-        self._window = windows.take(section.table)
+        self._window = windows.take(section.table, section.database)
 
     @property
     def head(self) -> int:
@@ -32,7 +45,8 @@ class LockedTable:
         return self.section.table.latest_version
 
     async def state_at(self, version: int) -> ReadState | None:
-        """The table at a version; None where the commits since then are not all there."""
+        """The table at a version; None where the commits since then are not all there. Raises
+        `TakesLong` where they are more than are read again."""
         table = self.section.table
         if not await self._reaches(version):
             return None
@@ -50,11 +64,18 @@ class LockedTable:
         winners = () if version == self.head else self._window.winners(version)
         return replace(state, row_id_high_water_mark=mark_before(winners, latest))
 
-    @property
-    def weight(self) -> int:
-        """How many actions the window holds, where they are more than one that is kept does; it
-        is looked into once for all."""
-        return self._window.weight if self._window.weight > ACTIONS_A_TABLE else 0
+    def weight_of(self, txn: PreparedTransaction) -> int:
+        """How heavy it is to judge a transaction by the window, in actions: by all that it holds
+        where that is more than one that is kept does, and else by what was read just now, since
+        it is looked into once for all, and by
+        what evaluating the predicates for each winner's partitions may take."""
+        held = self._window.weight
+        weight = held if held > ACTIONS_A_TABLE else self._read_weight
+        length = txn.proposal.reads.length
+        if length:
+            newer = self._window.weight_after(txn.judged_through)
+            weight = max(weight, newer * length // _CHARACTERS)
+        return weight
 
     def judge(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
         """The transaction past every commit since `state_at` of its read version."""
@@ -85,7 +106,7 @@ class LockedTable:
     def keep(self) -> None:
         """Give the window back. The section is saved by now, or nothing was written in it."""
         if self._is_current:
-            self._windows.give(self.section.table, self._window)
+            self._windows.give(self.section.table, self._window, self.section.database)
 
     @property
     def _is_current(self) -> bool:
@@ -102,10 +123,12 @@ class LockedTable:
             # Made anew from the log in this section, or nothing of it is of use.
             self._epoch = self.section.table.epoch
             self._window = CommitWindow(after=after)
-        newer = await self.section.winners(self._window.through, self.head)
-        older = await self.section.winners(after, self._window.after)
+        most = self._most_bytes
+        newer = await self.section.winners(self._window.through, self.head, most_bytes=most)
+        older = await self.section.winners(after, self._window.after, most_bytes=most)
         if newer is None or older is None:
             return False
+        before = 0 if older else self._window.weight
         if older:
             held = self._window.winners(self._window.after)
             self._window = CommitWindow(after=after)
@@ -113,4 +136,5 @@ class LockedTable:
                 self._window.append(winner)
         for winner in newer:
             self._window.append(winner)
+        self._read_weight = max(self._read_weight, self._window.weight - before)
         return True

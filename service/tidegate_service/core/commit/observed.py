@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import (
     NotFound,
     OutcomeUnknown,
@@ -11,7 +11,7 @@ from tidegate_service.core.errors import (
     ServiceError,
     Unavailable,
 )
-from tidegate_service.core.telemetry import Outcome, Phase, Telemetry
+from tidegate_service.core.observe.telemetry import Outcome, Phase, Telemetry
 
 T = TypeVar("T")
 

@@ -7,40 +7,60 @@ much for one of them as for two.
 
 Catalog-managed tables share groups, since one Postgres transaction costs about the same for many
 tables as for one. A plain table, whose files are written under its lock, a table whose lock is
-held elsewhere and a proposal of many actions have groups of their own, so that nobody else waits
-for what they wait for. Both kinds of groups are bounded, by which the database's connections are,
-and a store's plain tables leave some of theirs to others': a store that hangs holds up its own.
+held elsewhere or whose log has to be looked into first, and a proposal of many actions or with long
+predicates have groups of their own, so that nobody else waits for what they wait for. Both kinds of
+groups are bounded, by which the database's connections are, and tables that wait for a store leave
+some of theirs to others, as large proposals do: a store that hangs holds up its own.
 """
 
 import asyncio
 import contextvars
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+import itertools
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from tidegate_protocol.problems import Code
-from tidegate_service.core.errors import IndexUnavailable, Unavailable
-from tidegate_service.core.member import GroupResult, Member
-from tidegate_service.core.outcomes import Outcome
+from tidegate_protocol.proposal.transaction import Proposal
+from tidegate_service.core.commit.table_queue import (
+    GROUP_ACTIONS,
+    GROUP_MEMBERS,
+    TableQueue,
+    is_large,
+    who_of,
+)
+from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import IndexUnavailable
+from tidegate_service.core.instance.table_cache import TableIdentity
+from tidegate_service.core.ports.outcomes import Outcome
+from tidegate_service.core.sharing.shares import check, most_of_one
 
-Together = Callable[[Sequence[Member], bool], Awaitable[GroupResult]]
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Of a group of its own, among those of its store, if it waits for one, and of its caller."""
+
+    store: str | None
+    who: str | None
+
+
+Together = Callable[[Sequence[WaitingProposal], bool], Awaitable[GroupResult]]
 """Decides members together; the flag says whether to wait for their table's lock, which is then
 the only one."""
 
-GROUP_MEMBERS = 256
-GROUP_ACTIONS = 2_000
-"""Bounds of one group. A proposal of more actions is decided alone."""
+_NO_STORE = ""
+"""What large proposals wait for together, in the place of a store."""
 RETURN_S = 0.02
 """A table waits for those who were just answered for so long at most, and not for longer than their
 group took, but for a last `quiet_s`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitterLimits:
-    """`shared` and `own` groups run at once; of `own`, the plain tables of one store have all but a
-    quarter, and but one at least where there are two. `waiting` proposals wait for a table before
-    further ones are turned away, each for `wait_s` at most. A table stops waiting for those who
-    were just answered when nobody came for `quiet_s`."""
+class QueueLimits:
+    """`shared` and `own` groups run at once. `waiting` proposals wait for a table before further
+    ones are turned away, each for `wait_s` at most; one caller has a share of these
+    (`core.sharing.shares`). A table stops waiting for those who were just answered when nobody came
+    for `quiet_s`."""
 
     shared: int = 2
     own: int = 12
@@ -50,84 +70,38 @@ class CommitterLimits:
 
     @property
     def own_of_a_store(self) -> int:
-        return self.own - max(self.own // 4, min(1, self.own - 1))
-
-
-@dataclass(slots=True)
-class _Queue:
-    """One table's. `own` is set once its lock was found held. While there is a next `look`, its
-    next group waits for it to hold `returning` proposals; `seen` were there at the last one."""
-
-    waiting: deque[Member] = field(default_factory=deque)
-    busy: bool = False
-    own: bool = False
-    look: asyncio.TimerHandle | None = None
-    returning: int = 0
-    seen: int = 0
+        """How many of the groups of their own may be of plain tables of one store."""
+        return most_of_one(self.own)
 
     @property
-    def is_held(self) -> bool:
-        return self.look is not None and len(self.waiting) < self.returning
-
-    @property
-    def is_full(self) -> bool:
-        """Whether those who wait fill a group."""
-        if self.waiting and (self.waiting[0].alone or _is_large(self.waiting[0])):
-            return True
-        return sum(len(member.proposal.actions) for member in self.waiting) >= GROUP_ACTIONS
-
-    def let_go(self) -> None:
-        if self.look is not None:
-            self.look.cancel()
-            self.look = None
-
-    @property
-    def needs_own(self) -> bool:
-        first = self.waiting[0]
-        return self.own or first.alone or _is_large(first) or not first.table.catalog_managed
-
-    def take(self, room: int, actions: int) -> list[Member]:
-        """The first of those who wait, as many as may go together. An id that is named twice
-        waits for what becomes of its first copy."""
-        taken: list[Member] = []
-        ids: set[str] = set()
-        left: deque[Member] = deque()
-        while self.waiting and len(taken) < room:
-            member = self.waiting[0]
-            actions -= len(member.proposal.actions)
-            if taken and (actions < 0 or member.alone or _is_large(member)):
-                break
-            self.waiting.popleft()
-            if member.proposal.transaction_id in ids:
-                left.append(member)
-                continue
-            ids.add(member.proposal.transaction_id)
-            taken.append(member)
-            if member.alone:
-                break
-        self.waiting.extendleft(reversed(left))
-        return taken
+    def own_of_a_caller(self) -> int:
+        """How many may be one caller's: all of these may be of one store."""
+        return most_of_one(self.own_of_a_store)
 
 
-class Committer:
+class CommitQueue:
     """One instance's proposals. Of one event loop; what keeps instances apart is the row lock."""
 
     def __init__(
         self,
         together: Together,
-        limits: CommitterLimits | None = None,
+        limits: QueueLimits | None = None,
         *,
         store_of: Callable[[str], str] = lambda location: "the only one",
     ) -> None:
         self._together = together
-        self._limits = limits or CommitterLimits()
+        self._limits = limits or QueueLimits()
         self._store_of = store_of
-        self._queues: dict[str, _Queue] = {}
+        self._queues: dict[str, TableQueue] = {}
         # Tables that somebody waits for and no group runs for, in the order of their turn.
         self._ready: dict[str, None] = {}
         self._shared = 0
         self._own = 0
-        self._own_of: Counter[str | None] = Counter()
+        self._own_of_store: Counter[str | None] = Counter()
+        self._own_of_caller: Counter[str | None] = Counter()
+        # When a table of each caller was last begun with, by the number of that beginning.
+        self._begun: dict[str | None, int] = {}
+        self._beginnings = 0
         self._waiting = 0
         self._will_start = False
 
@@ -136,21 +110,35 @@ class Committer:
         """How many proposals wait for their turn now, over all tables."""
         return self._waiting
 
-    async def commit(self, member: Member) -> Outcome:
+    async def commit(self, context: Context, table: TableIdentity, proposal: Proposal) -> Outcome:
+        """The proposal's outcome; raises as `wait` does."""
+        return await self.wait(
+            WaitingProposal(
+                context=context,
+                table=table,
+                proposal=proposal,
+                started=context.monotonic_s(),
+                variables=contextvars.copy_context(),
+                answer=asyncio.get_running_loop().create_future(),
+            )
+        )
+
+    async def wait(self, member: WaitingProposal) -> Outcome:
         """The member's outcome. Cancelling this does not cancel the commit.
 
         Raises what the member is told, `ShuttingDown`, and `Unavailable` (`backpressure`) where
         too many wait for the table already.
         """
         table = member.table
-        queue = self._queues.setdefault(table.id, _Queue())
+        queue = self._queues.setdefault(table.id, TableQueue())
         try:
-            if len(queue.waiting) >= self._limits.waiting:
-                raise Unavailable(
-                    f"{len(queue.waiting)} proposals wait for table {table.name}, as many as may; "
-                    "nothing was done",
-                    code=Code.BACKPRESSURE,
-                )
+            check(
+                f"proposals that wait for table {table.name}",
+                most=self._limits.waiting,
+                taken=len(queue.waiting) + 1,
+                mine=queue.waiting.of(who := who_of(member)) + 1,
+                who=who,
+            )
             member.enter()
             queue.waiting.append(member)
             self._waiting += 1
@@ -163,7 +151,7 @@ class Committer:
         finally:
             overdue.cancel()
 
-    def _turn(self, table_id: str, queue: _Queue) -> None:
+    def _turn(self, table_id: str, queue: TableQueue) -> None:
         """The table waits for a group, unless one runs for it or nobody waits."""
         if queue.busy:
             return
@@ -183,8 +171,8 @@ class Committer:
 
     def _start(self) -> None:
         self._will_start = False
-        shared: list[Member] = []
-        for table_id in list(self._ready):
+        shared: list[WaitingProposal] = []
+        for table_id in self._in_turn():
             queue = self._queues[table_id]
             if not queue.waiting:
                 del self._ready[table_id]
@@ -192,12 +180,10 @@ class Committer:
             elif queue.is_held:
                 continue
             elif queue.needs_own:
-                if self._own < self._limits.own and self._has_own(
-                    store := self._store(queue.waiting[0])
-                ):
-                    self._own += 1
-                    self._own_of[store] += 1
-                    self._begin(self._take(table_id, GROUP_MEMBERS, GROUP_ACTIONS), own=True)
+                place = _Place(self._store(queue), who_of(queue.waiting.first))
+                if self._has_own(place):
+                    self._own_by(place, 1)
+                    self._begin(self._take(table_id, GROUP_MEMBERS, GROUP_ACTIONS), place)
             elif self._shared < self._limits.shared:
                 room = GROUP_MEMBERS - len(shared)
                 actions = GROUP_ACTIONS - sum(len(m.proposal.actions) for m in shared)
@@ -205,45 +191,73 @@ class Committer:
                     shared += self._take(table_id, room, actions)
         if shared:
             self._shared += 1
-            self._begin(shared, own=False)
+            self._begin(shared, None)
             if self._ready and self._shared < self._limits.shared:
                 # What had no room in this one.
                 self._start_soon()
 
-    def _has_own(self, store: str | None) -> bool:
-        return store is None or self._own_of[store] < self._limits.own_of_a_store
+    def _in_turn(self) -> Iterable[str]:
+        """The tables that are ready, in the order of their turns: one of each caller, beginning
+        with the one that was begun with longest ago."""
+        of_callers: dict[str | None, list[str]] = {}
+        for table_id in self._ready:
+            waiting = self._queues[table_id].waiting
+            of_callers.setdefault(who_of(waiting.first) if waiting else None, []).append(table_id)
+        self._begun = {who: self._begun.get(who, 0) for who in of_callers}
+        callers = sorted(of_callers, key=self._begun.__getitem__)
+        turns = itertools.zip_longest(*(of_callers[who] for who in callers))
+        return [table_id for turn in turns for table_id in turn if table_id is not None]
 
-    def _store(self, member: Member) -> str | None:
-        """Which store its group waits for, if any."""
-        table = member.table
-        return None if table.catalog_managed else self._store_of(table.location)
+    def _has_own(self, place: _Place) -> bool:
+        limits = self._limits
+        return (
+            self._own < limits.own
+            and (place.store is None or self._own_of_store[place.store] < limits.own_of_a_store)
+            and (place.who is None or self._own_of_caller[place.who] < limits.own_of_a_caller)
+        )
 
-    def _take(self, table_id: str, room: int, actions: int) -> list[Member]:
+    def _own_by(self, place: _Place, more: int) -> None:
+        self._own += more
+        for count, key in ((self._own_of_store, place.store), (self._own_of_caller, place.who)):
+            count[key] += more
+            if not count[key]:
+                del count[key]
+
+    def _store(self, queue: TableQueue) -> str | None:
+        """Which store its next group waits for, if any; who holds the lock may wait for it."""
+        table = queue.waiting.first.table
+        if table.catalog_managed and not (queue.is_due or queue.own):
+            return _NO_STORE if is_large(queue.waiting.first) else None
+        return self._store_of(table.location)
+
+    def _take(self, table_id: str, room: int, actions: int) -> list[WaitingProposal]:
         queue = self._queues[table_id]
         del self._ready[table_id]
         queue.busy = True
         queue.let_go()
+        self._beginnings += 1
+        self._begun[who_of(queue.waiting.first)] = self._beginnings
         members = queue.take(room, actions)
         self._waiting -= len(members)
         return members
 
-    def _begin(self, members: list[Member], *, own: bool) -> None:
+    def _begin(self, members: list[WaitingProposal], place: _Place | None) -> None:
+        """`place` is that of a group of its own."""
         first = members[0]
-        first.context.sections.start(
-            self._group(members, own=own),
+        first.context.running.start(
+            self._group(members, place),
             name=first.proposal.transaction_id,
             variables=first.variables.copy(),
         )
 
-    async def _group(self, members: list[Member], *, own: bool) -> None:
-        again, busy = list[Member](), list[Member]()
+    async def _group(self, members: list[WaitingProposal], place: _Place | None) -> None:
+        result = GroupResult()
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
             for member in members:
                 member.begun()
-            result = await self._together(members, own)
-            again, busy = result.again, result.busy
+            result = await self._together(members, place is not None)
         except BaseException as error:
             # Whatever it was, nobody is left without an answer.
             for member in members:
@@ -251,26 +265,28 @@ class Committer:
             if not isinstance(error, Exception):
                 raise
         finally:
-            if own:
-                self._own -= 1
-                self._own_of[self._store(members[0])] -= 1
+            if place is not None:
+                self._own_by(place, -1)
             else:
                 self._shared -= 1
             tables = dict.fromkeys(member.table.id for member in members)
             for table_id in tables:
                 queue = self._queues[table_id]
                 queue.busy = False
-                queue.own = False
-            for member in busy:
+                queue.own = queue.unsure = False
+            for member in result.busy:
                 self._queues[member.table.id].own = True
-            for member in reversed((*again, *busy)):
+            for member in result.unsure:
+                self._queues[member.table.id].unsure = True
+            left = (*result.again, *result.busy, *result.unsure)
+            for member in reversed(left):
                 if member.overdue and member.attempt == 1:
                     self._tell_overdue(member)
                     continue
-                self._queues[member.table.id].waiting.appendleft(member)
+                self._queues[member.table.id].waiting.put_back(member)
                 self._waiting += 1
             now = loop.time()
-            if not again and not busy:
+            if not left:
                 until = now + min(now - began, RETURN_S)
                 for table_id, told in Counter(member.table.id for member in members).items():
                     if told > 1:
@@ -289,7 +305,7 @@ class Committer:
         queue.returning = min(len(queue.waiting) + told, GROUP_MEMBERS)
         self._look_later(table_id, queue, until)
 
-    def _look_later(self, table_id: str, queue: _Queue, until: float) -> None:
+    def _look_later(self, table_id: str, queue: TableQueue, until: float) -> None:
         queue.seen = len(queue.waiting)
         queue.look = asyncio.get_running_loop().call_later(
             self._limits.quiet_s,
@@ -300,7 +316,7 @@ class Committer:
             context=contextvars.Context(),
         )
 
-    def _look(self, table_id: str, queue: _Queue, until: float) -> None:
+    def _look(self, table_id: str, queue: TableQueue, until: float) -> None:
         """Let go of the table, unless more have come since the last look."""
         queue.look = None
         if len(queue.waiting) > queue.seen and asyncio.get_running_loop().time() < until:
@@ -308,7 +324,7 @@ class Committer:
         else:
             self._turn(table_id, queue)
 
-    def _overdue(self, queue: _Queue, member: Member) -> None:
+    def _overdue(self, queue: TableQueue, member: WaitingProposal) -> None:
         """Nobody waits for ever: what was never begun is known not to have happened."""
         if member.attempt > 1:
             return
@@ -320,13 +336,9 @@ class Committer:
         self._waiting -= 1
         self._tell_overdue(member)
 
-    def _tell_overdue(self, member: Member) -> None:
+    def _tell_overdue(self, member: WaitingProposal) -> None:
         member.tell(
             IndexUnavailable(
                 f"earlier commits to this table took more than {self._limits.wait_s} s"
             )
         )
-
-
-def _is_large(member: Member) -> bool:
-    return len(member.proposal.actions) > GROUP_ACTIONS

@@ -4,61 +4,78 @@ The decision is a function of the proposal and the log alone, so whenever the lo
 longer than the index knew, the whole decision is taken again.
 """
 
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 
-from tidegate_protocol.problems import Code
-from tidegate_protocol.text import excerpt
-from tidegate_protocol.transaction import Proposal, ReadyCommit
-from tidegate_service.core import heavy
-from tidegate_service.core.clock import check_clock
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
+from tidegate_service.core.catalog_managed.set_back import look
+from tidegate_service.core.commit.abort_fence import (
+    Refusal,
+    close,
+    doubt_tombstone,
+    is_final,
+    is_of_the_head,
+    is_settled,
+    take_next,
+)
+from tidegate_service.core.commit.buffered_puts import MOST_FILES, BufferedPuts
+from tidegate_service.core.commit.decide import Decision, Empty, decide
+from tidegate_service.core.commit.locked_table import LockedTable
+from tidegate_service.core.commit.replays import landed_before
+from tidegate_service.core.commit.waiting_proposal import WaitingProposal
 from tidegate_service.core.context import Context
-from tidegate_service.core.decide import Empty, decide
 from tidegate_service.core.errors import (
     CommitStateUnknown,
     Refused,
     StorageUnavailable,
-    TableQuarantined,
     Unavailable,
 )
-from tidegate_service.core.faults import Step, around, steps_of
-from tidegate_service.core.fence import aborted, close_invalid, doubt_tombstone
-from tidegate_service.core.held_files import MOST_FILES, HeldFiles
-from tidegate_service.core.hidden import reveal
-from tidegate_service.core.ingest import ingest
-from tidegate_service.core.locked import LockedTable
-from tidegate_service.core.outcomes import Committed, NothingToCommit, Outcome
-from tidegate_service.core.ports import CommitGroup, CommitSection, FilesFirst, Log, PutResult
-from tidegate_service.core.ratify import PUT_ATTEMPTS, occupy, ratified
-from tidegate_service.core.records import Aborted, TableRecord, TableState
-from tidegate_service.core.telemetry import Phase
+from tidegate_service.core.log.clock_skew import check_clock
+from tidegate_service.core.log.foreign_commits import MOST_RACES, Behind, ingest
+from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy, ratified
+from tidegate_service.core.maintenance.truncation import reload_if_truncated
+from tidegate_service.core.observe.faults import Step, around, steps_of
+from tidegate_service.core.observe.telemetry import Phase
+from tidegate_service.core.ports.index import (
+    CommitGroup,
+    CommitSection,
+    FilesFirst,
+    Log,
+    PutResult,
+    TakesLong,
+)
+from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.sharing import offload
 
 WRITTEN_AHEAD = 16
 """So many files of a plain table are written before their rows begin to be."""
 
 
-class Landing:
+class TableBatch:
     """Lands proposals on a locked table. `must_save` says that something was written that has to
     be saved, `is_stopped` that the store did not answer, so that nobody else should try."""
 
-    def __init__(self, context: Context, section: CommitSection) -> None:
+    def __init__(self, context: Context, section: CommitSection, *, shared: bool) -> None:
         self.section = section
-        self.locked = LockedTable(section, context.windows)
+        self.locked = LockedTable(section, context.windows, shared=shared)
         self.must_save = False
         self.is_stopped = False
         self._is_revealed = False
         self._storage = context.storage
+        self._who = context.who
         self._opened: Log | None = None
         self._taken = 0
-        self._files = HeldFiles(self.locked)
+        self._files = BufferedPuts(self.locked)
         self._others_wait = False
         self._steps = steps_of(section.table.catalog_managed)
 
     @property
     def _log(self) -> Log:
         if self._opened is None:
-            self._opened = self._storage.log(self.section.table.location)
+            self._opened = self._storage.log(self.section.table.location, who=self._who)
         return self._opened
 
     @property
@@ -91,26 +108,44 @@ class Landing:
         if not self.section.table.catalog_managed and self._taken % WRITTEN_AHEAD == 0:
             self.section.write_ahead()
 
-    async def land(
-        self, context: Context, proposal: Proposal, *, attempt: int, started: float
-    ) -> Outcome:
-        """The proposal's outcome, which holds once the section is saved; `context` is its
-        caller's. Raises what `propose` does."""
+    async def land(self, member: WaitingProposal) -> Outcome:
+        """The outcome, true once the section is saved. Raises what `propose` does, and `Behind`."""
+        decisions = member.decisions
+        try:
+            outcome = await self._land(member)
+        except Refused:
+            # By an id's row, which says nothing of when it was written.
+            self.must_save |= self.section.table.catalog_managed
+            raise
+        except (FilesFirst, TakesLong):
+            # What was decided too early counts as not decided.
+            member.decisions = decisions
+            raise
+        if isinstance(outcome, Conflict | Invalid):
+            settled = await is_settled(member.context, self.section, member.proposal, outcome)
+            self.must_save |= not settled
+        return outcome
+
+    async def _land(self, member: WaitingProposal) -> Outcome:
+        context, proposal = member.context, member.proposal
         landed = await self._known(context, proposal)
         if landed is not None:
+            # What is there to be read may wait for its standby yet, if its COMMIT was cut off. The
+            # lock is a write, so a COMMIT of this section waits for all that came before.
+            self.must_save |= self.section.table.catalog_managed
             return landed
-        ready = await self._ready(context, proposal)
+        ready = await self._ready(member)
         if not isinstance(ready, ReadyCommit):
             return ready
         section = self.section
-        commit = await heavy.run(
+        commit = await offload.run(
             len(ready.actions),
             partial(
                 ratified,
                 ready,
                 published=not section.table.catalog_managed,
-                attempts=attempt,
-                duration_ms=round((context.monotonic_s() - started) * 1000),
+                attempts=member.decisions,
+                duration_ms=round((context.monotonic_s() - member.started) * 1000),
                 by=context.caller,
             ),
         )
@@ -147,12 +182,15 @@ class Landing:
         check_clock(context, section)
         if section.table.catalog_managed:
             _check_backlog(context, section.table)
+            await look(context, section)
             return None
         async with around(faults, Step.O3_PROBE):
             # Once is enough: what this transaction lands on is too young to be cleaned up.
             if self.holds and reads_ahead(section, proposal):
                 raise FilesFirst
-            revealed = not self._is_revealed and await reveal(context, section, self._log)
+            revealed = not self._is_revealed and await reload_if_truncated(
+                context, section, self._log
+            )
             self._is_revealed = True
             self._ingested(revealed)
             if not revealed and not reads_ahead(section, proposal):
@@ -160,30 +198,73 @@ class Landing:
             self._ingested(await ingest(section, self._log))
             return await landed_before(section, proposal)
 
-    async def _ready(self, context: Context, proposal: Proposal) -> ReadyCommit | Outcome:
+    async def _ready(self, member: WaitingProposal) -> ReadyCommit | Outcome:
         """The proposal as the next version, which on a plain table lies in the log by now, or the
         outcome that it has instead."""
-        section, faults = self.section, context.faults
-        while True:
-            with context.telemetry.phase(Phase.DECIDE):
-                decision = await decide(self.locked, proposal, faults=faults)
-            if isinstance(decision, Empty):
-                return nothing(section, proposal, decision)
-            if not isinstance(decision, ReadyCommit):
-                self.must_save |= await close_invalid(context, section, proposal, decision)
+        context, proposal, section = member.context, member.proposal, self.section
+        for _ in range(MOST_RACES):
+            member.decisions += 1
+            decision = await self._decision(context, proposal)
+            if isinstance(decision, ReadyCommit):
+                if section.table.catalog_managed or self._may_wait(decision):
+                    return decision
+                if self.holds:
+                    raise FilesFirst
+                if await self._put(context, decision):
+                    return decision
+                self._ingested(await ingest(section, self._log))
+            elif await self._stands(context, proposal, decision, attempt=member.attempt):
+                if isinstance(decision, Refused):
+                    raise decision
+                if isinstance(decision, Empty):
+                    return nothing(section, proposal, decision)
                 return decision
-            if section.table.catalog_managed:
-                return decision
-            if self._may_wait(decision):
-                return decision
-            if self.holds:
-                raise FilesFirst
-            if await self._put(context, decision):
-                return decision
-            self._ingested(await ingest(section, self._log))
             landed = await landed_before(section, proposal)
             if landed is not None:
                 return landed
+        raise Behind
+
+    async def _decision(self, context: Context, proposal: Proposal) -> Decision | Refused:
+        with context.telemetry.phase(Phase.DECIDE):
+            try:
+                return await decide(self.locked, proposal, faults=context.faults)
+            except Refused as refused:
+                return refused
+
+    async def _stands(
+        self, context: Context, proposal: Proposal, refusal: Refusal, *, attempt: int
+    ) -> bool:
+        """Whether the refusal may be told: what the log holds to its end says the same, and where
+        it says that the id never lands, nothing else can come of it any more
+        (`core.commit.abort_fence`). False where the log goes on, to be decided anew. The reasons
+        that no head changes cost nothing."""
+        section = self.section
+        if not await offload.run(len(proposal.actions), is_of_the_head, proposal, refusal):
+            return True
+        closes = is_final(refusal)
+        if not section.table.catalog_managed:
+            if self.holds:
+                raise FilesFirst
+            fences = closes and not (proposal.has_new_id and attempt == 1)
+            if not await self._is_at_end(context, proposal, fences=fences):
+                return False
+        if closes:
+            await close(context, section, proposal.transaction_id)
+            self.must_save = True
+        return True
+
+    async def _is_at_end(self, context: Context, proposal: Proposal, *, fences: bool) -> bool:
+        """Whether a plain table's log ends where the section does, which a fence finds out by
+        itself; else it is read in."""
+        if fences:
+            with self._stopping():
+                taken = await take_next(context, self.locked, self._log, proposal.transaction_id)
+            if taken:
+                self.must_save = True
+                return True
+        count = await ingest(self.section, self._log)
+        self._ingested(count)
+        return not fences and not count
 
     def _may_wait(self, ready: ReadyCommit) -> bool:
         """Whether its file is put with others'."""
@@ -194,19 +275,23 @@ class Landing:
     async def _put(self, context: Context, ready: ReadyCommit) -> bool:
         # The one network call under the row lock: the lock is what keeps this service's own
         # writers from racing each other for the version.
+        with self._stopping(), context.telemetry.phase(Phase.PUT):
+            put = await occupy(self._log, ready, attempts=PUT_ATTEMPTS, faults=context.faults)
+        return put is PutResult.CREATED
+
+    @contextmanager
+    def _stopping(self) -> Iterator[None]:
         try:
-            with context.telemetry.phase(Phase.PUT):
-                put = await occupy(self._log, ready, attempts=PUT_ATTEMPTS, faults=context.faults)
+            yield
         except (CommitStateUnknown, StorageUnavailable):
             self.is_stopped = True
             raise
-        return put is PutResult.CREATED
 
     def _ingested(self, count: int) -> None:
         self.must_save |= bool(count)
 
 
-async def record(context: Context, group: CommitGroup, landings: Sequence[Landing]) -> None:
+async def record(context: Context, group: CommitGroup, landings: Sequence[TableBatch]) -> None:
     """Write what landed, and save it. On a plain table it is in the log already."""
     plain = any(not landing.section.table.catalog_managed for landing in landings)
     async with AsyncExitStack() as steps:
@@ -218,36 +303,6 @@ async def record(context: Context, group: CommitGroup, landings: Sequence[Landin
                     await landing.section.flush()
             await steps.enter_async_context(around(context.faults, Step.M6_COMMIT))
         await group.save()
-
-
-async def landed_before(section: CommitSection, proposal: Proposal) -> Committed | None:
-    """The first answer to this transaction id, or None for a new one.
-
-    Raises `Refused` for an id that was aborted or that landed with another body, and
-    `TableQuarantined`: a quarantined table still answers for what it holds.
-    """
-    known = await section.transaction(proposal.transaction_id)
-    table = section.table
-    if isinstance(known, Aborted):
-        raise aborted(proposal.transaction_id)
-    if known is not None:
-        if known.body_digest != proposal.digest():
-            raise Refused(
-                f"transaction id {excerpt(proposal.transaction_id)} landed as version "
-                f"{known.version} with another body; an id names one body for ever",
-                code=Code.TRANSACTION_ID_REUSED,
-                hint="use a new transaction id for new work",
-                version=known.version,
-            )
-        return Committed(
-            table=table,
-            record=known,
-            published=known.version <= table.published_version,
-            replayed=True,
-        )
-    if table.state is TableState.QUARANTINED:
-        raise TableQuarantined(f"table {table.name} takes no commits: {table.state_reason}")
-    return None
 
 
 def _check_backlog(context: Context, table: TableRecord) -> None:

@@ -1,9 +1,11 @@
-"""When an instance last found the heads of plain tables in their logs (`core.hidden`)."""
+"""When an instance last found the heads of plain tables in their logs
+(`core.maintenance.truncation`).
+"""
 
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from tidegate_service.core.records import TableRecord
+from tidegate_service.core.ports.records import TableRecord
 
 QUIET_MS = 10_000
 """How long after its last commit a table is taken to be as it was left. A clean-up deletes what is
@@ -15,20 +17,21 @@ TABLES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the head was that was found, and the database's clock before."""
+    """What the head was that was found, in which database, and its clock before."""
 
+    database: str
     epoch: int
     version: int
     at_ms: int
 
 
-class Looks:
+class LogLooks:
     """Those of one instance, of one event loop."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[str, _Look] = OrderedDict()
 
-    def spare(self, table: TableRecord, now_ms: int) -> bool:
+    def spare(self, table: TableRecord, now_ms: int, *, database: str) -> bool:
         """Whether the head is one that came after a look, less than `QUIET_MS` ago.
 
         A head that was itself looked at is not spared: it says nothing of how old those are that
@@ -38,14 +41,15 @@ class Looks:
         look = self._made.get(table.id)
         return (
             look is not None
+            and look.database == database
             and look.epoch == table.epoch
             and look.version < table.latest_version
             and 0 <= now_ms - look.at_ms < QUIET_MS
         )
 
-    def note(self, table: TableRecord, at_ms: int) -> None:
+    def note(self, table: TableRecord, at_ms: int, *, database: str) -> None:
         """The head was found where it belongs."""
-        self._made[table.id] = _Look(table.epoch, table.latest_version, at_ms)
+        self._made[table.id] = _Look(database, table.epoch, table.latest_version, at_ms)
         self._made.move_to_end(table.id)
         while len(self._made) > TABLES:
             self._made.popitem(last=False)

@@ -17,7 +17,7 @@ SectionKey = tuple[str, str]
 """(table id, transaction id)"""
 
 
-class CommitSections:
+class RunningCommits:
     """Owns every commit section of this instance.
 
     `under_way` says which transactions are being decided here right now; another instance's

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidegate_service.core.records import TableRecord
+from tidegate_service.core.ports.records import TableRecord
 
 CAPACITY = 10_000
 """Tables that an instance remembers, at about a kilobyte each; the one learnt first makes room."""
@@ -18,7 +18,7 @@ class TableIdentity:
     catalog_managed: bool
 
 
-class TableIds:
+class TableCache:
     """References (a full name in any case, or an id) to tables, as this instance last saw them.
 
     An entry is wrong in one case only: the table was forgotten since. Then its name may be

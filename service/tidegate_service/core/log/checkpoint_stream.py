@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from tidegate_protocol.actions import (
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     DomainMetadata,
@@ -13,10 +14,9 @@ from tidegate_protocol.actions import (
     Txn,
     UnknownAction,
 )
-from tidegate_protocol.log_segment import Checkpoint
-from tidegate_protocol.paths import LOG_FOLDER, identity
-from tidegate_protocol.text import excerpt
-from tidegate_service.core.ports import Log, UnreadableFile
+from tidegate_protocol.log.paths import LOG_FOLDER, identity
+from tidegate_protocol.log.segment import Checkpoint
+from tidegate_service.core.ports.index import Log, UnreadableFile
 
 SIDECARS = "_sidecars"
 _OF_A_SNAPSHOT = (Add, DomainMetadata, Metadata, Protocol, Txn)

@@ -2,7 +2,7 @@
 
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ClockSkew
-from tidegate_service.core.ports import CommitSection
+from tidegate_service.core.ports.index import CommitSection
 
 MAX_CLOCK_SKEW_MS = 5_000
 

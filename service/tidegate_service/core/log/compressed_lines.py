@@ -43,7 +43,7 @@ class Spool:
 
 
 class Piece:
-    """`count` lines of a spool; implements `tidegate_protocol.spooled.Lines`."""
+    """`count` lines of a spool; implements `tidegate_protocol.log.spooled.Lines`."""
 
     __slots__ = ("_end", "_spool", "_start", "count")
 

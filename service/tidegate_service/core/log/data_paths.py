@@ -1,8 +1,8 @@
 """Which data files a table's log may name, where somebody else wrote the log.
 
 A reader hands its own credentials to whatever path the log names, so a log must not name files
-of other tables' owners: a path stays inside the table's folder, or is absolute and inside a
-prefix that the operator allows.
+of other tables' owners: a path stays inside the table's folder, or is absolute, and inside a prefix
+that the operator allows or a folder of the warehouse whose tables the caller may read.
 """
 
 import re
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tidegate_protocol.actions import Add
-from tidegate_protocol.paths import LOG_FOLDER, decode
-from tidegate_protocol.problems import Code
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import Add
+from tidegate_protocol.log.paths import LOG_FOLDER, decode
+from tidegate_service.core.access.locations import LocationPolicy
+from tidegate_service.core.access.roles import EVERYTHING, Principal, Role
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.locations import LocationPolicy
-from tidegate_service.core.scanned import StoredFiles
+from tidegate_service.core.ports.scanned import StoredFiles
 
 # Whatever is none of these is a plain relative path, as nearly all are.
 _SUSPECT = re.compile(rf"\A/|[:%]|\.\.|{LOG_FOLDER}", re.IGNORECASE)
@@ -37,10 +38,12 @@ _LINES = msgspec.json.Decoder(_Line)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPaths:
-    """Judges the paths in the log of the table at `location`, a canonical URL."""
+    """Judges the paths in the log of the table at `location`, a canonical URL, for the `reader`
+    who is shown them, or shows them to others; None where nobody is."""
 
     location: str
     policy: LocationPolicy
+    reader: Principal | None
 
     def check(self, add: Add) -> None:
         """Raise `Refused` (`invalid-path`) for a file, or a deletion vector of one, that lies
@@ -72,10 +75,25 @@ class DataPaths:
             allowed = (self.location, self.policy.warehouse, *self.policy.prefixes)
             if not any(absolute.startswith(f"{prefix}/") for prefix in allowed):
                 raise _refused(path, "it lies outside the table and the allowed prefixes")
+            self._check_right(path, absolute)
             # Of another table, too.
             folders = absolute.split("/")
         if LOG_FOLDER in (folder.lower() for folder in folders):
             raise _refused(path, f"it lies under {LOG_FOLDER}, where only the log may be")
+
+    def _check_right(self, path: str, absolute: str) -> None:
+        if self.reader is None or self.reader.may_everywhere(Role.READER):
+            return
+        if absolute.startswith(f"{self.location}/"):
+            return
+        scope = self.policy.scope_of(_folder(absolute))
+        if scope is not None and not self.reader.may(Role.READER, scope):
+            of = "everything ('*')" if scope == EVERYTHING else scope
+            raise _refused(
+                path,
+                "it lies in a folder of the warehouse that is another's, and the principal "
+                f"{self.reader.name!r} is no reader of {of}",
+            )
 
     def _absolute(self, plain: str) -> str | None:
         """An absolute path as the URL it means; None for a relative one."""
@@ -92,6 +110,13 @@ class DataPaths:
         if rest.startswith("//"):
             host, _, rest = rest[2:].partition("/")
         return f"{_SAME_STORE.get(name, name)}://{host}/{rest.lstrip('/')}"
+
+
+def _folder(absolute: str) -> str:
+    """The folder of a file, without the segments that a reader may pass over."""
+    root, _, rest = absolute.partition("://")
+    *segments, _ = (part for part in rest.split("/") if part not in ("", "."))
+    return f"{root}://{'/' if rest.startswith('/') else ''}{'/'.join(segments)}"
 
 
 def _is_suspect(lines: str) -> bool:

@@ -4,22 +4,14 @@ Everything happens in the section that makes the table: what cannot be read to i
 nothing behind.
 """
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
-from tidegate_protocol.actions import Action, Add, Metadata, Remove, file_key
-from tidegate_protocol.commits import (
-    MAX_TIMESTAMP,
-    UnreadableCommit,
-    commit_info,
-    timestamp_of,
-)
-from tidegate_protocol.foreign import RefusedCommit, refusal
-from tidegate_protocol.log_files import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Action, Add, Remove, file_key
+from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.log.file_names import (
     CheckpointFile,
     CommitFile,
     MultiPartCheckpoint,
@@ -27,20 +19,20 @@ from tidegate_protocol.log_files import (
     commit_name,
     parse,
 )
-from tidegate_protocol.log_segment import BrokenLog, Checkpoint, choose_segment
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import IN_COMMIT_TIMESTAMPS
-from tidegate_protocol.snapshot import Snapshot
-from tidegate_protocol.transaction import Invalid
-from tidegate_service.core.checkpoints import snapshot_actions
-from tidegate_service.core.data_paths import DataPaths
+from tidegate_protocol.log.segment import BrokenLog, Checkpoint, Listing, choose_segment
+from tidegate_protocol.proposal.transaction import Invalid
+from tidegate_protocol.replay.commits import UnreadableCommit, timestamp_of
+from tidegate_protocol.replay.foreign import RefusedCommit, in_commit_timestamp, refusal
+from tidegate_protocol.replay.snapshot import Snapshot
 from tidegate_service.core.errors import Refused, StorageUnavailable
-from tidegate_service.core.ingest import append_foreign, foreign_commit
-from tidegate_service.core.ports import CommitSection, Log, UnreadableFile
-from tidegate_service.core.records import CommitMetrics, CommitRecord, RatifiedCommit
+from tidegate_service.core.log.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.data_paths import DataPaths
+from tidegate_service.core.log.foreign_commits import append_foreign, foreign_commit, keep_id
+from tidegate_service.core.log.versions import contents
+from tidegate_service.core.ports.index import CommitSection, Log, UnreadableFile
+from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
+from tidegate_service.core.sharing import offload
 
-READ_AHEAD = 8
-"""Commits that are read from the store at once."""
 MOST_OUTSIDE = 1_000
 """Live files at a time that lie where they must not, of a log that may yet remove them."""
 
@@ -57,20 +49,24 @@ async def adopt(
     """
     await section.take_time()
     try:
-        sizes: list[tuple[str, int]] = []
+        files = Listing()
         modified: dict[str, int] = {}
         async for entries in log.entries():
-            sizes.extend(
+            if files:
+                await section.take_time()
+            sizes = [
                 (entry.name, entry.size)
                 for entry in entries
                 if through is None or not _is_beyond(entry.name, through)
-            )
+            ]
+            await offload.run(offload.HEAVY if files else 0, files.take, sizes)
             modified.update((entry.name, entry.modified_ms) for entry in entries)
-        segment = choose_segment(sizes)
+        segment = await offload.run(len(files), choose_segment, files)
         adoption = _Adoption(section, log, paths, modified)
         if segment.checkpoint is not None:
             await adoption.start_from(segment.checkpoint)
-        async with aclosing(_contents(log, segment.replayed)) as commits:
+            await adoption.keep_ids(segment.older)
+        async with aclosing(contents(log, segment.replayed)) as commits:
             async for version, content in commits:
                 await adoption.replay(version, content)
                 if segment.newest is not None and segment.newest.version == version:
@@ -108,6 +104,14 @@ class _Adoption:
             commit = await self._commit(version, content)
         await self.section.load_base(commit, self._checked(checkpoint))
 
+    async def keep_ids(self, versions: Iterable[int]) -> None:
+        """Keep what landed in versions before the first one. An index that has never read them has
+        nowhere else to know it from."""
+        async with aclosing(contents(self.log, versions)) as commits:
+            async for version, content in commits:
+                if content is not None:
+                    await keep_id(self.section, version, content)
+
     async def _checked(self, checkpoint: Checkpoint) -> AsyncIterator[Sequence[Action]]:
         async for batch in snapshot_actions(self.log, checkpoint, location=self.paths.location):
             self._note_paths(batch)
@@ -117,7 +121,7 @@ class _Adoption:
                     raise _refused(refused)
             yield batch
 
-    async def replay(self, version: int, content: bytes | None) -> None:
+    async def replay(self, version: int, content: bytes | LogFile | None) -> None:
         """Take up the commit of a version that was in the listing."""
         if content is None:
             raise StorageUnavailable(
@@ -144,18 +148,20 @@ class _Adoption:
     def _next(self) -> int:
         return self.section.table.latest_version + 1
 
-    async def _append(self, version: int, content: bytes) -> None:
+    async def _append(self, version: int, content: bytes | LogFile) -> None:
         try:
             commit = await self._commit(version, content)
         except RefusedCommit:
             raise
         except UnreadableCommit as error:
             raise UnreadableCommit(f"{commit_name(version)}: {error}") from None
-        self._note_paths(commit.actions)
+        await offload.run(len(commit.actions), self._note_paths, commit.actions)
         if self._started:
             await append_foreign(self.section, commit)
             return
-        self.before = self.before.apply(version, commit.actions)
+        self.before = await offload.run(
+            len(commit.actions), self.before.apply, version, commit.actions
+        )
         if self.before.protocol is None or self.before.metadata is None:
             return
         if version == 0:
@@ -166,7 +172,7 @@ class _Adoption:
 
     def check_paths(self) -> None:
         """See that the newest version names no file that it must not. Earlier ones may: whoever
-        scans them is told (`core.scan`)."""
+        scans them is told (`core.tables.scan`)."""
         for refused in self.outside.values():
             raise refused
 
@@ -182,7 +188,7 @@ class _Adoption:
                         raise
                     self.outside[file_key(action)] = refused.with_traceback(None)
 
-    async def _commit(self, version: int, content: bytes) -> RatifiedCommit:
+    async def _commit(self, version: int, content: bytes | LogFile) -> RatifiedCommit:
         """The commit, dated as Delta dates it: by itself where in-commit timestamps are on, else
         by its file; and what was answered for with the time that it carries, by that."""
         commit = await foreign_commit(
@@ -191,11 +197,12 @@ class _Adoption:
             content,
             timestamp=self.modified.get(commit_name(version), self.section.now_ms),
         )
-        timestamp = in_commit = self._in_commit_timestamp(commit.actions)
+        known = self.section.table.metadata or self.before.metadata
+        timestamp = in_commit = in_commit_timestamp(version, commit.actions, before=known)
         if timestamp is None:
             if commit.record.foreign:
                 return commit
-            timestamp = timestamp_of(commit.actions, fallback=commit.record.timestamp)
+            timestamp = timestamp_of(version, commit.actions, fallback=commit.record.timestamp)
         latest = self.section.table.latest_timestamp
         if not self.in_commit and timestamp <= latest:
             # Files of a log that was copied are younger than the commits in them.
@@ -203,16 +210,6 @@ class _Adoption:
             latest = self.section.table.latest_timestamp
         self.in_commit = self.in_commit or in_commit is not None
         return replace(commit, record=replace(commit.record, timestamp=max(timestamp, latest + 1)))
-
-    def _in_commit_timestamp(self, actions: Sequence[Action]) -> int | None:
-        own = next((action for action in actions if isinstance(action, Metadata)), None)
-        metadata = own or self.section.table.metadata or self.before.metadata
-        info = commit_info(actions)
-        if metadata is None or info is None or info.in_commit_timestamp is None:
-            return None
-        if metadata.configuration.get(IN_COMMIT_TIMESTAMPS, "").lower() != "true":
-            return None
-        return info.in_commit_timestamp if 0 <= info.in_commit_timestamp <= MAX_TIMESTAMP else None
 
     async def compare(self, checkpoint: Checkpoint) -> None:
         """See that the checkpoint that other readers start from tells of the same table."""
@@ -226,23 +223,6 @@ class _Adoption:
                 f"the checkpoint of version {checkpoint.version} has {count} files, and the "
                 f"commits up to it make {table.num_files}"
             )
-
-
-async def _contents(
-    log: Log, versions: Sequence[int]
-) -> AsyncGenerator[tuple[int, bytes | None], None]:
-    """The bytes of each version, in order; a few are on their way while one is looked at."""
-    ahead: deque[asyncio.Task[bytes | None]] = deque()
-    upcoming = iter(versions)
-    try:
-        for version in versions:
-            for following in islice(upcoming, READ_AHEAD - len(ahead)):
-                ahead.append(asyncio.create_task(log.read(following)))
-            yield version, await ahead.popleft()
-    finally:
-        for task in ahead:
-            task.cancel()
-        await asyncio.gather(*ahead, return_exceptions=True)
 
 
 async def _as_batch(snapshot: Snapshot) -> AsyncIterator[Sequence[Action]]:

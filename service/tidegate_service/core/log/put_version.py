@@ -2,16 +2,16 @@
 
 import asyncio
 
-from tidegate_protocol.actions import Add, Remove
-from tidegate_protocol.commits import body_digest
-from tidegate_protocol.content import is_same, sha256_of
-from tidegate_protocol.transaction import ReadyCommit
-from tidegate_service.core import heavy
-from tidegate_service.core.access import Caller
+from tidegate_protocol.log.actions import Add, Remove
+from tidegate_protocol.log.content import is_same, sha256_of
+from tidegate_protocol.proposal.transaction import ReadyCommit
+from tidegate_protocol.replay.commits import body_digest
+from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
-from tidegate_service.core.faults import NO_FAULTS, FaultPoints, Step, around
-from tidegate_service.core.ports import Log, PutResult
-from tidegate_service.core.records import CommitMetrics, CommitRecord, RatifiedCommit
+from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around
+from tidegate_service.core.ports.index import Log, PutResult
+from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
+from tidegate_service.core.sharing import offload
 
 PUT_ATTEMPTS = 5
 PUT_BYTES_A_S = 16 * 1024 * 1024
@@ -75,8 +75,8 @@ async def occupy(
     holds somebody else's.
 
     A PUT without an answer is settled by looking and, where nothing is there, by the same PUT
-    again: the first one may still arrive, so the version is never given up while it is empty
-    (design section 4). Raises `CommitStateUnknown` after `attempts` of those and
+    again: the first one may still arrive, so the version is never given up while it is empty.
+    Raises `CommitStateUnknown` after `attempts` of those and
     `StorageUnavailable` where nothing can have been written.
     """
     try:
@@ -95,7 +95,7 @@ async def occupy(
 
 def _patience_s(ready: ReadyCommit) -> float:
     """Of a very large commit's own size, too: its section was given the time (`decide`)."""
-    if len(ready.actions) < heavy.HEAVY:
+    if len(ready.actions) < offload.HEAVY:
         return OCCUPY_S
     return OCCUPY_S + len(ready.content) / PUT_BYTES_A_S
 
@@ -120,6 +120,6 @@ async def _settled(
                 return None
             raise
         if found is not None:
-            same = await heavy.run(len(ready.actions), is_same, ready.content, found)
+            same = await offload.run(len(ready.actions), is_same, ready.content, found)
             return PutResult.CREATED if same else PutResult.EXISTS
     return None

@@ -2,30 +2,39 @@
 
 Version by version: the bytes in storage, the bytes that the index keeps and the digest in the
 version's row must be the same, and the index's rows must be what those bytes' actions make. By
-induction that proves every snapshot. Nothing is locked and nothing is written; commits that
-land meanwhile are left to the next call.
+induction that proves every snapshot. The newest checkpoint, which other readers start from, must
+have the files that the index has at its version. Nothing is locked and nothing is written; commits
+that land meanwhile are left to the next call.
 """
 
-import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
+from typing import TypeVar
 
-from tidegate_protocol.actions import Action
-from tidegate_protocol.commits import UnreadableCommit, parse_commit
-from tidegate_protocol.log_files import CommitFile, parse
-from tidegate_protocol.log_segment import BrokenLog, LogSegment, choose_segment
-from tidegate_protocol.problems import Code
-from tidegate_service.core.checkpoints import snapshot_actions
-from tidegate_service.core.comparison import FileCounts
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Action, Add, file_key
+from tidegate_protocol.log.content import Content, LogFile, sha256_of
+from tidegate_protocol.log.segment import BrokenLog, Checkpoint, LogSegment, choose_segment
+from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import IndexUnavailable, Refused
-from tidegate_service.core.ports import Log, UnreadableFile
-from tidegate_service.core.records import CommitRecord, TableRecord
-from tidegate_service.core.tables import get_table
+from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
+from tidegate_service.core.log.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.listing import listed
+from tidegate_service.core.ports.comparison import FileCounts
+from tidegate_service.core.ports.index import Log, UnreadableFile
+from tidegate_service.core.ports.records import CommitRecord, TableRecord
+from tidegate_service.core.sharing import offload
+from tidegate_service.core.tables.lookup import get_table
 
+SMALL_BYTES = 64 * 1024
+"""Contents that are larger are looked at in threads."""
 PAGE_S = 10.0
 """How long one call goes on taking further versions, in seconds."""
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Content)
 
 
 class DifferenceKind(StrEnum):
@@ -79,7 +88,12 @@ async def verify_table(
             f"expected {table.first_version} to {table.latest_version}",
             code=Code.INVALID_REQUEST,
         )
-    return await _Page(context, table, first, limit).verified()
+    principal = context.caller.principal.name
+    await context.verifying.take(principal)
+    try:
+        return await _Page(context, table, first, limit).verified()
+    finally:
+        context.verifying.end(principal)
 
 
 class _Page:
@@ -87,11 +101,12 @@ class _Page:
         self._context = context
         self._index = context.index
         self._table = table
-        self._log: Log = context.storage.log(table.location)
+        self._log: Log = context.storage.log(table.location, who=context.who)
         self._first = first
         self._last = min(table.latest_version, first + limit - 1)
         self._differences: list[Difference] = []
         self._cleaned_up = 0
+        self._threads = context.verify_threads.of(context.caller.name)
 
     async def verified(self) -> Verification:
         until = self._context.monotonic_s() + PAGE_S
@@ -103,11 +118,13 @@ class _Page:
             if version == self._last or self._context.monotonic_s() > until:
                 break
             version += 1
+        if segment is not None:
+            await self._snapshot(segment.newest or segment.checkpoint, through=version)
         if version == self._table.latest_version:
             for detail in await self._index.compare_head(self._table.id):
                 self._found(None, DifferenceKind.INDEX, detail)
         head = await self._head()
-        beyond = sum(found > head for found in commits)
+        beyond = await offload.run(len(commits), _beyond, commits, head)
         if beyond and self._table.catalog_managed:
             self._found(
                 None,
@@ -135,12 +152,11 @@ class _Page:
         return now.latest_version
 
     async def _listed(self) -> tuple[set[int], LogSegment | None]:
-        files: list[tuple[str, int]] = []
-        async for entries in self._log.entries():
-            files += [(entry.name, entry.size) for entry in entries]
-        commits = {file.version for name, _ in files if isinstance(file := parse(name), CommitFile)}
+        commits: set[int] = set()
         try:
-            return commits, choose_segment(files)
+            files = await listed(self._log)
+            commits = files.commits
+            return commits, await offload.run(len(files), choose_segment, files)
         except BrokenLog as error:
             if self._table.published_version >= 0:
                 self._found(None, DifferenceKind.STORAGE, f"the log cannot be read: {error}")
@@ -157,18 +173,16 @@ class _Page:
         kept = await self._index.stored_content(self._table.id, version)
         if kept is None and record.content_sha256 is not None:
             self._found(version, DifferenceKind.CONTENT, "the index does not keep its bytes")
-        if kept is not None and _sha256(kept) != record.content_sha256:
-            self._found(
-                version, DifferenceKind.CONTENT, _differing(kept, record, "the bytes kept for it")
-            )
+        if kept is not None:
+            await self._same(kept, record, DifferenceKind.CONTENT, "the bytes kept for it")
         if version == self._table.first_version and version > 0:
             await self._base(version, segment, counts)
             return
-        content = stored or kept
+        content = kept if stored is None else stored
         # Bytes that are not the commit's say nothing of its rows.
-        if content is not None and _sha256(content) == record.content_sha256:
+        if content is not None and await self._digest(content) == record.content_sha256:
             try:
-                actions = parse_commit(content)
+                actions = await self._off_loop(content, parse_commit)
             except UnreadableCommit as error:
                 self._found(version, DifferenceKind.CONTENT, f"it cannot be read: {error}")
                 return
@@ -176,12 +190,11 @@ class _Page:
 
     async def _stored(
         self, record: CommitRecord, commits: set[int], segment: LogSegment | None
-    ) -> bytes | None:
+    ) -> bytes | LogFile | None:
         version = record.version
         stored = await self._log.read(version) if version in commits else None
         if stored is not None and record.content_sha256 is not None:
-            if _sha256(stored) != record.content_sha256:
-                self._found(version, DifferenceKind.STORAGE, _differing(stored, record, "its file"))
+            await self._same(stored, record, DifferenceKind.STORAGE, "its file")
             return stored
         if version <= self._table.published_version and stored is None:
             if segment is not None and version < segment.replayed.start:
@@ -189,6 +202,27 @@ class _Page:
             elif segment is not None:
                 self._found(version, DifferenceKind.STORAGE, "its file is missing from the log")
         return stored
+
+    async def _same(
+        self, content: Content, record: CommitRecord, kind: DifferenceKind, what: str
+    ) -> None:
+        found = await self._digest(content)
+        if found != record.content_sha256:
+            self._found(
+                record.version,
+                kind,
+                f"{what} differ from what was committed: expected SHA-256 "
+                f"{record.content_sha256}, found {found} ({len(content)} bytes)",
+            )
+
+    async def _digest(self, content: Content) -> str:
+        return await self._off_loop(content, sha256_of)
+
+    async def _off_loop(self, content: C, work: Callable[[C], T]) -> T:
+        """What the work makes of it, in the caller's turn where that may take long."""
+        if len(content) <= SMALL_BYTES:
+            return work(content)
+        return await self._threads.run(work, content)
 
     async def _base(self, version: int, segment: LogSegment | None, counts: FileCounts) -> None:
         """The first version of a table whose log starts with a checkpoint; once the log has
@@ -204,6 +238,34 @@ class _Page:
             )
         except UnreadableFile as error:
             self._found(version, DifferenceKind.STORAGE, f"its checkpoint cannot be read: {error}")
+
+    async def _snapshot(self, newest: Checkpoint | None, *, through: int) -> None:
+        """The files of the newest checkpoint, if its version is of this page; what is a table's
+        first version, `_base` compares."""
+        table = self._table
+        first = max(self._first, table.first_version + 1)
+        if newest is None or not first <= newest.version <= through:
+            return
+        theirs, ours = _Files(), _Files()
+        try:
+            async for batch in snapshot_actions(self._log, newest, location=table.location):
+                await theirs.count(batch)
+            async for files in self._index.files(table.id, newest.version):
+                await ours.count(files)
+        except UnreadableFile as error:
+            detail = f"its checkpoint cannot be read: {error}"
+            self._found(newest.version, DifferenceKind.STORAGE, detail)
+        except NotFound:
+            # Made anew meanwhile, which `_head` tells.
+            return
+        else:
+            if theirs != ours:
+                self._found(
+                    newest.version,
+                    DifferenceKind.INDEX,
+                    f"its checkpoint has {theirs.number} files, and the index has "
+                    f"{ours.number} that are not the same: readers of the log see another table",
+                )
 
     async def _rows(
         self, version: int, batches: AsyncIterator[Sequence[Action]], counts: FileCounts
@@ -232,16 +294,28 @@ class _Page:
         self._differences.append(Difference(version=version, kind=kind, detail=detail))
 
 
+@dataclass(slots=True)
+class _Files:
+    """A set of files, whatever their order, in constant memory."""
+
+    number: int = 0
+    digest: int = 0
+
+    async def count(self, actions: Sequence[Action]) -> None:
+        """Take up each file once."""
+        await offload.run(len(actions), self._count, actions)
+
+    def _count(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Add):
+                key = repr(file_key(action)).encode("utf-8", "surrogatepass")
+                self.number += 1
+                self.digest = (self.digest + int.from_bytes(sha256(key).digest())) % 2**256
+
+
+def _beyond(commits: set[int], head: int) -> int:
+    return sum(version > head for version in commits)
+
+
 async def _once(actions: Sequence[Action]) -> AsyncIterator[Sequence[Action]]:
     yield actions
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _differing(content: bytes, record: CommitRecord, what: str) -> str:
-    return (
-        f"{what} differ from what was committed: expected SHA-256 {record.content_sha256}, "
-        f"found {_sha256(content)} ({len(content)} bytes)"
-    )

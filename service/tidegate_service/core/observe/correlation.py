@@ -13,7 +13,8 @@ class Correlation:
     """The ids of one request; what is learnt on the way is filled in by whoever learns it.
 
     `table` is as the caller named it, `application_id` the Spark application that the caller
-    says it is, `trace_id` of the trace it belongs to (32 hex digits).
+    says it is, `trace_id` of the trace it belongs to (32 hex digits). `share` is in whose name it
+    holds its part of what all callers use (`core.sharing.shares`): None for nobody's.
     """
 
     id: str
@@ -21,6 +22,7 @@ class Correlation:
     table: str | None = None
     application_id: str | None = None
     trace_id: str | None = None
+    share: str | None = None
 
     def fields(self) -> dict[str, str | None]:
         """As fields of a line of the log."""

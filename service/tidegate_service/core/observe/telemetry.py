@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from typing import Protocol
 
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
 
 
 class Phase(StrEnum):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate_service.core.records import TableState
+from tidegate_service.core.ports.records import TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,21 +8,25 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from tidegate_protocol.actions import Action, Add, PartitionValues, Txn
-from tidegate_protocol.transaction import ReadState, Winner
-from tidegate_service.core.access import Caller
-from tidegate_service.core.audit import Change
-from tidegate_service.core.comparison import Comparison, FileCounts
-from tidegate_service.core.records import (
+from tidegate_protocol.log.actions import Action, Add, PartitionValues, Txn
+from tidegate_protocol.log.content import Content
+from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
+from tidegate_service.core.access.audit import Change
+from tidegate_service.core.access.roles import Caller
+from tidegate_service.core.ports.comparison import Comparison, FileCounts
+from tidegate_service.core.ports.forgotten import ForgottenHere, ForgottenTables
+from tidegate_service.core.ports.records import (
     Aborted,
     CommitRecord,
+    Glance,
     NewTable,
+    QuarantineCause,
     RatifiedCommit,
     TableRecord,
     Waiting,
 )
-from tidegate_service.core.scanned import StoredFiles, Wanted
-from tidegate_service.core.store import Log, LogEntry, PutResult, Storage, UnreadableFile
+from tidegate_service.core.ports.scanned import StoredFiles, Wanted
+from tidegate_service.core.ports.storage import Log, LogEntry, PutResult, Storage, UnreadableFile
 
 __all__ = [
     "CommitGroup",
@@ -32,6 +36,7 @@ __all__ = [
     "LogEntry",
     "PutResult",
     "Storage",
+    "TakesLong",
     "UnreadableFile",
 ]
 
@@ -41,83 +46,96 @@ class FilesFirst(Exception):
     there first, since nothing can be taken back that the index was asked about."""
 
 
-class CommitSection(Protocol):
-    """One Postgres transaction that holds one table's row lock (design section 4, step 3).
+class TakesLong(Exception):
+    """What was asked of a section is more than may be read there at once."""
+
+
+class CommitSection(ForgottenHere, Protocol):
+    """One Postgres transaction that holds one table's row lock (docs/architecture.md, the walk).
 
     Left without `save()`, it is rolled back. `table` is the row as locked, kept up to date by
-    `append`. `now_ms` is the database's clock, read after the lock was granted.
+    `append`. `now_ms` is the database's clock, read after the lock was granted. `database` names
+    the database and the run of its server: whatever may have lost commits, as a failover, a
+    restore or a restart, gives it another name.
     """
 
     table: TableRecord
     now_ms: int
+    database: str
 
     async def transaction(self, transaction_id: str) -> CommitRecord | Aborted | None:
         """What is known of a transaction id on this table."""
-        ...
+
+    async def expect(self, transaction_ids: Sequence[str]) -> None:
+        """Look these ids up together, since `transaction` will be asked for each: those that are
+        not known then cost no question of their own."""
 
     async def state_at(self, version: int) -> ReadState | None:
         """Protocol and metadata at a version; None where the index does not reach."""
-        ...
 
-    async def winners(self, after: int, through: int) -> Sequence[Winner] | None:
-        """Versions `after + 1 .. through` in order; None where any is missing."""
-        ...
+    async def winners(
+        self, after: int, through: int, *, most_bytes: int | None = None
+    ) -> Sequence[WinningCommit] | None:
+        """Versions `after + 1 .. through` in order; None where any is missing. Raises `TakesLong`
+        where they have more bytes than `most_bytes`."""
 
     async def partition_values(self, path: str, version: int) -> PartitionValues | None:
         """Partition values of the file with this decoded path, live at the version."""
-        ...
+
+    async def content(self, version: int) -> Content | None:
+        """The bytes of a version that is not published, or was not long ago; None once they are
+        forgotten."""
+
+    async def stored_content(self, version: int) -> Content | None:
+        """The bytes that the index keeps of a version, published or not."""
 
     async def head_sha256(self) -> str | None:
         """Of the latest version's bytes; None where only its checkpoint was there to be read."""
-        ...
+
+    async def kept(self, version: int) -> tuple[str | None, int]:
+        """The SHA-256 of a version's bytes, None as above, and how many the index keeps of them."""
+
+    async def answered(self) -> tuple[int, int]:
+        """The newest version that this service wrote itself, and its timestamp; those of the oldest
+        version where there is none."""
 
     async def row_id_high_water_mark(self) -> int:
         """The highest row id given out up to the table's latest version; -1 where none was."""
-        ...
 
     def live_files(self, version: int) -> AsyncIterator[Sequence[Add]]:
         """The files live at a version, in batches; what they make of the lock's hold is their
         number, so only for the rare commits that change what every file must be."""
-        ...
 
     async def append(self, commit: RatifiedCommit) -> None:
         """Take the next version: it must be `table.latest_version + 1`. It is written together
         with others, at the latest by `flush`, by `save`, or before the next question that needs
         it; until then the table's number of files and their size are those from before."""
-        ...
 
     def write_ahead(self) -> None:
         """Begin to write what was taken, while the caller waits for something else; nothing is
         raised before the next call."""
-        ...
 
     async def flush(self) -> None:
         """Write what was taken."""
-        ...
 
     def hold(self) -> None:
         """From now on what `append` takes is held: until `let_go` whatever would save it, or has
         to see it written, raises `FilesFirst`."""
-        ...
 
     def writing_held(self) -> AbstractAsyncContextManager[None]:
         """Within it, what is held is written, so that it can still be taken back; in a section that
         did so often, not before it is let go of. Raises what went wrong when it ends."""
-        ...
 
     def let_go(self) -> None:
         """What is held may be saved."""
-        ...
 
     async def take_back(self, count: int, head: TableRecord) -> None:
         """Forget the newest commits, which are held; the table is at `head` then, as before
         them."""
-        ...
 
     async def take_time(self) -> None:
         """Let two minutes pass between two calls here, for a section that reads a whole log: the
         database otherwise ends one that is idle for seconds. Asked again, they begin anew."""
-        ...
 
     async def load_base(
         self, commit: RatifiedCommit, actions: AsyncIterator[Sequence[Action]]
@@ -126,52 +144,45 @@ class CommitSection(Protocol):
         `commit`, whatever its version, and as the state at it what `actions` add up to, which
         are those of a snapshot, in any order, with a protocol and metadata among them. Raises
         `UnreadableFile` where they name a file twice."""
-        ...
 
     async def date_back(self, before: int) -> None:
         """Move the timestamps of all versions so far before `before` (ms), in their order; the
         latest one's is not before it yet."""
-        ...
 
-    async def abort(self, transaction_id: str, *, fenced: bool = True) -> None:
-        """Tombstone a transaction id; `fenced` where no attempt of it can land any more."""
-        ...
+    async def abort(self, transaction_id: str) -> None:
+        """Tombstone a transaction id, of which no attempt can land any more."""
 
-    async def quarantine(self, reason: str) -> None:
-        """Mark the table readable but closed to commits, and note it."""
-        ...
+    async def quarantine(self, reason: str, cause: QuarantineCause = QuarantineCause.LOG) -> None:
+        """Mark the table readable but closed to commits, and note it. Of a table that is so
+        already, reason and cause stay, unless it is now known that its database was set back."""
 
     async def release(self) -> None:
         """Take commits again."""
-        ...
 
     async def held(self) -> Sequence[tuple[int, bytes]]:
         """The versions that are not published, in order, and their bytes."""
-        ...
 
     async def reset(self) -> None:
         """Drop what the index holds of the table but its row and its tombstones; the table then
         has no version. What transaction ids landed as is kept aside for `restore_ids`."""
-        ...
 
     async def rewritten(self) -> int | None:
         """The first version that was there before `reset`, under a transaction id, and has other
         bytes now; None where there is none."""
-        ...
 
-    async def restore_ids(self) -> None:
+    async def restore_ids(self) -> Sequence[tuple[int, str]]:
         """Keep the answers of transactions that the versions written since `reset` do not
-        hold: an id lands once, whether the log still says so or not."""
-        ...
+        hold: an id lands once, whether the log still says so or not. What landed as a version that
+        is behind the head now, or has other bytes, is no part of the log, which may have the id at
+        another one. Where it has it at none, the id is closed; returns those versions and ids, as
+        the index has them."""
 
     async def note(self, change: Change) -> None:
         """Write the audit row of a change that this section makes. Commits need none."""
-        ...
 
     async def save(self) -> None:
         """COMMIT. Raises `CommitStateUnknown` where the answer was lost; the connection is
         then closed, never returned to the pool."""
-        ...
 
 
 class CommitGroup(Protocol):
@@ -186,27 +197,26 @@ class CommitGroup(Protocol):
     def is_over(self) -> bool:
         """Whether it was saved, a statement of it failed, or a table's index was left half made
         anew; nothing more can be asked of it."""
-        ...
 
     @property
     def is_saved(self) -> bool:
         """Whether its COMMIT was answered."""
-        ...
 
     async def save(self) -> None:
         """As `CommitSection.save`."""
-        ...
 
 
-class Index(Protocol):
+class Index(ForgottenTables, Protocol):
     """The commit index. Reads take a connection of their own and see what is committed.
 
     A `table` argument named `ref` is a full name (any case) or an id; `table_id` is the id.
     """
 
-    def commit_section(self, table_id: str) -> AbstractAsyncContextManager[CommitSection]:
-        """Lock an existing table's row. Raises `TableNotFound`."""
-        ...
+    def commit_section(
+        self, table_id: str, *, who: str | None = None
+    ) -> AbstractAsyncContextManager[CommitSection]:
+        """Lock an existing table's row, in the name of `who` (`core.access.roles.share_of`), who
+        has a share of the sections that there may be at a time. Raises `TableNotFound`."""
 
     def commit_group(
         self, asked: Mapping[str, Sequence[str]], *, wait: bool
@@ -214,14 +224,16 @@ class Index(Protocol):
         """Lock the rows of the tables with these ids, which will be asked for these transaction
         ids. With `wait`, for a single table, whoever holds it now; else only those that nobody
         holds. What is not there, or not free, is not among the sections."""
-        ...
 
-    def creation_section(self, table: NewTable) -> AbstractAsyncContextManager[CommitSection]:
-        """Insert a table at version -1 and hold its row. Raises `TableExists` for a name or
-        location in use, or a location inside or around another table's."""
-        ...
+    def creation_section(
+        self, table: NewTable, *, who: str | None = None
+    ) -> AbstractAsyncContextManager[CommitSection]:
+        """Insert a table at version -1 and hold its row, in the name of `who` as above. Raises
+        `TableExists` for a name or location in use, or a location inside or around another
+        table's."""
 
     async def table(self, ref: str) -> TableRecord | None: ...
+    async def glance(self, table_id: str) -> Glance | None: ...
 
     async def tables(
         self,
@@ -231,14 +243,14 @@ class Index(Protocol):
         limit: int,
         within: Sequence[str] | None = None,
     ) -> list[TableRecord]:
-        """Tables whose name starts with `prefix`, in name order, strictly after a name; only
-        those in a scope of `within` (lower case, `core.access.Grant`) where that is given."""
-        ...
+        """Tables whose name starts with `prefix`, in name order, strictly after a name; only those
+        in a scope of `within` (lower case, `core.access.roles.Grant`) where that is given. Fewer
+        than `limit` where their metadata holds `PAGE_BYTES` or more."""
 
     async def forget(self, table_id: str, *, by: Caller) -> bool:
-        """Delete everything known of the table but the audit trail, under its row lock. False,
-        with nothing deleted, where it is not there or a version of it waits for publishing."""
-        ...
+        """Delete everything known of the table but the audit trail and what `core.ports.forgotten`
+        keeps, under its row lock. False, with nothing deleted, where it is not there or a version
+        of it waits for publishing."""
 
     async def transaction(
         self, table_id: str, transaction_id: str
@@ -246,72 +258,59 @@ class Index(Protocol):
 
     async def commit(self, table_id: str, version: int) -> CommitRecord | None: ...
 
-    async def content(self, table_id: str, version: int) -> bytes | None:
+    async def content(self, table_id: str, version: int) -> Content | None:
         """The bytes of a version that is held inline; None once it is forgotten."""
-        ...
 
     async def history(
         self, table_id: str, *, from_version: int | None, to_version: int | None, limit: int
     ) -> list[CommitRecord]:
-        """Newest first, both ends included."""
-        ...
+        """Newest first, both ends included; fewer than `limit` where they hold `PAGE_BYTES`."""
 
     async def state_at(self, table_id: str, version: int) -> ReadState | None: ...
 
     async def version_at(self, table_id: str, timestamp_ms: int) -> int | None:
         """The latest version whose timestamp is at or before the given one."""
-        ...
 
     def files(self, table_id: str, version: int) -> AsyncIterator[Sequence[Add]]:
         """The files live at a version, in batches, ordered by path."""
-        ...
 
     def stored_files(
         self, table_id: str, version: int, wanted: Wanted
     ) -> AsyncIterator[StoredFiles]:
         """The wanted files live at a version, in batches: all ordered by path, or the partitions
         one after the other. Raises `NotFound` like `files`."""
-        ...
 
     async def app_transaction(self, table_id: str, app_id: str) -> Txn | None: ...
 
     async def stored_content(self, table_id: str, version: int) -> bytes | None:
         """The bytes that the index keeps of a version, published or not."""
-        ...
 
     async def file_counts(self, table_id: str, first: int, last: int) -> Mapping[int, FileCounts]:
         """How many files each of these versions opened and closed; none for a missing one."""
-        ...
 
     async def compare(self, table_id: str, version: int, actions: Sequence[Action]) -> Comparison:
         """What the index's rows have of a version against its actions, or a batch of them."""
-        ...
 
     async def compare_head(self, table_id: str) -> Sequence[str]:
         """Where the table's own row is not what its rows sum up to."""
-        ...
 
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
         """Active catalog-managed tables whose log lags behind the index."""
-        ...
 
     async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
         """The first versions that wait for publishing: at most `limit`, and fewer where they are
         large, but one where any waits. None of a table that is not active."""
-        ...
 
-    async def mark_published(self, table_id: str, first: int, last: int) -> None:
+    async def mark_published(
+        self, table_id: str, first: int, last: int, *, database: str | None = None
+    ) -> None:
         """Move `published_version` to `last`: the log holds the versions from `first` on, and all
         before `first` were published. Idempotent for what is behind the published version. The
-        inline content stays until `forget_content`."""
-        ...
+        inline content stays until `forget_content`. Raises `IndexUnavailable` where `database`,
+        from which they were read, is not the one that would be told: its versions may be others."""
 
     async def forget_content(self, table_id: str, *, through: int) -> None:
         """Drop inline content of versions at or below both `through` and the published one."""
-        ...
-
-    async def quarantine(self, table_id: str, reason: str) -> None: ...
 
     async def ping(self) -> None:
         """Raise `IndexUnavailable` unless the database answers."""
-        ...

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from tidegate_protocol.transaction import Conflict, Invalid, IsolationLevel
-from tidegate_service.core.records import CommitRecord, TableRecord
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, IsolationLevel
+from tidegate_service.core.ports.records import CommitRecord, TableRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

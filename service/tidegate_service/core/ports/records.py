@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tidegate_protocol.actions import Action, Metadata, Protocol
-from tidegate_protocol.content import Content
-from tidegate_protocol.transaction import IsolationLevel
+from tidegate_protocol.log.actions import Action, Metadata, Protocol
+from tidegate_protocol.log.content import Content
+from tidegate_protocol.proposal.transaction import IsolationLevel
+
+PAGE_BYTES = 4 * 1024 * 1024
+"""What writers said in the rows of a page, at most, but for the last one's."""
 
 
 class TableState(StrEnum):
@@ -15,6 +18,17 @@ class TableState(StrEnum):
 
     ACTIVE = "active"
     QUARANTINED = "quarantined"
+
+
+class QuarantineCause(StrEnum):
+    """What a table is quarantined for. `log`: its log holds, or lacks, what keeps the index from
+    going on; it is to be mended there. `set-back`: the database has lost versions of it
+    (`core.catalog_managed.set_back`); it is to be rebuilt. `given-up`: an operator says that
+    nothing of it is to be waited for; it is to be forgotten, whatever lies at its place."""
+
+    LOG = "log"
+    SET_BACK = "set-back"
+    GIVEN_UP = "given-up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +47,8 @@ class TableRecord:
 
     `latest_version` is -1 only inside the section that creates the table. `first_version` is
     where the index starts: 0, or where the log of a registered table can be read from. `epoch`
-    changes whenever what the index holds of the table was made anew.
+    changes whenever what the index holds of the table was made anew. `quarantine_cause` is None of
+    a table that is not quarantined, or that a release without causes quarantined.
     """
 
     id: str
@@ -42,6 +57,7 @@ class TableRecord:
     catalog_managed: bool
     state: TableState
     state_reason: str | None
+    quarantine_cause: QuarantineCause | None
     latest_version: int
     published_version: int
     latest_timestamp: int
@@ -51,6 +67,33 @@ class TableRecord:
     size_bytes: int
     first_version: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """A table's row as it is seen without its lock; `now_ms` and `database` as of a commit
+    section. `published_sha256` is of the bytes of the last version that is published, None where
+    none is or only its checkpoint was known."""
+
+    table: TableRecord
+    published_sha256: str | None
+    now_ms: int
+    database: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenTable:
+    """What a table was when it was forgotten (`core.ports.forgotten`). `content_sha256` is of the
+    bytes of `latest_version`, None where only its checkpoint was known; `forgotten_ms` by the
+    database's clock."""
+
+    id: str
+    name: str
+    location: str
+    catalog_managed: bool
+    latest_version: int
+    content_sha256: str | None
+    forgotten_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,17 +149,17 @@ class RatifiedCommit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
     """The first versions of a table that wait for publishing, in order, and their bytes; `behind`
-    is how many wait in all."""
+    is how many wait in all, and `database` where they do (`CommitSection.database`)."""
 
     versions: Sequence[tuple[int, Content]]
     behind: int
+    database: str
 
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """The transaction id was tombstoned and will never land. `unfenced_after` is the head of a
-    plain table that nothing was committed to for it: until something is, an attempt that is on
-    its way may yet take the version after (`core.fence`)."""
+    """The transaction id was tombstoned and will never land, unless an earlier release did that
+    without a fence (`core.commit.abort_fence`), at the head that `unfenced_after` is then."""
 
     transaction_id: str
     unfenced_after: int | None = None

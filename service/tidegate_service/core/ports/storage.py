@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from tidegate_protocol.actions import Action
-from tidegate_protocol.content import Content
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.content import Content, LogFile
 
 
 class PutResult(Enum):
@@ -57,16 +57,21 @@ class Log(Protocol):
         """
         ...
 
-    async def read(self, version: int) -> bytes | None:
-        """The bytes of `<version>.json`; None where there is none."""
+    async def read(self, version: int) -> bytes | LogFile | None:
+        """The bytes of `<version>.json`, in bounded memory where they are many; None where there is
+        none. One that is too large to be read is a `LogFile` of its length that has no actions."""
         ...
 
-    async def holds_anything(self) -> bool:
-        """True where the folder has any commit or checkpoint file."""
+    async def holds_anything(self, *, but_version: int | None = None) -> bool:
+        """True where the folder has any file of a log: a commit, a compacted one, a checkpoint, a
+        checksum, `_last_checkpoint`, or what lies in its `_sidecars` and `_staged_commits`; but
+        for the commit `but_version`."""
         ...
 
-    def entries(self) -> AsyncIterator[Sequence[LogEntry]]:
-        """What lies directly in the folder, in batches, in the byte order of the names."""
+    def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
+        """What lies directly in the folder, in batches, in the byte order of the names: all of it,
+        or what comes behind the commit `behind`, whether that is there or not. Raises
+        `UnreadableFile` where there is more than is read."""
         ...
 
     async def read_file(self, name: str) -> bytes | None:
@@ -81,10 +86,13 @@ class Log(Protocol):
 
 
 class Storage(Protocol):
-    """Object storage. Locations are the canonical URLs of `core.locations`. Every call ends
+    """Object storage. Locations are the canonical URLs of `core.access.locations`. Every call ends
     within a deadline of its own, whatever the store does."""
 
-    def log(self, location: str) -> Log: ...
+    def log(self, location: str, *, who: str | None = None) -> Log:
+        """`who` is in whose name what takes long is read of it (`core.access.roles.share_of`): who
+        reads much waits behind itself."""
+        ...
 
     async def probe(self) -> None:
         """Raise `StorageUnavailable` unless every place that tables may live under can be written

@@ -7,17 +7,11 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid5
 
-from tidegate_protocol.actions import Action, Add, CommitInfo, Metadata, Protocol
-from tidegate_protocol.codec import InvalidActionError, encode, from_body
-from tidegate_protocol.column_mapping import assign
-from tidegate_protocol.commits import UnreadableCommit
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.features import protocol_for, supports, with_features
-from tidegate_protocol.foreign import parse_foreign_commit
-from tidegate_protocol.known_features import CATALOG_MANAGED
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.features.column_mapping import assign
+from tidegate_protocol.features.known import CATALOG_MANAGED
+from tidegate_protocol.features.properties import (
     COLUMN_MAPPING_MAX_ID,
     InvalidProperty,
     TableProperties,
@@ -25,16 +19,12 @@ from tidegate_protocol.properties import (
     check_new,
     storable,
 )
-from tidegate_protocol.rebase import complete
-from tidegate_protocol.schema import (
-    InvalidSchema,
-    StructType,
-    check_partition_columns,
-    parse_schema,
-    to_json,
-    validate_table_schema,
-)
-from tidegate_protocol.transaction import (
+from tidegate_protocol.features.table_features import protocol_for, supports, with_features
+from tidegate_protocol.log.actions import Action, Add, Metadata, Protocol
+from tidegate_protocol.log.codec import InvalidActionError, encode, from_body
+from tidegate_protocol.prepare.finalize import complete
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.transaction import (
     Conflict,
     Invalid,
     PreparedTransaction,
@@ -42,18 +32,32 @@ from tidegate_protocol.transaction import (
     ReadState,
     ReadyCommit,
 )
-from tidegate_service.core.audit import Change, Deed
-from tidegate_service.core.clock import check_clock
+from tidegate_protocol.replay.commits import UnreadableCommit, commit_info
+from tidegate_protocol.replay.foreign import parse_foreign_commit
+from tidegate_protocol.schema.table_schema import (
+    InvalidSchema,
+    StructType,
+    check_partition_columns,
+    parse_schema,
+    to_json,
+    validate_table_schema,
+)
+from tidegate_service.core.access.audit import Change, Deed
+from tidegate_service.core.access.names import check_name
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
     CommitStateUnknown,
     Refused,
     TableExists,
 )
-from tidegate_service.core.names import check_name
-from tidegate_service.core.ports import CommitSection, Log, PutResult
-from tidegate_service.core.ratify import PUT_ATTEMPTS, occupy, ratified
-from tidegate_service.core.records import NewTable, TableRecord
+from tidegate_service.core.log.clock_skew import check_clock
+from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy, ratified
+from tidegate_service.core.log.used_places import check_settled, register_hint
+from tidegate_service.core.ports.index import CommitSection, Log, PutResult
+from tidegate_service.core.ports.records import NewTable, TableRecord
+from tidegate_service.core.sharing import offload
+from tidegate_service.core.tables.lookup import durable_table
+from tidegate_service.core.tables.place_rights import check_folder, check_forgotten
 
 _CREATIONS = UUID("6f0a3f5e-3d0e-4f4a-9a53-0c1f7e1f5a11")
 
@@ -77,19 +81,19 @@ class CreateTable:
 async def create_table(context: Context, request: CreateTable) -> TableRecord:
     """Create the table and return its head at version 0.
 
-    Raises `Refused` for a request that can never succeed, `TableExists` for a name or location
-    in use, `Unavailable` where nothing is known to have happened.
+    Raises `Refused` for a request that can never succeed, `Forbidden` for a location that is not
+    the caller's to name, `TableExists` for a name or location in use, `Unavailable` where nothing
+    is known to have happened.
     """
     check_name(request.name)
+    location = _location(context, request)
     schema, partition_columns = _columns(request)
     schema, mapping = _mapped(context, request, schema)
     protocol = _protocol(request, schema)
     table = NewTable(
         id=context.new_id(),
         name=request.name,
-        location=context.locations.default(request.name)
-        if request.location is None
-        else context.locations.canonical(request.location),
+        location=location,
         catalog_managed=supports(protocol, CATALOG_MANAGED),
     )
     metadata = Metadata(
@@ -100,9 +104,18 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
         configuration={**_configuration(request, protocol), **mapping},
         created_time=context.now_ms(),
     )
-    prepared = _prepare(request, protocol, metadata)
+    # Its expressions may be long.
+    prepared = await offload.run(offload.HEAVY, _prepare, request, protocol, metadata)
     key = (table.id, prepared.proposal.transaction_id)
-    return await context.sections.run(key, _create(context, table, prepared))
+    return await context.running.run(key, _create(context, table, prepared))
+
+
+def _location(context: Context, request: CreateTable) -> str:
+    if request.location is None:
+        return context.locations.default(request.name)
+    location = context.locations.canonical(request.location)
+    check_folder(context, location)
+    return location
 
 
 async def _create(context: Context, table: NewTable, prepared: PreparedTransaction) -> TableRecord:
@@ -123,7 +136,7 @@ async def _settled(
     try:
         return await _section(context, table, prepared)
     except TableExists:
-        landed = await context.index.table(table.id)
+        landed = await durable_table(context, table.id)
         if landed is None:
             raise
         return landed
@@ -133,10 +146,13 @@ async def _settled(
 
 async def _section(context: Context, table: NewTable, prepared: PreparedTransaction) -> TableRecord:
     started = context.monotonic_s()
-    log = context.storage.log(table.location)
-    async with context.index.creation_section(table) as section:
+    log = context.storage.log(table.location, who=context.who)
+    async with context.index.creation_section(table, who=context.who) as section:
         check_clock(context, section)
-        ready = await _claim_log(log, table, _first_version(section, prepared))
+        if table.location != context.locations.default(table.name):
+            await check_forgotten(context, section)
+        await check_settled(section)
+        ready = await _claim_log(section, log, _first_version(section, prepared))
         commit = ratified(
             ready,
             published=not table.catalog_managed,
@@ -147,31 +163,47 @@ async def _section(context: Context, table: NewTable, prepared: PreparedTransact
         await section.append(commit)
         await section.note(Change(deed=Deed.CREATE, by=context.caller, version=0))
         await section.save()
+    if table.catalog_managed:
+        # Nothing was there, so nothing can be behind it.
+        now_s = context.monotonic_s()
+        context.heads.looked(section.table, section.now_ms, now_s, database=section.database)
     return section.table
 
 
-async def _claim_log(log: Log, table: NewTable, ready: ReadyCommit) -> ReadyCommit:
-    """Make version 0 of the log ours, or refuse a folder that holds another log.
+async def _claim_log(section: CommitSection, log: Log, ready: ReadyCommit) -> ReadyCommit:
+    """Make version 0 of the log ours, or refuse a folder that holds another log, or any part of
+    one: a log that was cleaned up has no version 0.
 
     An earlier creation that wrote version 0 and died before its row was committed is taken up
-    where it stopped: the same request has the same transaction id.
+    where it stopped: the same request has the same transaction id. Of a table that was forgotten
+    it is the first version, and not cut short: registering brings back its ids.
     """
-    if table.catalog_managed:
+    if section.table.catalog_managed:
         if await log.holds_anything():
-            raise _location_in_use(table)
+            raise await _in_use(section)
         return ready
-    if await occupy(log, ready, attempts=PUT_ATTEMPTS) is PutResult.CREATED:
+    if await log.holds_anything(but_version=0):
+        raise await _in_use(section)
+    occupied = await occupy(log, ready, attempts=PUT_ATTEMPTS)
+    if await log.holds_anything(but_version=0):
+        # Of another writer, or a late write of a table that was here before. What was written for
+        # this one stays: no file of a log is ever deleted.
+        raise await _in_use(section)
+    if occupied is PutResult.CREATED:
         return ready
     found = await log.read(0)
-    if found is None or await log.read(1) is not None:
-        raise _location_in_use(table)
+    if found is None:
+        raise await _in_use(section)
     try:
         actions = parse_foreign_commit(found)
     except UnreadableCommit:
-        raise _location_in_use(table) from None
-    info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+        raise await _in_use(section) from None
+    info = commit_info(actions)
+    metadata = next((action for action in actions if isinstance(action, Metadata)), None)
     if info is None or info.txn_id != ready.transaction.proposal.transaction_id:
-        raise _location_in_use(table)
+        raise await _in_use(section)
+    if metadata is None or await section.forgotten({metadata.id}):
+        raise await _in_use(section)
     return ReadyCommit(
         version=0,
         timestamp=info.in_commit_timestamp or info.timestamp or ready.timestamp,
@@ -182,10 +214,10 @@ async def _claim_log(log: Log, table: NewTable, ready: ReadyCommit) -> ReadyComm
     )
 
 
-def _location_in_use(table: NewTable) -> TableExists:
+async def _in_use(section: CommitSection) -> TableExists:
     return TableExists(
-        f"the location {table.location} already holds a Delta log",
-        hint="create the table at another location, or under another name",
+        f"the location {section.table.location} already holds a Delta log, or a part of one",
+        hint=register_hint(await section.forgotten()),
     )
 
 

@@ -1,10 +1,12 @@
 """A table's past: its commits, and the bytes of each version."""
 
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.content import Content, sha256_of
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.records import CommitRecord, TableRecord
-from tidegate_service.core.tables import get_table
+from tidegate_service.core.log.log_file import OversizedFile
+from tidegate_service.core.ports.records import CommitRecord, TableRecord
+from tidegate_service.core.tables.lookup import get_table
 
 
 async def history(
@@ -18,17 +20,35 @@ async def history(
     return table, commits
 
 
-async def content(context: Context, ref: str, version: int) -> bytes:
-    """The bytes of `<version>.json`: from the index while they are held there, else from
-    storage. Raises `NotFound` (`version-not-found`)."""
+async def content(context: Context, ref: str, version: int) -> Content:
+    """The bytes of `<version>.json`: from the index while they are held there, else from storage,
+    and from the index again where they are gone from there, or are not what was ratified of a
+    catalog-managed table. Raises `NotFound`
+    (`version-not-found`)."""
     table = await get_table(context, ref)
     if table.first_version <= version <= table.latest_version:
         # Inline bytes may be forgotten between the two look-ups, but only once they are
         # published, so the second one finds them.
         held = await context.index.content(table.id, version)
         if held is None:
-            held = await context.storage.log(table.location).read(version)
-        if held is not None:
+            found = await context.storage.log(table.location, who=context.who).read(version)
+            if isinstance(found, OversizedFile):
+                raise NotFound(
+                    f"the file of version {version} of table {table.name} is not what was "
+                    f"committed: {found.why}",
+                    code=Code.VERSION_NOT_FOUND,
+                )
+            record = await context.index.commit(table.id, version)
+            ratified = None if record is None or found is None else record.content_sha256
+            if found is not None and (
+                not table.catalog_managed or ratified in (None, sha256_of(found))
+            ):
+                return found
+            kept = await context.index.stored_content(table.id, version)
+            if record and kept is not None and sha256_of(kept) == record.content_sha256:
+                # Clean-up took the file, or it is lost, or others have replaced it.
+                return kept
+        else:
             return held
         if version == table.first_version:
             raise NotFound(

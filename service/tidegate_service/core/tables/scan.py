@@ -1,30 +1,40 @@
 """Which files a reader of a version needs, pruned by predicates."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence, Sized
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
-from tidegate_protocol.actions import Metadata, Protocol
-from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
-from tidegate_protocol.problems import Code
-from tidegate_protocol.pruning import Pruning, pruning_of
-from tidegate_protocol.schema import StructType, parse_schema, physical_name
-from tidegate_protocol.spooled import statistics_in
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import Metadata, Protocol
+from tidegate_protocol.log.spooled import statistics_in
+from tidegate_protocol.scan.predicates import InvalidPredicate, Predicate, parse_predicate
+from tidegate_protocol.scan.pruning import Pruning, pruning_of
+from tidegate_protocol.schema.table_schema import StructType, parse_schema, physical_name
 from tidegate_service.core.context import Context
-from tidegate_service.core.data_paths import DataPaths
 from tidegate_service.core.errors import NotFound, Refused
-from tidegate_service.core.history import no_such_version
-from tidegate_service.core.ports import Index
-from tidegate_service.core.records import TableRecord
-from tidegate_service.core.scanned import StoredFiles, Wanted, ahead
-from tidegate_service.core.tables import get_table
+from tidegate_service.core.instance.long_predicates import is_long, weighed
+from tidegate_service.core.log.data_paths import DataPaths
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.scanned import StoredFiles, Wanted, ahead
+from tidegate_service.core.sharing.pools import Rests, Share
+from tidegate_service.core.tables.history import no_such_version
+from tidegate_service.core.tables.lookup import get_table
 
-_AT_ONCE = 100
-"""Files that are judged in a millisecond or so."""
+S = TypeVar("S", bound=Sized)
+T = TypeVar("T")
+
+_INLINE = 1_000
+"""Terms of predicates times files that are judged in a millisecond or so."""
+_INLINE_BYTES = 256 * 1024
+"""So much of log lines, or of partition values, is looked through in as long."""
+_AT_ONCE = 20_000
+"""The same of what a thread does before others have their turn, or nothing more is done because
+the caller has gone."""
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
@@ -53,13 +63,13 @@ class Scan:
     timestamp: int
     protocol: Protocol
     metadata: Metadata
-    files: AsyncIterator[Sequence[bytes]]
+    files: AsyncGenerator[Sequence[bytes], None]
 
 
 async def scan(context: Context, ref: str, request: ScanRequest) -> Scan:
-    """Raises `NotFound` for the table or version and `Refused` (`invalid-predicate`), all
-    before the first file is read. Its files raise `Refused` (`invalid-path`) where another writer
-    named one that readers must not be led to."""
+    """Raises `NotFound` for the table or version and `Refused` (`invalid-predicate`, `too-large`),
+    all before the first file is read. Its files raise `Refused` (`invalid-path`) where another
+    writer named one that the caller must not be led to."""
     table = await get_table(context, ref)
     version = await _version(context, table, request)
     state = await context.index.state_at(table.id, version)
@@ -67,11 +77,19 @@ async def scan(context: Context, ref: str, request: ScanRequest) -> Scan:
     if state is None or commit is None or state.protocol is None or state.metadata is None:
         raise no_such_version(table, version)
     schema = parse_schema(state.metadata.schema_string)
-    predicates = _predicates(request.predicates, schema, state.metadata.partition_columns)
+    share = context.scan_threads.of(context.caller.principal.name)
+    terms = await weighed(share, request.predicates)
+    predicates = await _predicates(
+        share, request.predicates, schema, state.metadata.partition_columns
+    )
     cut = _Cut(
         pruning=pruning_of(predicates),
+        terms=terms,
+        share=share,
         columns=None if request.columns is None else _columns(request.columns, schema),
-        paths=DataPaths(location=table.location, policy=context.locations),
+        paths=DataPaths(
+            location=table.location, policy=context.locations, reader=context.caller.principal
+        ),
     )
     return Scan(
         table=table,
@@ -79,7 +97,7 @@ async def scan(context: Context, ref: str, request: ScanRequest) -> Scan:
         timestamp=commit.timestamp,
         protocol=state.protocol,
         metadata=state.metadata,
-        files=_files(context.index, table.id, version, cut),
+        files=_files(context, table.id, version, cut),
     )
 
 
@@ -113,13 +131,23 @@ def _columns(names: tuple[str, ...], schema: StructType) -> frozenset[str]:
     return frozenset(fields[name.lower()] for name in names)
 
 
-def _predicates(
-    texts: tuple[str, ...], schema: StructType, partition_columns: tuple[str, ...]
+async def _predicates(
+    share: Share,
+    texts: tuple[str, ...],
+    schema: StructType,
+    partition_columns: tuple[str, ...],
 ) -> tuple[Predicate, ...]:
+    """Long ones in a thread, one by one: whoever leaves has no further one parsed."""
     parsed = []
     for index, text in enumerate(texts):
         try:
-            parsed.append(parse_predicate(text, schema, partition_columns))
+            if is_long(texts):
+                found = await share.run(
+                    partial(parse_predicate, text, schema, partition_columns, pause=Rests())
+                )
+            else:
+                found = parse_predicate(text, schema, partition_columns)
+            parsed.append(found)
         except InvalidPredicate as error:
             raise Refused(f"predicates[{index}]: {error}", code=Code.INVALID_PREDICATE) from None
     return tuple(parsed)
@@ -127,9 +155,12 @@ def _predicates(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cut:
-    """What is left of the index's files for a reader."""
+    """What is left of the index's files for a reader. `terms` are those of all predicates; `share`
+    is whose threads judge them."""
 
     pruning: Pruning | None
+    terms: int
+    share: Share
     columns: frozenset[str] | None
     paths: DataPaths
 
@@ -138,13 +169,55 @@ class _Cut:
         if self.pruning is None:
             return Wanted()
         return Wanted(
-            partitions=self.pruning.needs_partition if self.pruning.by_partition else None,
+            partitions=self._needed_partitions if self.pruning.by_partition else None,
             with_statistics=self.pruning.by_file,
         )
 
-    def lines(self, batch: StoredFiles) -> Sequence[bytes]:
+    async def in_pieces(self, batch: StoredFiles) -> AsyncIterator[Sequence[bytes]]:
+        """What is left of the batch, made in turn with what others ask for."""
+        for piece in self._pieces(len(batch.actions)):
+            part = batch.between(piece)
+            lines = await self._run(self._lines, part, part.actions)
+            if lines:
+                yield lines
+
+    async def _needed_partitions(self, values: Sequence[str]) -> Sequence[bool]:
+        needed: list[bool] = []
+        for piece in self._pieces(len(values)):
+            part = values[piece.start : piece.stop]
+            needed += await self._run(self._needed, part, part)
+        return needed
+
+    def _pieces(self, count: int) -> Iterator[range]:
+        at_once = max(1, _AT_ONCE // self._work)
+        return (range(count)[start : start + at_once] for start in range(0, count, at_once))
+
+    async def _run(
+        self, judge: Callable[[S], T], files: S, looked_through: Sequence[bytes] | Sequence[str]
+    ) -> T:
+        few = len(files) * self._work <= _INLINE
+        if few and sum(map(len, looked_through)) <= _INLINE_BYTES:
+            return judge(files)
+        # Elsewhere, so that thousands of files, or giant ones, do not hold up everybody's requests.
+        return await self.share.run(judge, files)
+
+    @property
+    def _work(self) -> int:
+        """Of one file. Without predicates it takes as much as judging it by ten terms."""
+        return 10 + self.terms
+
+    def _needed(self, values: Sequence[str]) -> list[bool]:
+        assert self.pruning is not None
+        rests, needed = Rests(), list[bool]()
+        for each in values:
+            rests()
+            needed.append(self.pruning.needs_partition(each))
+        return needed
+
+    def _lines(self, batch: StoredFiles) -> Sequence[bytes]:
         if self.pruning is not None and self.pruning.by_file:
-            batch = batch.some(self.pruning.needed(batch.partitions, _statistics(batch)))
+            stats = _statistics(batch)
+            batch = batch.some(self.pruning.needed(batch.partitions, stats, pause=Rests()))
         self.paths.check_stored(batch)
         if self.columns is None:
             return batch.actions
@@ -152,18 +225,15 @@ class _Cut:
 
 
 async def _files(
-    index: Index, table_id: str, version: int, cut: _Cut
-) -> AsyncIterator[Sequence[bytes]]:
+    context: Context, table_id: str, version: int, cut: _Cut
+) -> AsyncGenerator[Sequence[bytes], None]:
     if cut.pruning is not None and not cut.pruning.predicates:
         return
-    async with aclosing(ahead(index.stored_files(table_id, version, cut.wanted))) as batches:
+    stored = context.index.stored_files(table_id, version, cut.wanted)
+    principal = context.caller.principal.name
+    async with aclosing(ahead(stored, context.scan_pages, principal)) as batches:
         async for batch in batches:
-            if len(batch.actions) <= _AT_ONCE:
-                lines = cut.lines(batch)
-            else:
-                # Elsewhere, so that thousands of files do not hold up everybody's requests.
-                lines = await asyncio.to_thread(cut.lines, batch)
-            if lines:
+            async for lines in cut.in_pieces(batch):
                 yield lines
 
 

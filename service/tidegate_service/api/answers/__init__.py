@@ -1,0 +1,1 @@
+"""Values to answers: their types, their JSON, and Arrow streams."""

@@ -1,0 +1,32 @@
+"""What bounds a request before it reaches a route."""
+
+from dataclasses import dataclass, field
+
+from tidegate_service.api.http.heads import Headers
+from tidegate_service.api.http.hosts import Hosts
+from tidegate_service.api.http.requests import NDJSON
+
+_NDJSON = NDJSON.encode("ascii")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """`max_requests` are under way at a time, called by one of `hosts`; `deadline_s` bounds the
+    wait for an answer, and then that for each MiB of it, `long_deadline_s` the wait for a call
+    which reads a whole log, and an answer as a whole. A body of NDJSON has bounds of its own; all
+    that are large together may hold `max_stream_bytes`. `tokens` says whether callers have to have
+    one."""
+
+    max_requests: int
+    max_body_bytes: int
+    deadline_s: float
+    long_deadline_s: float
+    hosts: Hosts = field(default_factory=Hosts)
+    max_stream_bytes: int = 1024**3
+    max_stream_actions: int = 1_000_000
+    tokens: bool = False
+
+    def max_bytes(self, headers: Headers) -> int:
+        """How large the body of a request with these headers may be."""
+        is_stream = headers.get(b"content-type", b"").lower().startswith(_NDJSON)
+        return self.max_stream_bytes if is_stream else self.max_body_bytes

@@ -1,0 +1,133 @@
+"""Scans: which files a reader of a version needs."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+import msgspec
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from tidegate_service.api.answers import arrow
+from tidegate_service.api.answers.rendering import action_body
+from tidegate_service.api.answers.types import ScanAnswer, ScanHead
+from tidegate_service.api.bodies.resources import read_scan
+from tidegate_service.api.bodies.streaming import Streamed, while_connected
+from tidegate_service.api.describe import codes, examples
+from tidegate_service.api.describe import documents as doc
+from tidegate_service.api.http.problems import AnswerBrokenOff
+from tidegate_service.api.http.requests import (
+    JSON,
+    NDJSON,
+    RequestState,
+    context_of,
+    gate_of,
+    state_of,
+)
+from tidegate_service.api.routes.parameters import TableRef
+from tidegate_service.api.routes.policies import OnTable
+from tidegate_service.core.access.roles import Role
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.tables import scan
+
+Files = AsyncGenerator[Sequence[bytes], None]
+
+router = APIRouter(prefix="/tables/{table}", tags=["scan"])
+
+
+@router.post(
+    "/scan",
+    operation_id="scan",
+    dependencies=[Depends(OnTable(Role.READER))],
+    summary="List the files of a version",
+    responses=doc.responses(
+        (200, ScanAnswer, "The version's files."), codes=codes.SCAN, also=doc.SCAN_STREAMS
+    ),
+    openapi_extra=doc.body("ScanBody", examples.SCANS),
+)
+async def scan_files(request: Request, table: TableRef) -> Response:
+    """Every file that may hold a row of what is asked for, as the `add` actions of the log.
+
+    With `Accept: application/x-ndjson` the first line is everything but the files, and a file
+    a line follows; with `application/vnd.apache.arrow.stream` the answer is an Arrow IPC stream;
+    with any other Accept it is one JSON object. An answer that breaks off (its chunked encoding
+    is not ended) is not complete.
+    """
+    state, context = state_of(request), context_of(request)
+    gate_of(request).enter_scan(state)
+    wanted = await read_scan(request)
+    finding = _found(context, table, wanted, state)
+    found, files = await while_connected(request.receive, finding)
+    head = ScanHead(
+        table=found.table.name,
+        table_id=found.table.id,
+        location=found.table.location,
+        version=found.version,
+        timestamp=found.timestamp,
+        protocol=action_body(found.protocol),
+        metadata=action_body(found.metadata),
+    )
+    kind = _kind(request)
+    if kind == arrow.MEDIA_TYPE:
+        threads = context.scan_threads.of(context.caller.principal.name)
+        return Streamed(arrow.as_arrow(head, files, threads), media_type=kind)
+    return Streamed(_WRITERS[kind](head, files), media_type=kind)
+
+
+def _kind(request: Request) -> str:
+    """The first stream that the Accept header names, else JSON."""
+    for accepted in request.headers.get("accept", "").split(","):
+        kind = accepted.partition(";")[0].strip().lower()
+        if kind in _STREAMS:
+            return kind
+    return JSON
+
+
+async def _found(
+    context: Context, table: str, wanted: scan.ScanRequest, state: RequestState
+) -> tuple[scan.Scan, Files]:
+    principal = context.caller.principal.name
+    await context.scans.take(principal)
+    # What it has read is there until all of it was sent.
+    state.at_end.append(context.scans.end)
+    async with context.scans_begun.turn(principal):
+        found = await scan.scan(context, table, wanted)
+    return found, await _begun(found.files)
+
+
+async def _begun(files: Files) -> Files:
+    """The same batches, the first one fetched: what fails before it can still be a problem."""
+    first = await anext(files, None)
+
+    async def rest() -> Files:
+        try:
+            async with aclosing(files):
+                if first is not None:
+                    yield first
+                async for batch in files:
+                    yield batch
+        except ServiceError as error:
+            raise AnswerBrokenOff(error) from error
+
+    return rest()
+
+
+async def _as_ndjson(head: ScanHead, files: Files) -> AsyncGenerator[bytes, None]:
+    yield msgspec.json.encode(head) + b"\n"
+    async with aclosing(files):
+        async for lines in files:
+            yield b"\n".join(lines) + b"\n"
+
+
+async def _as_json(head: ScanHead, files: Files) -> AsyncGenerator[bytes, None]:
+    yield msgspec.json.encode(head)[:-1] + b',"files":['
+    separator = b""
+    async with aclosing(files):
+        async for lines in files:
+            yield separator + b",".join(lines)
+            separator = b","
+    yield b"]}"
+
+
+_WRITERS = {JSON: _as_json, NDJSON: _as_ndjson}
+_STREAMS = (NDJSON, arrow.MEDIA_TYPE)

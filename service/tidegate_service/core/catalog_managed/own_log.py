@@ -1,0 +1,171 @@
+"""Whether the log at a catalog-managed table's place is the table's own.
+
+A database that was set back brings rows back whose tables are gone: forgotten since, their folder
+deleted, another table made at the place. A store can be set back, too, and lose the end of a log. A
+version that is put there then is read by nobody, or becomes part of another table's log.
+
+The log is the table's where it holds the last version that was published, byte for byte. Where
+somebody has cleaned it up, it is by the newest checkpoint: one of that version, or of a later one
+that the index has, whose metadata has the id that the table's has at it. Where nothing was
+published, it is another's if its version 0 is another table's, or is gone under a checkpoint.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection
+
+from tidegate_protocol.log.actions import Metadata
+from tidegate_protocol.log.content import LogFile, sha256_of
+from tidegate_protocol.log.segment import BrokenLog, choose_segment, versions_left
+from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
+from tidegate_service.core.instance.log_looks import TABLES
+from tidegate_service.core.log.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.listing import listed
+from tidegate_service.core.ports.index import CommitSection, Log, UnreadableFile
+from tidegate_service.core.sharing import offload
+
+KEPT_BYTES = 1024 * 1024
+"""A version of which the index keeps more, compressed, takes long to read."""
+
+NOT_OWN = (
+    "the log was replaced or cut off, or another table was made at this place since; move nothing "
+    'there, and see docs/maintenance.md, "A log that is not the table\'s"'
+)
+
+
+async def ends(
+    section: CommitSection, log: Log
+) -> tuple[bytes | LogFile | None, bytes | LogFile | None]:
+    """As `read_ends`, of the section's table."""
+    published = section.table.published_version
+    if published >= 0:
+        _, size = await section.kept(published)
+        if size > KEPT_BYTES:
+            await section.take_time()
+    return await read_ends(log, published)
+
+
+async def read_ends(
+    log: Log, published: int
+) -> tuple[bytes | LogFile | None, bytes | LogFile | None]:
+    """The files of the last version that is published and of the one after it, read at the same
+    time; that of version 0 as both where none is."""
+    if published < 0:
+        first = await log.read(0)
+        return first, first
+    files = await asyncio.gather(
+        log.read(published), log.read(published + 1), return_exceptions=True
+    )
+    for file in files:
+        if isinstance(file, BaseException):
+            raise file
+    last, following = (file for file in files if not isinstance(file, BaseException))
+    return last, following
+
+
+async def not_own(section: CommitSection, log: Log, last: bytes | LogFile | None) -> str | None:
+    """Why the log is not that of the section's table, whose last published version, or version 0
+    where none is published, has the file `last` there; None where it is, or may yet become it.
+    Raises `StorageUnavailable`."""
+    version = section.table.published_version
+    if version < 0:
+        why = await _begun_by_another(section, log, last)
+        return None if why is None else f"nothing of the table was published, and {why}: {NOT_OWN}"
+    if last is None:
+        why = await _not_cleaned_up(section, log)
+        return None if why is None else f"version {version} was published, and {why}: {NOT_OWN}"
+    sha256, _ = await section.kept(version)
+    if sha256 in (None, sha256_of(last)):
+        return None
+    return f"version {version} in the log is not the one that was published: {NOT_OWN}"
+
+
+async def is_begun(log: Log) -> bool:
+    """Whether a commit or a complete checkpoint lies in the log."""
+    try:
+        commits, base = await _versions(log)
+    except BrokenLog:
+        return True
+    return bool(commits) or base >= 0
+
+
+async def _begun_by_another(
+    section: CommitSection, log: Log, first: bytes | LogFile | None
+) -> str | None:
+    """What says that the log, whose version 0 has the file `first`, was begun by another table. A
+    file that is no first version of any is somebody's mistake."""
+    if first is None:
+        await section.take_time()
+        try:
+            _, base = await _versions(log, between=section.take_time)
+        except BrokenLog as error:
+            return f"its log cannot be read: {error}"
+        return None if base < 0 else f"the log has a checkpoint of version {base}"
+    try:
+        actions = parse_commit(first)
+    except UnreadableCommit:
+        return None
+    found = next((action.id for action in actions if isinstance(action, Metadata)), None)
+    own = await section.state_at(0)
+    if found is None or (own is not None and own.metadata is not None and own.metadata.id == found):
+        return None
+    return "version 0 in the log is another table's"
+
+
+async def _versions(
+    log: Log, *, between: Callable[[], Awaitable[None]] | None = None
+) -> tuple[Collection[int], int]:
+    """The versions that have a commit, and that of the newest complete checkpoint, -1 for none.
+    Raises `BrokenLog` where there are more files than are read."""
+    files = await listed(log, between=between)
+    return await offload.run(len(files), versions_left, files)
+
+
+async def _not_cleaned_up(section: CommitSection, log: Log) -> str | None:
+    """Why no checkpoint stands for the last published version, which has no file; None where one
+    does."""
+    table = section.table
+    # Listing a log takes longer than anything else that a look waits for.
+    await section.take_time()
+    try:
+        files = await listed(log, between=section.take_time)
+        segment = await offload.run(len(files), choose_segment, files)
+    except BrokenLog:
+        return "the log has neither its file nor a checkpoint that reaches it"
+    newest = segment.newest or segment.checkpoint
+    if newest is None or newest.version < table.published_version:
+        return "the log has neither its file nor a checkpoint that reaches it"
+    if newest.version > table.latest_version:
+        return (
+            f"the log begins with a checkpoint of version {newest.version}, which the index does "
+            "not have"
+        )
+    at = await section.state_at(newest.version)
+    try:
+        async for batch in snapshot_actions(log, newest, location=table.location):
+            for action in batch:
+                if isinstance(action, Metadata):
+                    own = at is not None and at.metadata is not None and at.metadata.id
+                    return None if action.id == own else "the log's checkpoint is another table's"
+    except UnreadableFile as error:
+        return f"the log's checkpoint cannot be read: {error}"
+    return "the log's checkpoint has no metadata"
+
+
+class OwnLogs:
+    """The tables whose logs one publisher has seen to be their own, and how far it has come with
+    each, in which database. One that goes back behind that is looked at anew."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, tuple[str, int]] = OrderedDict()
+
+    def has(self, table_id: str, through: int, *, database: str) -> bool:
+        """Whether the log was the table's when it was published up to `through`, or before."""
+        seen = self._seen.get(table_id)
+        return seen is not None and seen[0] == database and seen[1] <= through
+
+    def note(self, table_id: str, through: int, *, database: str) -> None:
+        self._seen[table_id] = (database, through)
+        self._seen.move_to_end(table_id)
+        while len(self._seen) > TABLES:
+            self._seen.popitem(last=False)

@@ -1,0 +1,299 @@
+"""Databases that were set back: restored from a backup, or failed over to a standby that lagged.
+
+The versions of a catalog-managed table that such a database has lost may lie published in the log,
+or have been seen committed by this instance. A commit to the table would take the number of one of
+them, and an id that landed could land again. Or the log that lies at its place is not its own any
+more (`core.catalog_managed.own_log`). So the table is looked at before anything of it is
+acknowledged: when this instance meets it for the first time, in another database than before, or
+after a quiet time. What a look finds quarantines the table; `core.maintenance.rebuild` takes in
+what is published.
+
+The first table that is met in another database has all others looked at that this instance knows,
+since nobody else may know what they have lost.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from tidegate_protocol.log.content import LogFile, is_same, sha256_of
+from tidegate_protocol.replay.commits import UnreadableCommit
+from tidegate_service.core.catalog_managed.own_log import ends, is_begun, not_own, read_ends
+from tidegate_service.core.catalog_managed.ratified_log import marked
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import (
+    NotFound,
+    ServiceError,
+    ShuttingDown,
+    StorageUnavailable,
+    TableQuarantined,
+)
+from tidegate_service.core.log.catch_up import with_log_read
+from tidegate_service.core.log.foreign_commits import LONGEST_UNDER_LOCK_S, MOST_UNDER_LOCK, Behind
+from tidegate_service.core.log.used_places import check_own
+from tidegate_service.core.log.versions import contents
+from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.ports.records import CommitRecord, QuarantineCause, TableState
+
+logger = logging.getLogger("tidegate.service")
+
+AGAIN_S = 1.0
+"""How long after a round those tables are looked at again that could not be."""
+
+AHEAD_S = 1.0
+"""How long a store has to answer a look that holds no lock."""
+
+_SET_BACK = "the database was set back, by a restore or by a failover that lost commits"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What keeps a catalog-managed table from going on, and what has to be done for it to; whether
+    the log at its place is its own all the same."""
+
+    cause: QuarantineCause
+    reason: str
+    is_own_log: bool = True
+
+
+def must_look(context: Context, section: CommitSection) -> bool:
+    """Whether the section's table is catalog-managed, takes commits, and may have lost some."""
+    table = section.table
+    return (
+        table.catalog_managed
+        and table.state is TableState.ACTIVE
+        and not context.heads.is_sure(table, section.now_ms, database=section.database)
+    )
+
+
+async def look(context: Context, section: CommitSection) -> None:
+    """See that the section's table, if it must be looked at, has lost nothing that is known of.
+
+    Raises `TableQuarantined`, after saving that, where it has, `StorageUnavailable` where the log
+    cannot be asked, and `Behind` where a publisher put more there than is read under a lock.
+    """
+    if not must_look(context, section):
+        return
+    table, database = section.table, section.database
+    _have_others_looked_at(context, table.id, database)
+    found = await _found(context, section)
+    if found is None:
+        now_s = context.monotonic_s()
+        context.heads.looked(table, section.now_ms, now_s, database=database)
+        return
+    # What is known stays so: this COMMIT may fail, and the next look has to find the same.
+    await quarantine_for(section, found)
+    raise TableQuarantined(f"table {table.name}: {found.reason}")
+
+
+async def looked_ahead(context: Context, table_id: str) -> bool:
+    """Look at a table before its row is locked: whether nothing is to be seen, so that whoever
+    locks the row is sure of it. Else `look` finds what there is, and says so.
+
+    What is seen here was read before the lock is granted; so was whatever an instance is sure of
+    for a quiet time after a look.
+    """
+    glance = await context.index.glance(table_id)
+    if glance is None:
+        return False
+    table, heads, database = glance.table, context.heads, glance.database
+    if not (table.catalog_managed and table.state is TableState.ACTIVE):
+        return False
+    if not heads.may_go_on(table, database=database):
+        return False
+    _have_others_looked_at(context, table_id, database)
+    log = context.storage.log(table.location, who=context.who)
+    try:
+        async with asyncio.timeout(AHEAD_S):
+            last, following = await read_ends(log, table.published_version)
+            if table.published_version < 0 and await is_begun(log):
+                return False
+    except (StorageUnavailable, TimeoutError):
+        # Under the lock, ids that are known are answered for without the store.
+        return False
+    # Whoever was here meanwhile knows more.
+    if following is not None or not heads.may_go_on(table, database=database):
+        return False
+    if table.published_version >= 0:
+        known = glance.published_sha256
+        if last is None or known not in (None, sha256_of(last)):
+            return False
+    heads.looked(table, glance.now_ms, context.monotonic_s(), database=database)
+    return True
+
+
+def _have_others_looked_at(context: Context, table_id: str, database: str) -> None:
+    others = [one for one in context.heads.left_behind(database) if one != table_id]
+    if others:
+        context.running.start(_look_at(context, others), name="looks")
+
+
+async def check_none_lost(context: Context, section: CommitSection) -> None:
+    """See that a catalog-managed table, in any state, has lost no version that this instance or the
+    log knows of, and that the log is its own.
+
+    Raises as `look` does.
+    """
+    found = await _found(context, section)
+    if found is not None and (found.cause is QuarantineCause.SET_BACK or not found.is_own_log):
+        await quarantine_for(section, found)
+        raise TableQuarantined(f"table {section.table.name}: {found.reason}")
+
+
+async def quarantine_for(section: CommitSection, found: Found) -> None:
+    """Quarantine the section's table for what was found, and save that, where it is news."""
+    table, is_set_back = section.table, found.cause is QuarantineCause.SET_BACK
+    is_news = is_set_back and table.quarantine_cause is not found.cause
+    if table.state is TableState.ACTIVE or is_news:
+        await section.quarantine(found.reason, found.cause)
+        await section.save()
+
+
+async def _look_at(context: Context, table_ids: Collection[str]) -> None:
+    """Look at tables that nobody asks for, until each was looked at or this instance stops."""
+    while table_ids:
+        left = []
+        for table_id in table_ids:
+            try:
+                await context.running.run((table_id, "look"), _look_alone(context, table_id))
+            except ShuttingDown:
+                return
+            except TableQuarantined:
+                continue
+            except NotFound:
+                context.heads.forget(table_id)
+            except ServiceError as error:
+                logger.warning(
+                    "a table was not looked at after a failover, and will be again",
+                    extra={"table_id": table_id, "reason": error.detail},
+                )
+                left.append(table_id)
+        table_ids = left
+        if left:
+            await asyncio.sleep(AGAIN_S)
+
+
+async def _look_alone(context: Context, table_id: str) -> None:
+    async def section() -> None:
+        async with context.index.commit_section(table_id, who=context.who) as section:
+            await look(context, section)
+
+    await with_log_read(context, table_id, section)
+
+
+async def _found(context: Context, section: CommitSection) -> Found | None:
+    found = await lost(context, section)
+    if found is not None:
+        return found
+    log = context.storage.log(section.table.location, who=context.who)
+    last, following = await ends(section, log)
+    found = await strange(section, log, last)
+    if found is not None:
+        return found
+    return await _behind(section, log, following)
+
+
+async def strange(section: CommitSection, log: Log, last: bytes | LogFile | None) -> Found | None:
+    """What says that the log is not the table's own (`core.catalog_managed.own_log`)."""
+    why = await not_own(section, log, last)
+    return None if why is None else Found(QuarantineCause.LOG, why, is_own_log=False)
+
+
+async def lost(context: Context, section: CommitSection) -> Found | None:
+    """What says, beside the log, that the table's database was set back: its row, or the head that
+    this instance saw committed; None where neither does."""
+    table, known = section.table, context.heads.known(section.table.id)
+    if table.quarantine_cause in (QuarantineCause.SET_BACK, QuarantineCause.GIVEN_UP):
+        return Found(table.quarantine_cause, str(table.state_reason))
+    if known is None or known.epoch < table.epoch:
+        # Made anew since: what was committed before is what the rebuild says.
+        return None
+    if table.latest_version < known.version:
+        return Found(
+            QuarantineCause.SET_BACK,
+            f"versions {table.latest_version + 1} to {known.version} were committed and are not in "
+            f"the index: {_SET_BACK}; `rebuild` takes in those of them that were published, the "
+            "others are lost",
+        )
+    if known.database == section.database and known.version < table.latest_version:
+        return None
+    at = await section.winners(known.version - 1, known.version)
+    if not at or at[0].timestamp == known.timestamp:
+        return None
+    return Found(
+        QuarantineCause.SET_BACK,
+        f"version {known.version} is not the one that was committed as that before: {_SET_BACK}, "
+        "and others were committed since; `rebuild` takes in those that were published, the others "
+        "are lost",
+    )
+
+
+async def _behind(
+    section: CommitSection, log: Log, following: bytes | LogFile | None
+) -> Found | None:
+    """What lies in the log behind the published versions, the first of which has the file
+    `following`, that the index does not have, if any; what a publisher has put and not marked yet
+    is the same there and here. Raises `Behind` where a few of an active table are."""
+    table = section.table
+    now = asyncio.get_running_loop().time
+    until = now() + LONGEST_UNDER_LOCK_S
+    first = table.published_version + 1
+    # No further than the first one that the index cannot have.
+    end = min(first + MOST_UNDER_LOCK, table.latest_version + 1)
+    others = range(first + 1, end + 1)
+    async with aclosing(contents(log, others, beside=following)) as files:
+        version, content = first, following
+        while content is not None:
+            found = await unlike(section, version, content)
+            if found is not None:
+                return found
+            if version == end or now() > until:
+                break
+            version, content = await anext(files)
+        else:
+            return None
+    if table.state is TableState.QUARANTINED:
+        # What waits for publishing keeps it as it is.
+        return None
+    raise Behind
+
+
+async def unlike(section: CommitSection, version: int, content: bytes | LogFile) -> Found | None:
+    """Why a version that is not known to be published cannot be, where the log holds this as it;
+    None where the index holds the same."""
+    if version <= section.table.published_version:
+        return None
+    held = await section.content(version) if version <= section.table.latest_version else None
+    if held is not None and is_same(held, content):
+        return None
+    info = marked(content)
+    if info is None or info.txn_id is None:
+        return Found(
+            QuarantineCause.LOG,
+            f"the log has a file of version {version} that this service did not write, and that "
+            "version cannot be published while it is there: move it away, then `release`",
+        )
+    before = await section.state_at(version - 1)
+    try:
+        check_own(None if before is None else before.metadata, info)
+    except UnreadableCommit as error:
+        return Found(
+            QuarantineCause.LOG,
+            f"the file of version {version} is none of this table's: {error}; move it away, then "
+            "`release`",
+        )
+    known = await section.transaction(info.txn_id)
+    if isinstance(known, CommitRecord) and known.version <= section.table.published_version:
+        return Found(
+            QuarantineCause.LOG,
+            f"the file of version {version} is a copy of version {known.version}, and that version "
+            "cannot be published while it is there: move it away, then `release`",
+        )
+    what = "another one than the index holds" if held is not None else "not in the index"
+    return Found(
+        QuarantineCause.SET_BACK,
+        f"version {version} is published in the log and {what}: {_SET_BACK}; `rebuild` takes in "
+        "what is published",
+    )

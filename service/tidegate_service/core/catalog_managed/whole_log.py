@@ -1,0 +1,153 @@
+"""Published versions of a catalog-managed table whose files are gone from its log.
+
+The index keeps the bytes of every version that it ratified, so they can be put back. That is done
+only into a log that is the table's: what is left of it has to be what was ratified, and something
+has to be left. Versions that a checkpoint stands for were cleaned up, and stay so.
+"""
+
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.content import Content, LogFile, is_same, sha256_of
+from tidegate_protocol.log.segment import BrokenLog, versions_left
+from tidegate_service.core.catalog_managed.own_log import NOT_OWN
+from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
+from tidegate_service.core.log.listing import listed
+from tidegate_service.core.log.versions import contents
+from tidegate_service.core.ports.index import CommitSection, Index, Log, PutResult
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.sharing import offload
+
+logger = logging.getLogger("tidegate.service")
+
+VERSIONS_AT_ONCE = 100
+"""So many are read or put before the database is asked for more time."""
+
+
+async def make_whole(section: CommitSection, log: Log) -> str | None:
+    """Put back what the log of the section's table lacks of the published versions. Why it stays
+    broken, with nothing put, where it holds something else; None where it is whole.
+
+    Raises `StorageUnavailable` where a version may not be there yet.
+    """
+    why = await _still_broken(section, log)
+    return None if why is None else f"{why}: {NOT_OWN}"
+
+
+async def differing(index: Index, log: Log, table: TableRecord) -> tuple[int, str] | None:
+    """A published version of the table that has other bytes in the log than were ratified, and the
+    SHA-256 of those; None where there is none. Versions that are not there are `make_whole`'s
+    affair.
+
+    The whole log is read, a few versions at a time, without a lock: what is published since is
+    compared by the publisher.
+    """
+    last = table.published_version
+    while records := await index.history(
+        table.id, from_version=None, to_version=last, limit=VERSIONS_AT_ONCE
+    ):
+        async with aclosing(contents(log, [record.version for record in records])) as files:
+            ratified = iter(records)
+            async for version, found in files:
+                sha256 = next(ratified).content_sha256
+                if found is not None and sha256 not in (None, sha256_of(found)):
+                    return version, sha256_of(found)
+        last = records[-1].version - 1
+    return None
+
+
+async def why_differing(section: CommitSection, version: int, sha256: str) -> str | None:
+    """Why the log is not the table's where a version has a file with this SHA-256 in it; None where
+    that is what the index has by now, as where it was made anew or is another database's."""
+    if not section.table.first_version <= version <= section.table.published_version:
+        return None
+    ratified, _ = await section.kept(version)
+    return None if ratified in (None, sha256) else f"{_differs(version)}: {NOT_OWN}"
+
+
+async def _still_broken(section: CommitSection, log: Log) -> str | None:
+    table = section.table
+    if table.published_version < 0:
+        return None
+    await section.take_time()
+    try:
+        files = await listed(log, between=section.take_time)
+    except BrokenLog as error:
+        raise Refused(
+            f"the log of table {table.name} cannot be read: {error}", code=Code.BROKEN_LOG
+        ) from error
+    commits, base = await offload.run(len(files), versions_left, files)
+    first = max(table.first_version, base + 1)
+    published = range(first, table.published_version + 1)
+    missing = [version for version in published if version not in commits]
+    if not missing:
+        return None
+    left = [version for version in published if version in commits]
+    if not left and base < 0:
+        return f"versions {missing[0]} to {missing[-1]} were published, and none is in the log"
+    why = await _other(section, log, left) or await _unkept(section, missing)
+    if why is not None:
+        return why
+    for number, version in enumerate(missing):
+        if number % VERSIONS_AT_ONCE == 0:
+            await section.take_time()
+        content = await section.stored_content(version)
+        assert content is not None, "it was there before"
+        found = await _put(log, version, content)
+        if found is not None and not is_same(content, found):
+            return _differs(version)
+    logger.warning(
+        "published versions were gone from the log and were put back",
+        extra={"table": table.name, "versions": missing},
+    )
+    return None
+
+
+async def _other(section: CommitSection, log: Log, versions: Sequence[int]) -> str | None:
+    """What says that one of these versions, which lie in the log, is not what was ratified."""
+    async with aclosing(contents(log, versions)) as files:
+        number = 0
+        async for version, found in files:
+            if number % VERSIONS_AT_ONCE == 0:
+                await section.take_time()
+            number += 1
+            sha256, _ = await section.kept(version)
+            if found is None or sha256 not in (None, sha256_of(found)):
+                return _differs(version)
+    return None
+
+
+async def _unkept(section: CommitSection, versions: Sequence[int]) -> str | None:
+    """What says that the index does not have the bytes of one of these versions."""
+    for number, version in enumerate(versions):
+        if number % VERSIONS_AT_ONCE == 0:
+            await section.take_time()
+        content = await section.stored_content(version)
+        sha256, _ = await section.kept(version)
+        if content is None or sha256_of(content) != sha256:
+            return (
+                f"version {version} was published and is not in the log, and the index does not "
+                "have its bytes"
+            )
+    return None
+
+
+async def _put(log: Log, version: int, content: Content) -> bytes | LogFile | None:
+    """Write the version, unless it is there; what is there then, None where that is the content."""
+    try:
+        if await log.put_if_absent(version, content) is PutResult.CREATED:
+            return None
+    except StorageUnknown:
+        pass
+    found = await log.read(version)
+    if found is None:
+        raise StorageUnavailable(
+            f"the object store did not say whether version {version} was written"
+        )
+    return found
+
+
+def _differs(version: int) -> str:
+    return f"version {version} lies in the log with other bytes than were ratified"

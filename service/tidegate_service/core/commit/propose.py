@@ -1,0 +1,167 @@
+"""Proposing a transaction; `core.commit.group` is where it is decided.
+
+The decision runs in tasks of its own, which end whatever happens to the caller.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, assert_never
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
+from tidegate_service.core.catalog_managed.set_back import look
+from tidegate_service.core.commit.abort_fence import check_operation
+from tidegate_service.core.commit.decide import Decision, Empty, decide
+from tidegate_service.core.commit.locked_table import LockedTable
+from tidegate_service.core.commit.observed import Ended, observed
+from tidegate_service.core.commit.replays import landed_before
+from tidegate_service.core.commit.table_batch import nothing
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.instance.table_cache import TableIdentity
+from tidegate_service.core.log.catch_up import with_log_read
+from tidegate_service.core.log.clock_skew import check_clock
+from tidegate_service.core.log.foreign_commits import Behind, ingest
+from tidegate_service.core.maintenance.truncation import reload_if_truncated
+from tidegate_service.core.observe.faults import Step, around, steps_of
+from tidegate_service.core.observe.telemetry import Outcome as Ending
+from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome, WouldCommit
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.lookup import get_table
+
+T = TypeVar("T")
+
+
+async def propose(context: Context, ref: str, proposal: Proposal) -> Outcome:
+    """Decide the proposal and, if it wins, land it as the table's next version.
+
+    Raises `NotFound`, `Refused` (a transaction id that was aborted or reused, a read version
+    that is too old), `Unavailable` (nothing is known to have happened) and
+    `CommitStateUnknown` (it may have landed; the same request finds out).
+    """
+    async with around(context.faults, Step.M0_FIND_TABLE):
+        known = context.tables.known(ref)
+        table = known or context.tables.learn(await get_table(context, ref))
+    reserved = check_operation(proposal)
+    if reserved is not None:
+        return reserved
+    try:
+        outcome = await _decided(context, table, proposal)
+    except NotFound as error:
+        if known is None or error.code is not Code.TABLE_NOT_FOUND:
+            raise
+        # Forgotten since, and perhaps made anew under its name.
+        context.tables.forget(ref)
+        table = context.tables.learn(await get_table(context, ref))
+        outcome = await _decided(context, table, proposal)
+    async with around(context.faults, steps_of(table.catalog_managed).answer):
+        return outcome
+
+
+async def _decided(context: Context, table: TableIdentity, proposal: Proposal) -> Outcome:
+    async def decide() -> Outcome:
+        return await observed(
+            context.telemetry,
+            lambda: context.commit(context, table, proposal),
+            catalog_managed=table.catalog_managed,
+            ended=_ended,
+        )
+
+    return await _with_predicates_read(context, table.id, proposal, decide)
+
+
+async def _with_predicates_read(
+    context: Context,
+    table_id: str,
+    proposal: Proposal,
+    decide: Callable[[], Coroutine[Any, Any, T]],
+) -> T:
+    if not proposal.reads.is_long:
+        return await decide()
+    return await context.long_predicates.decided(
+        context.index, table_id, proposal, decide, principal=context.caller.principal.name
+    )
+
+
+async def conflict_check(
+    context: Context, ref: str, proposal: Proposal
+) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
+    """What `propose` would answer now. Nothing of the proposal is written; foreign commits
+    that are found on the way are read into the index as ever. Raises as `propose` does."""
+    table = await get_table(context, ref)
+    reserved = check_operation(proposal)
+    if reserved is not None:
+        return reserved
+
+    async def decide() -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
+        return await context.running.run(
+            (table.id, proposal.transaction_id),
+            with_log_read(context, table.id, lambda: _check(context, table, proposal)),
+        )
+
+    return await _with_predicates_read(context, table.id, proposal, decide)
+
+
+async def _check(
+    context: Context, table: TableRecord, proposal: Proposal
+) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
+    async with context.index.commit_section(table.id, who=context.who) as section:
+        ingested = 0
+        if not section.table.catalog_managed:
+            log = context.storage.log(section.table.location, who=context.who)
+            ingested += await reload_if_truncated(context, section, log)
+            try:
+                ingested += await ingest(section, log)
+            except Behind:
+                await section.save()
+                raise
+        locked = LockedTable(section, context.windows)
+        decision = await _checked(context, locked, proposal)
+        if ingested or table.catalog_managed:
+            # What is there to be read may wait for its standby yet; this COMMIT waits for it.
+            await section.save()
+        locked.keep()
+        if isinstance(decision, Refused):
+            raise decision
+        if isinstance(decision, Empty):
+            return nothing(section, proposal, decision)
+        if not isinstance(decision, ReadyCommit):
+            return decision
+        read_version = decision.transaction.read.version
+        return WouldCommit(
+            table=section.table,
+            transaction_id=proposal.transaction_id,
+            version=decision.version,
+            read_version=read_version,
+            isolation_level=decision.transaction.isolation_level,
+            is_blind_append=decision.transaction.is_blind_append,
+            rebased_over=decision.version - read_version - 1,
+        )
+
+
+async def _checked(
+    context: Context, locked: LockedTable, proposal: Proposal
+) -> Committed | Decision | Refused:
+    section = locked.section
+    try:
+        landed = await landed_before(section, proposal)
+        if landed is not None:
+            return landed
+        check_clock(context, section)
+        await look(context, section)
+        return await decide(locked, proposal)
+    except Refused as refused:
+        return refused
+
+
+def _ended(result: Outcome) -> Ended:
+    match result:
+        case Committed():
+            return (Ending.REPLAYED if result.replayed else Ending.LANDED), None
+        case NothingToCommit():
+            return Ending.EMPTY, None
+        case Conflict():
+            return Ending.CONFLICT, result.code
+        case Invalid():
+            return Ending.INVALID, result.code
+        case _:
+            assert_never(result)

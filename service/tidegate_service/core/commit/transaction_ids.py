@@ -1,0 +1,110 @@
+"""Transaction ids: asking after one, and closing one for good."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import Txn
+from tidegate_service.core.catalog_managed.set_back import look
+from tidegate_service.core.commit.abort_fence import close, fence, is_open
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.log.catch_up import with_log_read
+from tidegate_service.core.log.foreign_commits import Behind
+from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.core.ports.records import Aborted, CommitRecord, TableRecord
+from tidegate_service.core.tables.lookup import check_open, get_table
+
+
+class TransactionState(StrEnum):
+    """`pending`: a request with this id is being decided by this instance right now."""
+
+    COMMITTED = "committed"
+    PENDING = "pending"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionStatus:
+    """What is known of a transaction id; `landed` where it is committed, as a retry of the same
+    body would be told."""
+
+    transaction_id: str
+    state: TransactionState
+    landed: Committed | None = None
+
+
+async def status(context: Context, ref: str, transaction_id: str) -> TransactionStatus:
+    """What the index knows of the id.
+
+    Raises `NotFound` (`transaction-not-found`) where it knows nothing. That does not rule out that
+    a proposal is on its way, or that its commit lies in a log and was not read yet: a look there
+    takes the table's lock, which a reader's question is not worth.
+    """
+    table = await get_table(context, ref)
+    # Asked before the index: a section that ends in between is then found there.
+    pending = context.running.under_way((table.id, transaction_id))
+    known = await context.index.transaction(table.id, transaction_id)
+    if isinstance(known, CommitRecord):
+        published = not table.catalog_managed or known.version <= table.published_version
+        return TransactionStatus(
+            transaction_id=transaction_id,
+            state=TransactionState.COMMITTED,
+            landed=Committed(table=table, record=known, published=published, replayed=True),
+        )
+    if not is_open(known):
+        return TransactionStatus(transaction_id=transaction_id, state=TransactionState.ABORTED)
+    if pending:
+        return TransactionStatus(transaction_id=transaction_id, state=TransactionState.PENDING)
+    raise NotFound(
+        f"table {table.name} knows no transaction {excerpt(transaction_id)}",
+        code=Code.TRANSACTION_NOT_FOUND,
+    )
+
+
+async def abort(context: Context, ref: str, transaction_id: str) -> None:
+    """Close the id: no proposal under it will ever land. Aborting twice is the same as once.
+
+    A plain table gets an empty version by it (`core.commit.abort_fence`).
+
+    Raises `Refused` (`transaction-committed`, with the version) where it has landed.
+    """
+    table = await get_table(context, ref)
+    await context.running.run(
+        (table.id, transaction_id),
+        with_log_read(context, table.id, lambda: _abort(context, table, transaction_id)),
+    )
+
+
+async def _abort(context: Context, table: TableRecord, transaction_id: str) -> None:
+    async with context.index.commit_section(table.id, who=context.who) as section:
+        known = await section.transaction(transaction_id)
+        if is_open(known) and section.table.catalog_managed:
+            # It may have landed all the same, in what this database has lost.
+            check_open(section.table)
+            await look(context, section)
+        elif is_open(known):
+            # An attempt of this very id may lie in the log with its index rows lost, or may
+            # yet get there.
+            try:
+                known = await fence(context, section, transaction_id)
+            except Behind:
+                await section.save()
+                raise
+        if known is None:
+            await close(context, section, transaction_id)
+        await section.save()
+    if known is not None and not isinstance(known, Aborted):
+        raise Refused(
+            f"transaction {excerpt(transaction_id)} has landed as version {known.version}",
+            code=Code.TRANSACTION_COMMITTED,
+            hint="undo it by a new commit",
+            version=known.version,
+        )
+
+
+async def app_transaction(context: Context, ref: str, app_id: str) -> Txn | None:
+    """The latest `txn` action of an application; None where it has written none."""
+    table = await get_table(context, ref)
+    return await context.index.app_transaction(table.id, app_id)

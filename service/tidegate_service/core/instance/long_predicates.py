@@ -1,0 +1,134 @@
+"""The predicates of requests: how much of them is taken, and where they are read.
+
+Reading takes time linear in the text, 5 to 15 us a character. Short ones are read where they are
+met; long ones in threads of their own, one predicate at a time, so that whoever leaves has no
+further one read.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.proposal.transaction import LONG_PREDICATES, Proposal
+from tidegate_protocol.scan.predicates import InvalidPredicate, terms_of
+from tidegate_protocol.scan.reads import parse_once
+from tidegate_protocol.schema.table_schema import InvalidSchema
+from tidegate_service.core.errors import Refused
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.sharing.pools import Pool, Rests, Share
+from tidegate_service.core.sharing.turns import Turns
+
+T = TypeVar("T")
+
+MAX_BYTES = 128 * 1024
+"""Of all predicates of a request."""
+MAX_TERMS = 16_384
+"""Names, operators and parentheses of all predicates of a request (`terms_of`)."""
+MOST_LONG = 16
+MOST_LONG_OF_A_TABLE = 4
+"""Proposals with long predicates at a time: read, these take a hundred times their text. A table
+whose store hangs leaves the most of them to others."""
+
+
+def is_long(texts: Sequence[str]) -> bool:
+    """Whether reading them takes long."""
+    return sum(map(len, texts)) >= LONG_PREDICATES
+
+
+async def weighed(share: Share, texts: Sequence[str]) -> int:
+    """The terms of all of them. Raises `Refused` (`too-large`) for more than a request may have,
+    before any is read."""
+    if not is_long(texts):
+        # So few characters are never too many terms.
+        return sum(map(terms_of, texts))
+    # A character is a byte at least, so the sum bounds what is encoded.
+    if sum(map(len, texts)) > MAX_BYTES or sum(len(_encoded(text)) for text in texts) > MAX_BYTES:
+        raise _too_large(f"the predicates have more than {MAX_BYTES} bytes")
+    terms = await share.run(lambda: sum(map(terms_of, texts)))
+    if terms > MAX_TERMS:
+        raise _too_large(
+            f"the predicates have {terms} names, operators and parentheses, a LIKE counted as 8 "
+            f"and an RLIKE as 64; no more than {MAX_TERMS} are taken"
+        )
+    return terms
+
+
+class LongPredicates:
+    """The proposals whose long predicates are read, of one instance."""
+
+    def __init__(self) -> None:
+        self._threads = Pool("predicates", 1)
+        self._room = Turns(MOST_LONG)
+        self._of_table: WeakValueDictionary[str, Turns] = WeakValueDictionary()
+        self._deciding: set[asyncio.Task[Any]] = set()
+
+    async def decided(
+        self,
+        index: Index,
+        table_id: str,
+        proposal: Proposal,
+        decide: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        principal: str,
+    ) -> T:
+        """What `decide` says of a proposal with long predicates, which are read before: nobody
+        waits for the table meanwhile. Raises `Refused` (`too-large`), and what `decide` raises.
+
+        Whoever leaves before that has no further predicate read. A decision that has begun goes
+        to its end, and what was read is there until then. A text that is no predicate is told of
+        by the decision, and what cannot be read yet, because the index does not have the version,
+        is read there, too.
+        """
+        share = self._threads.of(principal)
+        of_table = self._of_table.setdefault(table_id, Turns(MOST_LONG_OF_A_TABLE))
+        async with AsyncExitStack() as held:
+            await held.enter_async_context(of_table.turn(principal))
+            await held.enter_async_context(self._room.turn(principal))
+            held.callback(proposal.reads.parsed.clear)
+            await weighed(share, proposal.reads.predicates)
+            await _read(share, index, table_id, proposal)
+            deciding = asyncio.create_task(_holding(held.pop_all(), decide), name="long-predicates")
+        self._deciding.add(deciding)
+        deciding.add_done_callback(self._decided)
+        return await asyncio.shield(deciding)
+
+    def _decided(self, deciding: asyncio.Task[Any]) -> None:
+        self._deciding.discard(deciding)
+        if not deciding.cancelled():
+            # Whoever waits is told; nobody else is.
+            deciding.exception()
+
+
+async def _holding(held: AsyncExitStack, decide: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async with held:
+        return await decide()
+
+
+async def _read(share: Share, index: Index, table_id: str, proposal: Proposal) -> None:
+    version = proposal.read_version
+    state = None if version is None or version < 0 else await index.state_at(table_id, version)
+    if state is None or state.metadata is None:
+        return
+    for text in proposal.reads.predicates:
+        try:
+            await share.run(
+                partial(parse_once, proposal.reads, text, state.metadata, pause=Rests())
+            )
+        except (InvalidPredicate, InvalidSchema):
+            return
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
+
+
+def _too_large(detail: str) -> Refused:
+    return Refused(
+        detail,
+        code=Code.TOO_LARGE,
+        hint="list values in one IN, or split the work into several transactions",
+    )

@@ -1,0 +1,161 @@
+"""Catching up with the log of a plain table: what was written past the service, however much. Of a
+catalog-managed one, what its publisher put there (`core.log.unmarked`).
+
+A store may take long to read hundreds of versions, and nobody else's commit should wait for that.
+So they are read without the table's lock and without a transaction of the database, several at a
+time, and written in portions, each saved under a lock of its own. Whoever breaks off, and whoever
+catches up with the same log at the same time, goes on from what was saved.
+"""
+
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from itertools import count
+from typing import TypeVar
+
+from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.replay.commits import UnreadableCommit, commit_info
+from tidegate_protocol.replay.foreign import parse_foreign_commit
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import IndexUnavailable, NotFound
+from tidegate_service.core.log.foreign_commits import Behind, quarantine_for, take_in
+from tidegate_service.core.log.unmarked import mark
+from tidegate_service.core.log.versions import contents
+from tidegate_service.core.ports.index import Log
+from tidegate_service.core.ports.records import TableRecord, TableState
+
+MOST_VERSIONS = 250
+MOST_BYTES = 16 * 1024 * 1024
+LONGEST_S = 2.0
+"""A portion ends with the first of these that is reached, and has one version at least."""
+
+T = TypeVar("T")
+
+
+async def with_log_read(context: Context, table_id: str, section: Callable[[], Awaitable[T]]) -> T:
+    """What a use case's section returns, which is begun again whenever it finds itself `Behind`.
+
+    Also raises `IndexUnavailable` where there is still more to read when half of the time of a
+    request is over.
+    """
+    until = context.monotonic_s() + context.commit_deadline_s / 2
+    while True:
+        try:
+            return await section()
+        except Behind:
+            await catch_up_by(context, table_id, until=until)
+
+
+async def catch_up_by(context: Context, table_id: str, *, until: float) -> None:
+    """Read the table's log to its end; of a catalog-managed table, to the end of what its index
+    holds too. Raises `IndexUnavailable` where it does not end by `until`,
+    a time of `monotonic_s`, or where that had passed already: whoever was behind again and again
+    would not end by itself, beside a writer who is faster. A portion is saved all the same."""
+    is_late = context.monotonic_s() >= until
+    if await catch_up(context, table_id, until=until) and not is_late:
+        return
+    raise IndexUnavailable(
+        "so much lies in this table's log that the index was not told of that reading it takes "
+        "longer than a request may; what was read is kept, and the next request goes on from there"
+    )
+
+
+async def catch_up(
+    context: Context,
+    table_id: str,
+    *,
+    until: float = math.inf,
+    state: TableState = TableState.ACTIVE,
+) -> bool:
+    """Read the table's log into the index to its end. True where that was reached, and where the
+    table is gone or is not in this state any more; False at `until`, a time of `monotonic_s`, by
+    when a portion was saved all the same.
+
+    A version that cannot be read closes an active table. For a quarantined one, raises
+    `UnreadableCommit`. What comes before that version is saved. Also raises `Unavailable`.
+    """
+    head = await context.index.table(table_id)
+    try:
+        if head is not None and head.catalog_managed:
+            return await mark(context, head, until=until)
+        while head is not None and head.state is state:
+            log = context.storage.log(head.location, who=context.who)
+            async with aclosing(_portions(context, log, after=head.latest_version)) as portions:
+                async for portion, is_last in portions:
+                    end = head.latest_version + len(portion)
+                    epoch, head = head.epoch, await _saved(context, head, portion)
+                    if (head.epoch, head.latest_version, head.state) != (epoch, end, state):
+                        # Somebody else was here. What was read ahead may not be what follows.
+                        break
+                    if is_last:
+                        return True
+                    if context.monotonic_s() >= until:
+                        return False
+            if context.monotonic_s() >= until:
+                return False
+    except NotFound:
+        return True
+    return True
+
+
+async def _portions(
+    context: Context, log: Log, *, after: int
+) -> AsyncGenerator[tuple[Sequence[bytes | LogFile], bool], None]:
+    """What follows the version, and whether the log ends behind it."""
+    portion, size, began = list[bytes | LogFile](), 0, context.monotonic_s()
+    async with aclosing(contents(log, count(after + 1))) as commits:
+        async for _, content in commits:
+            if content is None:
+                yield portion, True
+                return
+            portion.append(content)
+            size += len(content)
+            is_long = context.monotonic_s() - began >= LONGEST_S
+            if len(portion) == MOST_VERSIONS or size >= MOST_BYTES or is_long:
+                yield portion, False
+                portion, size, began = [], 0, context.monotonic_s()
+
+
+async def _saved(
+    context: Context, before: TableRecord, portion: Sequence[bytes | LogFile]
+) -> TableRecord:
+    """The head after the versions behind `before` were written, but those that somebody else wrote
+    meanwhile."""
+    if not portion:
+        return before
+    async with context.index.commit_section(before.id, who=context.who) as section:
+        head = section.table
+        written = head.latest_version - before.latest_version
+        if (head.epoch, head.state) != (before.epoch, before.state) or written < 0:
+            return head
+        try:
+            if ids := _ids(portion[written:]):
+                await section.expect(ids)
+            for content in portion[written:]:
+                await take_in(section, content)
+        except UnreadableCommit as error:
+            if head.state is TableState.QUARANTINED:
+                await section.save()
+                raise UnreadableCommit(
+                    f"version {section.table.latest_version + 1}: {error}"
+                ) from None
+            await quarantine_for(section, error)
+        await section.save()
+        return section.table
+
+
+def _ids(portion: Sequence[bytes | LogFile]) -> list[str]:
+    """The transaction ids that the versions carry, as far as they can be read. Those of large ones
+    are asked for one by one."""
+    ids = []
+    for content in portion:
+        if not isinstance(content, bytes) or b"txnId" not in content:
+            continue
+        try:
+            info = commit_info(parse_foreign_commit(content))
+        except UnreadableCommit:
+            # Whoever takes it in says why.
+            break
+        if info is not None and info.txn_id is not None:
+            ids.append(info.txn_id)
+    return ids

@@ -1,0 +1,208 @@
+"""Foreign commits on plain tables: versions that somebody wrote past the service.
+
+A foreign `<v>.json` is part of the log the moment it exists. It is read into the index before the
+next decision: where there are a few, under the table's lock, else by `core.log.catch_up` before the
+lock is taken. One that cannot be read quarantines the table.
+"""
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+
+from tidegate_protocol.log.actions import CommitInfo
+from tidegate_protocol.log.content import LogFile, sha256_of
+from tidegate_protocol.proposal.transaction import IsolationLevel
+from tidegate_protocol.replay.commits import (
+    UnreadableCommit,
+    body_digest,
+    commit_info,
+    summarize,
+    timestamp_of,
+)
+from tidegate_protocol.replay.foreign import in_commit_timestamp, parse_foreign_commit
+from tidegate_service.core.errors import TableQuarantined
+from tidegate_service.core.log.log_file import SpooledFile
+from tidegate_service.core.log.put_version import metrics_of
+from tidegate_service.core.log.used_places import check_own
+from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit, TableState
+from tidegate_service.core.sharing import offload
+
+FENCE_OPERATION = "ABORT TRANSACTION"
+FENCED_ID = "transactionId"
+"""The operation parameter of a fence (`core.commit.abort_fence`) that names the id it keeps out."""
+
+
+BYTES_AN_ACTION = 400
+"""Roughly, to tell which contents are long to read."""
+MOST_UNDER_LOCK = 4
+LONGEST_UNDER_LOCK_S = 1.0
+"""So many versions are read under a row lock at most, and none is begun after so long."""
+
+
+MOST_RACES = 4
+"""So many versions are lost to other writers under one lock, each by a PUT that came too late."""
+
+
+class Behind(Exception):
+    """More was written past the service, or put by a publisher, than is read under a row lock. The
+    section is to be left, saved, and begun again after `core.log.catch_up`. So is one version that
+    is large."""
+
+
+async def ingest(section: CommitSection, log: Log) -> int:
+    """Read what lies beyond the index's head into it, a few versions; returns how many.
+
+    The caller saves the section. Raises `Behind` where there are more, and `TableQuarantined`,
+    after saving the quarantine, for a version that cannot be read. A table that is quarantined
+    already is left as it is.
+    """
+    if section.table.state is TableState.QUARANTINED:
+        return 0
+    try:
+        return await read_few(section, log)
+    except UnreadableCommit as error:
+        reason = await quarantine_for(section, error)
+        await section.save()
+        raise TableQuarantined(f"table {section.table.name}: {reason}") from None
+
+
+async def read_few(section: CommitSection, log: Log) -> int:
+    """The same, whatever the table's state. Raises `UnreadableCommit` for a version that cannot be
+    read, behind those that can, and `Behind`."""
+    now = asyncio.get_running_loop().time
+    until = now() + LONGEST_UNDER_LOCK_S
+    count = 0
+    while (content := await log.read(section.table.latest_version + 1)) is not None:
+        is_late = bool(count) and now() > until
+        if count == MOST_UNDER_LOCK or is_late or isinstance(content, SpooledFile):
+            raise Behind
+        await take_in(section, content)
+        count += 1
+    return count
+
+
+async def take_in(section: CommitSection, content: bytes | LogFile) -> None:
+    """Write the next version, which somebody put there. Raises `UnreadableCommit`."""
+    commit = await foreign_commit(section, section.table.latest_version + 1, content)
+    await append_foreign(section, await _dated_as_answered(section, commit))
+
+
+async def quarantine_for(section: CommitSection, error: UnreadableCommit) -> str:
+    """Close the table because of what `take_in` raised; why. The caller saves the section."""
+    version = section.table.latest_version + 1
+    reason = f"version {version}, written by another writer, cannot be read: {error}"
+    await section.quarantine(reason)
+    return reason
+
+
+async def _dated_as_answered(section: CommitSection, commit: RatifiedCommit) -> RatifiedCommit:
+    """What this service wrote keeps the time that it carries, as whoever asks for it again was or
+    will be told: other writers' versions before it make room. Nothing at or before the last
+    version of ours is dated anew, whatever a forged mark says.
+
+    How many of those are in the index already does not matter, so that a log that is read in
+    several portions is dated as if in one.
+    """
+    record = commit.record
+    carried = timestamp_of(record.version, commit.actions, fallback=record.timestamp)
+    if record.foreign or carried >= record.timestamp:
+        return commit
+    version, timestamp = await section.answered()
+    if carried <= timestamp + section.table.latest_version - version:
+        return commit
+    await section.date_back(carried)
+    return replace(commit, record=replace(record, timestamp=carried))
+
+
+async def append_foreign(section: CommitSection, commit: RatifiedCommit) -> None:
+    """Write a commit of `foreign_commit` as the next version."""
+    await section.append(commit)
+    await _restore_tombstone(section, commit.record)
+
+
+async def keep_id(section: CommitSection, version: int, content: bytes | LogFile) -> None:
+    """Keep what this service wrote as a version before the section's first one, under its id, or
+    the id that it aborted by it. A version of others, or one that cannot be read, has none."""
+    try:
+        commit = await foreign_commit(section, version, content)
+    except UnreadableCommit:
+        return
+    record = commit.record
+    if record.foreign or record.transaction_id is None:
+        return
+    carried = timestamp_of(version, commit.actions, fallback=record.timestamp)
+    await section.keep_landed(replace(record, timestamp=carried))
+    await _restore_tombstone(section, record)
+
+
+async def foreign_commit(
+    section: CommitSection,
+    version: int,
+    content: bytes | LogFile,
+    *,
+    timestamp: int | None = None,
+) -> RatifiedCommit:
+    """The index's form of a `<version>.json`. What this service wrote, and all where there is no
+    `timestamp`, is dated by its commitInfo, else by the section's clock; always after the version
+    before. Raises `UnreadableCommit`, also for what this service wrote for another table."""
+    if isinstance(content, SpooledFile):
+        await section.take_time()
+    parse = partial(parse_foreign_commit, catalog_managed=section.table.catalog_managed)
+    actions = await offload.run(len(content) // BYTES_AN_ACTION, parse, content)
+    info = commit_info(actions)
+    check_own(section.table.metadata, info)
+    in_commit_timestamp(version, actions, before=section.table.metadata)
+    summary = partial(summarize, timestamp_fallback=section.now_ms)
+    winner = await offload.run(len(actions), summary, version, actions)
+    digest = None if info is None else body_digest(info)
+    info = info or CommitInfo()
+    read_version = info.read_version
+    if read_version is not None and not 0 <= read_version < version:
+        # Other writers put anything there, and it is nothing but information.
+        read_version = None
+    transaction_id = info.txn_id
+    if transaction_id is not None:
+        known = await section.transaction(transaction_id)
+        # An id names one commit of a table; a second one that claims it is kept without it. What
+        # this service wrote itself is no claim: it landed, whatever a tombstone says.
+        if isinstance(known, CommitRecord) or (isinstance(known, Aborted) and digest is None):
+            transaction_id = None
+    # Ours was answered for with the time that it carries.
+    dated = winner.timestamp if timestamp is None or digest is not None else timestamp
+    record = CommitRecord(
+        version=version,
+        timestamp=max(dated, section.table.latest_timestamp + 1),
+        transaction_id=transaction_id,
+        body_digest=digest,
+        content_sha256=sha256_of(content),
+        operation=info.operation,
+        operation_parameters=info.operation_parameters or {},
+        operation_metrics=info.operation_metrics or {},
+        isolation_level=_isolation_level(info.isolation_level),
+        is_blind_append=winner.is_blind_append,
+        read_version=read_version,
+        rebased_over=0 if read_version is None else version - read_version - 1,
+        engine_info=info.engine_info,
+        user_metadata=info.user_metadata,
+        tags=info.tags or {},
+        # Our own commit whose index rows were lost comes back this way; its digest tells.
+        foreign=digest is None,
+        metrics=metrics_of(actions, attempts=1, duration_ms=0),
+    )
+    return RatifiedCommit(record=record, actions=actions, content=content, published=True)
+
+
+async def _restore_tombstone(section: CommitSection, record: CommitRecord) -> None:
+    """A fence whose index rows were lost says which transaction it aborted."""
+    if record.operation != FENCE_OPERATION or record.foreign:
+        return
+    fenced = record.operation_parameters.get(FENCED_ID)
+    if not isinstance(fenced, str):
+        return
+    if not isinstance(await section.transaction(fenced), CommitRecord):
+        await section.abort(fenced)
+
+
+def _isolation_level(text: str | None) -> IsolationLevel | None:
+    return next((level for level in IsolationLevel if level.value == text), None)

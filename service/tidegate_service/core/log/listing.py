@@ -1,0 +1,28 @@
+"""What lies in a log, however much somebody put there."""
+
+from collections.abc import Awaitable, Callable
+
+from tidegate_protocol.log.segment import BrokenLog, Listing
+from tidegate_service.core.ports.index import Log, UnreadableFile
+from tidegate_service.core.sharing import offload
+
+
+async def listed(
+    log: Log,
+    *,
+    behind: int | None = None,
+    between: Callable[[], Awaitable[None]] | None = None,
+) -> Listing:
+    """The log's files, or those behind a version (`Log.entries`). `between` is awaited between two
+    pages of them. Raises `BrokenLog` where there are more than are read, and `Unavailable`."""
+    found = Listing()
+    try:
+        async for entries in log.entries(behind=behind):
+            if found and between is not None:
+                await between()
+            files = [(entry.name, entry.size) for entry in entries]
+            # One page is nothing; many are taken up in a thread, so that others have their turns.
+            await offload.run(offload.HEAVY if found else 0, found.take, files)
+    except UnreadableFile as error:
+        raise BrokenLog(str(error)) from None
+    return found

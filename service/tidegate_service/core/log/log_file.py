@@ -1,0 +1,215 @@
+"""Commit files that others may have written, of any size, in bounded memory.
+
+A file that is not small is held compressed (`core.log.compressed_lines`), and its actions without
+their bytes. One beyond the bound is not read at all: it is no commit, and says so when somebody
+looks into it.
+"""
+
+import hashlib
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from typing import BinaryIO
+
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.bulk import BulkDecoder
+from tidegate_protocol.log.codec import InvalidActionError, decode
+from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.replay.commits import UnreadableCommit
+from tidegate_service.core.errors import StorageUnavailable, Unavailable
+from tidegate_service.core.log.compressed_lines import Piece, Spool
+from tidegate_service.core.observe import correlation
+from tidegate_service.core.sharing.shares import Shares
+
+LARGE_BYTES = 4 * 1024 * 1024
+"""A file that is larger than this is not held as it is."""
+MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_STORED_BYTES = 512 * 1024 * 1024
+"""Most that a file may take when it is compressed. The index holds it in one value, and Postgres
+has none of a gigabyte."""
+_PIECE_BYTES = 256 * 1024
+_STEP_BYTES = 2 * 1024 * 1024
+_FEW = 64
+
+
+class FileRoom:
+    """What all large files that are held take together, compressed, in bytes. Whoever's request has
+    them read has a share of it (`core.sharing.shares`). Of any thread."""
+
+    def __init__(self, max_bytes: int = 2 * MAX_STORED_BYTES) -> None:
+        self._shares = Shares(max_bytes, "bytes that the large files of logs hold")
+        self._lock = threading.Lock()
+        # Files end wherever memory is tidied up, while the lock is held, too.
+        self._given_back: deque[tuple[str | None, int]] = deque()
+
+    @property
+    def taken(self) -> int:
+        with self._lock:
+            self._settle()
+            return self._shares.taken
+
+    def take(self, who: str | None, size: int) -> None:
+        """Raises `StorageUnavailable` where there is no more, or not for this one."""
+        with self._lock:
+            self._settle()
+            try:
+                self._shares.take(who, size)
+            except Unavailable as refused:
+                raise StorageUnavailable(refused.detail) from None
+
+    def give_back(self, who: str | None, size: int) -> None:
+        self._given_back.append((who, size))
+
+    def _settle(self) -> None:
+        while self._given_back:
+            self._shares.give_back(*self._given_back.popleft())
+
+
+class SpooledFile:
+    """A large file, compressed; implements `tidegate_protocol.log.content.LogFile`."""
+
+    def __init__(self, room: FileRoom, *, max_actions: int) -> None:
+        self._room = room
+        reading = correlation.current()
+        self._who = None if reading is None else reading.share
+        self._max_actions = max_actions
+        self._spool = Spool()
+        self._pieces: list[Piece] = []
+        self._size = 0
+        self._sha = hashlib.sha256()
+
+    def __del__(self) -> None:
+        self._room.give_back(self._who, self.stored_bytes)
+
+    @property
+    def stored_bytes(self) -> int:
+        return self._spool.stored_bytes
+
+    def add(self, piece: bytes) -> None:
+        """What comes next. Raises `StorageUnavailable` where there is no room for it."""
+        before = self.stored_bytes
+        self._pieces.append(self._spool.keep(piece))
+        try:
+            self._room.take(self._who, self.stored_bytes - before)
+        except StorageUnavailable:
+            # What was not taken is not to be given back.
+            self._spool = Spool()
+            self._room.give_back(self._who, before)
+            raise
+        self._size += len(piece)
+        self._sha.update(piece)
+
+    def pieces(self) -> Iterator[bytes]:
+        return (piece.text() for piece in self._pieces)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def sha256(self) -> str:
+        return self._sha.hexdigest()
+
+    def actions(self) -> Sequence[Action]:
+        """Raises `UnreadableCommit`."""
+        bulk = BulkDecoder(Spool().keep)
+        actions: list[Action] = []
+        number = 1
+        for text in _texts(self.pieces()):
+            found = bulk.decode(text) if text.count(b"\n") > _FEW else None
+            if found is None:
+                found = bulk.keep(list(_each(text, number)))
+            actions += found
+            number += text.count(b"\n")
+            if len(actions) > self._max_actions:
+                raise UnreadableCommit(
+                    f"it has more than {self._max_actions} actions, which is as many as are read"
+                )
+        return actions
+
+
+class OversizedFile:
+    """A file that is not read; implements `tidegate_protocol.log.content.LogFile`. Its digest is
+    that of no commit."""
+
+    sha256 = ""
+
+    def __init__(self, size: int, why: str) -> None:
+        self._size = size
+        self.why = why
+
+    def pieces(self) -> Iterator[bytes]:
+        """Raises `UnreadableCommit`."""
+        raise UnreadableCommit(self.why)
+
+    def actions(self) -> Sequence[Action]:
+        """Raises `UnreadableCommit`."""
+        raise UnreadableCommit(self.why)
+
+    def __len__(self) -> int:
+        return self._size
+
+
+def read_file(
+    file: BinaryIO, size: int, *, max_bytes: int, max_actions: int, room: FileRoom
+) -> Generator[None, None, bytes | LogFile]:
+    """A file's content from where it is now; `size` is how much of it there should be. Blocking; a
+    large one is read in steps of some milliseconds. Raises `StorageUnavailable` where there is no
+    room for it, and what reading it raises."""
+    if size > max_bytes:
+        return _beyond(size, max_bytes)
+    # Others may still write to it: its size proves nothing.
+    small = file.read(LARGE_BYTES + 1)
+    if len(small) <= LARGE_BYTES:
+        return small
+    found = SpooledFile(room, max_actions=max_actions)
+    for start in range(0, len(small), _PIECE_BYTES):
+        found.add(small[start : start + _PIECE_BYTES])
+    del small
+    yield
+    while piece := file.read(_PIECE_BYTES):
+        found.add(piece)
+        if len(found) % _STEP_BYTES < _PIECE_BYTES:
+            yield
+        if len(found) > max_bytes:
+            return _beyond(len(found), max_bytes)
+        if found.stored_bytes > MAX_STORED_BYTES:
+            return OversizedFile(
+                size,
+                f"it takes more than {MAX_STORED_BYTES} bytes compressed, and no commit may",
+            )
+    return found
+
+
+def _beyond(size: int, max_bytes: int) -> OversizedFile:
+    return OversizedFile(
+        size,
+        f"it has {size} bytes, and at most {max_bytes} are read of a commit file "
+        "(max_log_file_bytes)",
+    )
+
+
+def _texts(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Some whole lines at a time, each ended. Raises `UnreadableCommit`."""
+    rest: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*rest, piece[:end]])
+            rest, size = [], 0
+        rest.append(piece[end:])
+        size += len(piece) - end
+        if size > MAX_LINE_BYTES:
+            raise UnreadableCommit(f"a line has more than {MAX_LINE_BYTES} bytes")
+    if last := b"".join(rest).strip():
+        yield last + b"\n"
+
+
+def _each(text: bytes, first: int) -> Iterator[Action]:
+    for number, line in enumerate(text.split(b"\n"), start=first):
+        if not line.strip():
+            continue
+        try:
+            yield decode(line)
+        except InvalidActionError as error:
+            raise UnreadableCommit(f"line {number}: {error}") from None

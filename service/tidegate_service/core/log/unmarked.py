@@ -1,0 +1,67 @@
+"""Versions of a catalog-managed table that a publisher put into the log and did not mark.
+
+They may be a whole batch of it, where it was cut off. Whoever looks behind what is published
+(`core.catalog_managed.set_back`) meets them, and should not read them while it holds the table's
+lock. So they are read without it, several at a time, and marked as published, which keeps what was
+read for whoever looks next.
+"""
+
+from collections.abc import Mapping
+from contextlib import aclosing
+
+from tidegate_protocol.log.content import Content, is_same
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.log.foreign_commits import BYTES_AN_ACTION
+from tidegate_service.core.log.versions import contents
+from tidegate_service.core.ports.index import Log
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.sharing import offload
+
+PORTION_VERSIONS = 500
+PORTION_S = 2.0
+"""So much is read before the index is told of it, and one version at least."""
+
+
+async def mark(context: Context, table: TableRecord, *, until: float) -> bool:
+    """Mark what lies in the log of an active table as it was ratified, from the first version on
+    that waits for publishing. True where nothing more of it does; False at `until`, a time of
+    `monotonic_s`, by when a portion was marked all the same.
+
+    Raises `Unavailable`, and `NotFound` where the table is gone.
+    """
+    index, log = context.index, context.storage.log(table.location, who=context.who)
+    while True:
+        waiting = await index.unpublished_versions(table.id, limit=PORTION_VERSIONS)
+        count, is_end = await _same(context, log, dict(waiting.versions))
+        if count:
+            first = waiting.versions[0][0]
+            through = first + count - 1
+            await index.mark_published(table.id, first, through, database=waiting.database)
+            await index.forget_content(table.id, through=through)
+        if is_end or count == waiting.behind:
+            return True
+        if context.monotonic_s() >= until:
+            return False
+
+
+async def _same(context: Context, log: Log, held: Mapping[int, Content]) -> tuple[int, bool]:
+    """How many of these versions, from the first on, lie in the log with these bytes, and whether
+    it is known that the one after them does not."""
+    count, began = 0, context.monotonic_s()
+    async with aclosing(contents(log, held)) as files:
+        try:
+            async for version, found in files:
+                content = held[version]
+                if found is None or not await offload.run(
+                    len(found) // BYTES_AN_ACTION, is_same, content, found
+                ):
+                    return count, True
+                count += 1
+                if context.monotonic_s() - began >= PORTION_S:
+                    return count, False
+        except StorageUnavailable:
+            # What was read is worth telling; whoever goes on meets the same again, first of all.
+            if not count:
+                raise
+    return count, not held

@@ -1,0 +1,65 @@
+"""Reading the versions of a log, several at a time."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable
+from itertools import chain
+
+from tidegate_protocol.log.content import LogFile
+from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.ports.index import Log
+
+READ_AHEAD = 8
+"""Commits that are read from the store at once."""
+AHEAD_BYTES = 64 * 1024 * 1024
+"""Fewer are, where they are so large that they would be more than this together."""
+
+
+async def contents(
+    log: Log, versions: Iterable[int], *, beside: bytes | LogFile | None = None
+) -> AsyncGenerator[tuple[int, bytes | LogFile | None], None]:
+    """The bytes of each version, in order; a few are on their way while one is looked at. To be
+    closed by whoever does not read it to its end. `beside` is the version before them, where that
+    was read already."""
+    ahead: deque[tuple[int, asyncio.Task[bytes | LogFile | None]]] = deque()
+    upcoming = iter(versions)
+    # One alone at first, where none was read: it tells how large they are.
+    largest = 1 if beside is None else max(1, len(beside))
+    at_once = 1 if beside is None else _at_once(largest)
+    try:
+        while True:
+            while len(ahead) < at_once:
+                version = next(upcoming, None)
+                if version is None:
+                    break
+                ahead.append((version, asyncio.create_task(log.read(version))))
+            if not ahead:
+                return
+            version, reading = ahead[0]
+            try:
+                content = await reading
+            except StorageUnavailable:
+                if len(ahead) == 1:
+                    raise
+                # Large ones may have no room beside each other.
+                await _given_up(ahead)
+                upcoming = chain([waiting for waiting, _ in ahead], upcoming)
+                ahead, at_once = deque(), 1
+                continue
+            ahead.popleft()
+            largest = max(largest, 0 if content is None else len(content))
+            at_once = _at_once(largest)
+            yield version, content
+    finally:
+        await _given_up(ahead)
+
+
+def _at_once(largest: int) -> int:
+    return max(1, min(READ_AHEAD, AHEAD_BYTES // largest))
+
+
+async def _given_up(ahead: Iterable[tuple[int, asyncio.Task[bytes | LogFile | None]]]) -> None:
+    tasks = [reading for _, reading in ahead]
+    for reading in tasks:
+        reading.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,152 @@
+"""Ending a quarantine once its cause is gone."""
+
+from contextlib import aclosing
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.content import LogFile, sha256_of
+from tidegate_protocol.log.segment import BrokenLog
+from tidegate_protocol.replay.commits import UnreadableCommit
+from tidegate_service.core.access.audit import Change, Deed
+from tidegate_service.core.catalog_managed.set_back import lost, quarantine_for, strange, unlike
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import Refused, Unavailable
+from tidegate_service.core.log.catch_up import catch_up
+from tidegate_service.core.log.foreign_commits import Behind, read_few
+from tidegate_service.core.log.used_places import late_write
+from tidegate_service.core.log.versions import contents
+from tidegate_service.core.maintenance.truncation import gap
+from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.tables.lookup import get_table
+
+
+async def release_table(context: Context, ref: str) -> TableRecord:
+    """The table's head, which takes commits again. A table that is not quarantined is left as
+    it is.
+
+    Raises `Refused` (`broken-log`) where the log still holds what the index cannot go on from, and
+    where the database was set back, which a rebuild alone makes good.
+    """
+    table = await get_table(context, ref)
+    return await context.running.run((table.id, "release"), _release(context, table))
+
+
+async def _release(context: Context, table: TableRecord) -> TableRecord:
+    if table.state is not TableState.QUARANTINED:
+        return table
+    last = other = None
+    if table.catalog_managed:
+        log = context.storage.log(table.location, who=context.who)
+        last = await log.read(max(table.published_version, 0))
+        other = await _other(context, table)
+    while True:
+        try:
+            return await _section(context, table, last, other)
+        except Behind:
+            await _catch_up(context, table)
+
+
+async def _section(
+    context: Context,
+    table: TableRecord,
+    last: bytes | LogFile | None,
+    other: tuple[int, bytes | LogFile] | None,
+) -> TableRecord:
+    async with context.index.commit_section(table.id, who=context.who) as section:
+        head = section.table
+        if head.state is not TableState.QUARANTINED:
+            return head
+        log = context.storage.log(head.location, who=context.who)
+        if head.catalog_managed:
+            if _place(head) != _place(table):
+                raise Unavailable(f"table {head.name} was changed meanwhile; ask again")
+            found = await lost(context, section) or await strange(section, log, last)
+            if found is None and other is not None:
+                found = await unlike(section, *other)
+            if found is not None:
+                await quarantine_for(section, found)
+                raise _still_broken(head, found.reason)
+        else:
+            await _check_head(section, log)
+            await _read_in(section, log)
+        await section.release()
+        version = section.table.latest_version
+        await section.note(Change(deed=Deed.RELEASE, by=context.caller, version=version))
+        await section.save()
+        return section.table
+
+
+async def _other(context: Context, table: TableRecord) -> tuple[int, bytes | LogFile] | None:
+    """The first file that lies in the log beyond what is published, as whatever version, and is not
+    what is to be published. Nobody commits to the table, so no lock is needed to see that."""
+    log = context.storage.log(table.location, who=context.who)
+    unpublished = range(table.published_version + 1, table.latest_version + 2)
+    async with aclosing(contents(log, unpublished)) as files:
+        async for version, stored in files:
+            if stored is None:
+                continue
+            ratified = await context.index.commit(table.id, version)
+            if ratified is None or ratified.content_sha256 != sha256_of(stored):
+                return version, stored
+    return None
+
+
+def _place(head: TableRecord) -> tuple[int, int, int]:
+    return head.epoch, head.latest_version, head.published_version
+
+
+async def _check_head(section: CommitSection, log: Log) -> None:
+    head = section.table.latest_version
+    stored = await log.read(head)
+    if stored is None:
+        raise _still_broken(
+            section.table,
+            f"version {head} is not in the log; put its file back, or rebuild the table where a "
+            "checkpoint has taken its place",
+        )
+    if await section.head_sha256() not in (None, sha256_of(stored)):
+        raise _still_broken(
+            section.table,
+            f"version {head} in the log is not the one that was committed; put its file back, or "
+            "rebuild the table where the log was made again",
+        )
+
+
+async def _read_in(section: CommitSection, log: Log) -> None:
+    try:
+        await read_few(section, log)
+    except Behind:
+        await section.save()
+        raise
+    except UnreadableCommit as error:
+        await section.save()
+        version = section.table.latest_version + 1
+        raise _still_broken(section.table, f"version {version}: {error}") from None
+    try:
+        absent = await gap(section, log)
+    except BrokenLog as error:
+        raise _still_broken(section.table, f"the log cannot be read: {error}") from error
+    if absent is not None:
+        late = await late_write(section, log)
+        # The log may be cleaned up meanwhile.
+        await _check_head(section, log)
+        await section.save()
+        raise _still_broken(section.table, late or _gap(absent))
+
+
+async def _catch_up(context: Context, table: TableRecord) -> None:
+    try:
+        await catch_up(context, table.id, state=TableState.QUARANTINED)
+    except UnreadableCommit as error:
+        raise _still_broken(table, str(error)) from None
+
+
+def _gap(version: int) -> str:
+    return (
+        f"version {version} is missing from the log, and there are later ones: put its file back, "
+        "move the later ones away, or rebuild the table where a checkpoint has taken its place"
+    )
+
+
+def _still_broken(table: TableRecord, why: str) -> Refused:
+    return Refused(f"table {table.name} stays quarantined: {why}", code=Code.BROKEN_LOG)

@@ -1,0 +1,109 @@
+"""Logs that were cleaned up past what the index knows of them.
+
+Other writers of a plain table may commit, write a checkpoint and delete the commits under it, all
+while no commit comes through here. A version behind the index's head is then absent although the
+table has moved on, and a commit put there would be in nobody's table. Clean-up takes commits in any
+order, and may be cut short: the index's own head may be gone or not. So where a table was, by the
+date of its head, left alone for a while, two things are looked for in the log: the head, and behind
+it a version that is missing before a later one.
+"""
+
+from typing import NoReturn
+
+from tidegate_protocol.log.content import sha256_of
+from tidegate_protocol.log.segment import BrokenLog, choose_segment, missing
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import Refused, TableQuarantined
+from tidegate_service.core.instance.log_looks import QUIET_MS
+from tidegate_service.core.log.listing import listed
+from tidegate_service.core.log.used_places import late_write
+from tidegate_service.core.maintenance.rebuild import rebuild_in
+from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.sharing import offload
+
+
+async def reload_if_truncated(context: Context, section: CommitSection, log: Log) -> bool:
+    """Make the index anew where the log has left it behind; True where that was needed. The caller
+    saves the section. A table that is quarantined is left as it is.
+
+    Raises `TableQuarantined` where the log ends before the index does, is another's or holds a late
+    write of another table, after saving that, and where it cannot be read.
+    """
+    head = section.table
+    if head.state is TableState.QUARANTINED:
+        return False
+    quiet_ms = section.now_ms - head.latest_timestamp
+    # Other writers date their commits as they like: one from the far future says nothing. Ours are
+    # ahead of the clock where more than one is made in a millisecond; where that goes on for long,
+    # they are by more than this, and one look is for all that come within as long after it.
+    spared = context.looks.spare(head, section.now_ms, database=section.database)
+    if abs(quiet_ms) < QUIET_MS or spared:
+        return False
+    content = await log.read(head.latest_version)
+    if content is not None:
+        if await section.head_sha256() not in (None, sha256_of(content)):
+            # As where the table was dropped and made again by others.
+            await _quarantined(
+                section,
+                f"version {head.latest_version} in the log is not the one that was committed",
+            )
+        try:
+            first = await gap(section, log)
+        except BrokenLog as error:
+            await _quarantined(section, f"the log cannot be read: {error}")
+        if first is None:
+            context.looks.note(head, section.now_ms, database=section.database)
+            return False
+    # Listing a log takes longer than anything else here that the section waits for.
+    await section.take_time()
+    end = await _end(section, log)
+    if isinstance(end, str):
+        await _quarantined(section, end)
+    if end == head.latest_version:
+        # Only its checkpoint is left of the head, as of a table that was registered so.
+        return False
+    try:
+        await rebuild_in(context, section)
+    except Refused as error:
+        raise TableQuarantined(
+            f"table {head.name}: its log does not go on from version {head.latest_version} any "
+            f"more, and what is there instead cannot be taken in: {error.detail}"
+        ) from error
+    return True
+
+
+async def gap(section: CommitSection, log: Log) -> int | None:
+    """The first version behind the head that is missing in the log while a later one, or a complete
+    checkpoint of it or of a later one, is there; None where there is no such. Raises `BrokenLog`
+    where too many files are."""
+    head = section.table.latest_version
+    files = await listed(log, behind=head, between=section.take_time)
+    for version in missing(files, behind=head):
+        # Others may have written it while the log was listed.
+        if await log.read(version) is None:
+            return version
+    return None
+
+
+async def _quarantined(section: CommitSection, reason: str) -> NoReturn:
+    await section.quarantine(reason)
+    await section.save()
+    raise TableQuarantined(f"table {section.table.name}: {reason}")
+
+
+async def _end(section: CommitSection, log: Log) -> int | str:
+    """The log's newest version, or why it cannot go on from what the index knows."""
+    head = section.table.latest_version
+    try:
+        files = await listed(log, between=section.take_time)
+        end = (await offload.run(len(files), choose_segment, files)).head
+    except BrokenLog as error:
+        late = await late_write(section, log)
+        return late or f"the log cannot be read any more from version {head} on: {error}"
+    if end < head:
+        return (
+            f"the log ends at version {end}, and version {head} was committed: the rest of it is "
+            "lost"
+        )
+    return end

@@ -1,0 +1,94 @@
+"""Turns at something scarce, principal by principal."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+Turn = asyncio.Future[None]
+
+
+class Turns:
+    """`at_once` have a turn at a time. Of those who wait, each principal has the next one in its
+    order, so one that asks for much waits behind itself. Of one event loop."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = self._free = at_once
+        self._waiting: dict[str, deque[Turn]] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has a turn."""
+        return self._free == self._at_once
+
+    async def take(self, principal: str) -> None:
+        """Wait for a turn, which lasts until `end`. Whoever is cancelled has none."""
+        if self._free:
+            self._free -= 1
+            return
+        turn: Turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(principal, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                # It was given, and not taken any more.
+                self.end()
+            raise
+
+    def end(self) -> None:
+        """One turn is over; the next one begins."""
+        while self._waiting:
+            principal = next(iter(self._waiting))
+            line = self._waiting.pop(principal)
+            turn = line.popleft()
+            if line:
+                self._waiting[principal] = line
+            # Whoever left is passed over here, since one may have left that does not know yet.
+            if not turn.cancelled():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    @asynccontextmanager
+    async def turn(self, principal: str) -> AsyncIterator[None]:
+        """`take`, and `end` afterwards."""
+        await self.take(principal)
+        try:
+            yield
+        finally:
+            self.end()
+
+
+class OwnTurns:
+    """`at_once` of each principal have a turn at a time; others of it wait for them, and nobody
+    else does. Of one event loop."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._of: dict[str, Turns] = {}
+
+    @property
+    def principals(self) -> int:
+        """How many have a turn."""
+        return len(self._of)
+
+    async def take(self, principal: str) -> None:
+        """Wait for a turn, which lasts until `end`. Whoever is cancelled has none."""
+        turns = self._of.get(principal)
+        if turns is None:
+            turns = self._of[principal] = Turns(self._at_once)
+        try:
+            await turns.take(principal)
+        except asyncio.CancelledError:
+            self._forget(principal)
+            raise
+
+    def end(self, principal: str) -> None:
+        """One turn of it is over; its next one begins."""
+        self._of[principal].end()
+        self._forget(principal)
+
+    def _forget(self, principal: str) -> None:
+        if principal in self._of and self._of[principal].is_idle:
+            del self._of[principal]

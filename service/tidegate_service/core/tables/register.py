@@ -1,0 +1,230 @@
+"""Registering a table: a log that exists, and what it says, in the index; or nothing."""
+
+from dataclasses import dataclass
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.known import CATALOG_MANAGED
+from tidegate_protocol.features.table_features import supports
+from tidegate_service.core.access.audit import Change, Deed
+from tidegate_service.core.access.names import check_name
+from tidegate_service.core.access.roles import Role
+from tidegate_service.core.catalog_managed.ratified_log import (
+    LostCommit,
+    check_marks,
+    note_lost,
+    tell_lost,
+    was_ratified,
+)
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import CommitStateUnknown, Forbidden, Refused, TableExists
+from tidegate_service.core.log.clock_skew import check_clock
+from tidegate_service.core.log.data_paths import DataPaths
+from tidegate_service.core.log.load import adopt
+from tidegate_service.core.ports.index import CommitSection
+from tidegate_service.core.ports.records import ForgottenTable, NewTable, TableRecord
+from tidegate_service.core.tables.lookup import durable_table
+from tidegate_service.core.tables.place_rights import check_folder, check_forgotten
+
+_ACTIVITY = "register"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterTable:
+    """The name that a table is to have here, and the folder that its `_delta_log` is in.
+    `catalog_managed` for a table that was catalog-managed here until it was forgotten; `by_marks`
+    for one that no index knows any more, whose log says that it was."""
+
+    name: str
+    location: str
+    catalog_managed: bool = False
+    by_marks: bool = False
+
+
+async def register_table(context: Context, request: RegisterTable) -> tuple[TableRecord, bool]:
+    """Read the table's log into the index and return its head, and whether it was new here.
+
+    A table that has the name and the location already is returned as it is, so a request that
+    was not answered is sent again; the registration that it began goes on without it. Raises
+    `Refused` for a log that cannot be carried (`core.log.load`), `Forbidden` for a location that is
+    not the caller's to name, and for marks that are not theirs to believe, `TableExists` for a
+    name or location in use, `Unavailable` where nothing is known to have happened.
+    """
+    check_name(request.name)
+    if request.by_marks:
+        _check_by_marks(context, request)
+    table = NewTable(
+        id=context.new_id(),
+        name=request.name,
+        location=context.locations.canonical(request.location),
+        catalog_managed=request.catalog_managed,
+    )
+    known = await _known(context, table)
+    if known is not None:
+        return known, False
+    check_folder(context, table.location)
+    registering = _register(context, table, by_marks=request.by_marks)
+    return await context.running.run((table.location, _ACTIVITY), registering)
+
+
+def _check_by_marks(context: Context, request: RegisterTable) -> None:
+    """See that the caller may say what nobody can see in the log: that no other catalog, and no
+    other index of this service, goes on with it."""
+    if not request.catalog_managed:
+        raise Refused(
+            "`by_marks` is for catalog-managed tables; a plain table is registered without it",
+            code=Code.UNSUPPORTED_FEATURE,
+        )
+    principal = context.caller.principal
+    if not principal.may_everywhere(Role.ADMIN):
+        raise Forbidden(
+            "registering a table by its marks takes an admin of everything ('*'), and the "
+            f"principal {principal.name!r} is none"
+        )
+
+
+async def _register(
+    context: Context, table: NewTable, *, by_marks: bool
+) -> tuple[TableRecord, bool]:
+    try:
+        return await _section(context, table, by_marks=by_marks), True
+    except TableExists:
+        known = await _known(context, table)
+        if known is None:
+            raise
+        return known, False
+    except CommitStateUnknown as unknown:
+        return await _settled(context, table, unknown, by_marks=by_marks)
+
+
+async def _settled(
+    context: Context, table: NewTable, unknown: CommitStateUnknown, *, by_marks: bool
+) -> tuple[TableRecord, bool]:
+    """Find out what became of a registration whose COMMIT was not answered, by doing it again:
+    its name is waited for until the first attempt has ended."""
+    try:
+        return await _section(context, table, by_marks=by_marks), True
+    except TableExists:
+        known = await _known(context, table)
+        if known is None:
+            raise
+        return known, known.id == table.id
+    except CommitStateUnknown:
+        raise unknown from None
+
+
+async def _section(context: Context, table: NewTable, *, by_marks: bool) -> TableRecord:
+    log = context.storage.log(table.location, who=context.who)
+    paths = DataPaths(
+        location=table.location, policy=context.locations, reader=context.caller.principal
+    )
+    async with context.index.creation_section(table, who=context.who) as section:
+        check_clock(context, section)
+        await check_forgotten(context, section)
+        kept = await section.forgotten()
+        was_ours = any(old.catalog_managed for old in kept)
+        if table.catalog_managed and not was_ours and not by_marks:
+            raise Refused(
+                f"no catalog-managed table is known to have been forgotten at {table.location}; "
+                "this service is not the catalog of what lies there",
+                code=Code.UNSUPPORTED_FEATURE,
+                hint="where this index has lost a table of its own, as by a restore, an admin of "
+                "everything registers it with `by_marks`",
+            )
+        try:
+            await adopt(section, log, paths)
+        except Refused as refused:
+            if refused.code is not Code.UNSUPPORTED_FEATURE or not was_ours:
+                raise
+            raise Refused(
+                refused.detail,
+                code=refused.code,
+                hint="a catalog-managed table was forgotten here: register it with catalog_managed",
+            ) from refused
+        lost = await _recall(section, by_marks=by_marks)
+        version = section.table.latest_version
+        await section.note(Change(deed=Deed.REGISTER, by=context.caller, version=version))
+        await note_lost(context, section, lost)
+        await section.save()
+    tell_lost(section.table, lost)
+    return section.table
+
+
+async def _recall(section: CommitSection, *, by_marks: bool) -> list[LostCommit]:
+    """Bring back what is kept of the table from when it was forgotten at this place; returns what
+    the log has other commits in the places of. Another table that was here keeps its own: no
+    version of it has metadata with an id that the log's has at any version.
+
+    Where the log holds no version any more from when a table was forgotten, nobody can tell. It
+    is then taken for the one that was here last, so that nothing of that lands a second time.
+    """
+    table = section.table
+    kept = await section.forgotten(await section.metadata_ids())
+    if not kept:
+        last = (await section.forgotten())[:1]
+        kept = [old for old in last if old.latest_version < table.first_version]
+    if table.catalog_managed:
+        kept = [old for old in kept if old.catalog_managed]
+        if by_marks and not kept:
+            await check_marks(section)
+        else:
+            await _check_whole(section, kept[0] if kept else None)
+    lost: list[LostCommit] = []
+    for old in kept:
+        recalled = await section.recall(old)
+        if table.catalog_managed and recalled.rewritten is not None:
+            raise Refused(
+                f"version {recalled.rewritten} lies in the log with other bytes than were ratified",
+                code=Code.BROKEN_LOG,
+                hint="put the ratified file back",
+            )
+        lost += [LostCommit(version=v, transaction_id=name) for v, name in recalled.lost]
+    return lost
+
+
+async def _check_whole(section: CommitSection, old: ForgottenTable | None) -> None:
+    """See that the log is what was ratified of a catalog-managed table, all of it and no more.
+
+    What lies behind the head that was kept, and is ratified by its marks, is of it: the database
+    may be one that was set back to when the table was forgotten.
+    """
+    table = section.table
+    if old is None or table.protocol is None or not supports(table.protocol, CATALOG_MANAGED):
+        raise Refused(
+            f"what lies at {table.location} is not the catalog-managed table that was forgotten "
+            "there",
+            code=Code.UNSUPPORTED_FEATURE,
+            hint="register it as a plain table, if it is one",
+        )
+    if table.latest_version < old.latest_version:
+        raise Refused(
+            f"the log ends at version {table.latest_version}, and version {old.latest_version} was "
+            "the last one that was ratified",
+            code=Code.BROKEN_LOG,
+            hint="put the missing files back",
+        )
+    for version in range(old.latest_version + 1, table.latest_version + 1):
+        if not await was_ratified(section, version):
+            raise Refused(
+                f"version {version} lies in the log behind version {old.latest_version}, the last "
+                "one that was ratified, and this service did not write it",
+                code=Code.BROKEN_LOG,
+                hint="move it away, with whatever lies behind it",
+            )
+    sha256 = await section.head_sha256()
+    if (
+        table.latest_version == old.latest_version
+        and None not in (sha256, old.content_sha256)
+        and sha256 != old.content_sha256
+    ):
+        raise Refused(
+            f"version {old.latest_version} lies in the log with other bytes than were ratified",
+            code=Code.BROKEN_LOG,
+            hint="put the ratified file back",
+        )
+
+
+async def _known(context: Context, table: NewTable) -> TableRecord | None:
+    found = await context.index.table(table.name)
+    if found is None or found.location != table.location:
+        return None
+    return await durable_table(context, found.id)
