@@ -53,7 +53,7 @@ from tidegate.models import (
 from tidegate.table import Table
 from tidegate.transaction import Transaction, TransactionState
 from tidegate.version import __version__
-from tidegate_protocol.transaction import IsolationLevel
+from tidegate_protocol.proposal.transaction import IsolationLevel
 
 __all__ = [
     "Commit",

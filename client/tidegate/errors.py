@@ -72,7 +72,7 @@ class TidegateError(Exception):
     for a proposal, that its transaction id and body will never land. Only then may the data
     files it names be deleted. False says nothing either way.
 
-    `code` is the problem's stable code (`tidegate_protocol.problems.Code`, or one that a newer
+    `code` is the problem's stable code (`tidegate_protocol.base.problems.Code`, or one that a newer
     service knows), `status` the HTTP status, `hint` the next step, `request_id` what to quote
     to an operator; each is None where there was no such answer. `errors` lists every part of
     the request that is wrong, by JSON Pointer, where there are such.
@@ -205,7 +205,7 @@ class VersionNotFound(NotFound):
 
 
 class TransactionNotFound(NotFound):
-    """The table knows no such transaction id: nothing with it has landed so far."""
+    """The service knows no such transaction id. It may land yet, or lie unread in the log."""
 
 
 class TransactionAborted(TidegateError):

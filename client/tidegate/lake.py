@@ -2,6 +2,7 @@
 
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -9,14 +10,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tidegate.connection import Connection
 from tidegate.errors import TableNotFound
-from tidegate.exchange import Request, segment
-from tidegate.flow import Repeat, RetryPolicy
-from tidegate.models import forgotten, table_head, table_page
+from tidegate.models import created, forgotten, table_head, table_page
 from tidegate.schema_json import SchemaLike, schema_text
 from tidegate.table import Table
-from tidegate.transport import HttpTransport
+from tidegate.wire.connection import Connection
+from tidegate.wire.exchange import Request, segment
+from tidegate.wire.flow import Repeat, RetryPolicy
+from tidegate.wire.transport import HttpTransport
 
 URL_VARIABLE = "TIDEGATE_URL"
 TOKEN_VARIABLE = "TIDEGATE_TOKEN"
@@ -50,7 +51,8 @@ class Lake:
     ) -> Table:
         """Create an empty table `catalog.schema.table`; its creation is version 0.
 
-        The service chooses the location unless one is given. Raises `TableAlreadyExists` and
+        The service chooses the location unless one is given. Properties that have no effect are
+        named in a `UserWarning`. Raises `TableAlreadyExists` and
         `InvalidRequest` (or `InvalidProposal`, for what the table would need).
 
         An answer that was lost is not asked for again, because a second copy would be told that
@@ -71,7 +73,9 @@ class Lake:
         if location is not None:
             body["location"] = location
         request = Request(method="POST", path="/tables", body=msgspec.json.encode(body))
-        head = self._connection.call(request, table_head, repeat=Repeat.NOT_EXECUTED)
+        head, told = self._connection.call(request, created, repeat=Repeat.NOT_EXECUTED)
+        for warning in told:
+            warnings.warn(warning, stacklevel=2)
         return Table(self._connection, head)
 
     def register_table(self, name: str, location: str) -> Table:

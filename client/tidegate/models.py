@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from tidegate.errors import UnexpectedAnswer
-from tidegate.exchange import NDJSON, Response
-from tidegate_protocol.actions import Action, Add, Metadata, Protocol
-from tidegate_protocol.codec import InvalidActionError, decode
-from tidegate_protocol.schema import StructType, parse_schema
-from tidegate_protocol.text import excerpt
-from tidegate_protocol.transaction import IsolationLevel
+from tidegate.wire.exchange import NDJSON, REQUEST_ID_HEADER, Response
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import Action, Add, Metadata, Protocol
+from tidegate_protocol.log.codec import InvalidActionError, decode
+from tidegate_protocol.proposal.transaction import IsolationLevel
+from tidegate_protocol.schema.table_schema import StructType, parse_schema
 
 DataFile = Add
 """A data file is the log's `add` action: percent-encoded `path` relative to the table's
@@ -121,10 +121,14 @@ class Commit(Struct, frozen=True, kw_only=True):
 
 
 class TransactionStatus(Struct, frozen=True, kw_only=True):
-    """What is known of a transaction id: `committed` as `version`, `pending` or `aborted`."""
+    """What is known of a transaction id: `committed` as `version`, `pending` or `aborted`.
+
+    `commit` is the receipt of one that is committed, as proposing the same again would return.
+    """
 
     state: str
     version: int | None = None
+    commit: Receipt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +179,10 @@ class _Head(Struct, frozen=True, kw_only=True):
     state_reason: str | None = None
 
 
+class _Created(Struct, frozen=True, kw_only=True):
+    warnings: list[str] = []
+
+
 class _Page(Struct, frozen=True, kw_only=True):
     tables: list[_Head]
     next_cursor: str | None = None
@@ -194,6 +202,11 @@ class _AppTransaction(Struct, frozen=True, kw_only=True):
 
 def table_head(response: Response) -> TableHead:
     return _head(_body(response, _Head))
+
+
+def created(response: Response) -> tuple[TableHead, list[str]]:
+    """The head of a table that was made, and what is to be told of it."""
+    return table_head(response), _body(response, _Created).warnings
 
 
 def table_page(response: Response) -> TablePage:
@@ -221,7 +234,13 @@ def app_transaction_version(response: Response) -> int:
 
 
 def transaction_status(response: Response) -> TransactionStatus:
-    return _body(response, TransactionStatus)
+    """Raises `UnexpectedAnswer` also where a committed one comes without its receipt."""
+    status = _body(response, TransactionStatus)
+    if status.state == "committed" and status.commit is None:
+        raise UnexpectedAnswer(
+            "expected the receipt of a committed transaction, found none", status=response.status
+        )
+    return status
 
 
 def receipt_of(response: Response, *, transaction_id: str) -> Receipt:
@@ -256,10 +275,10 @@ def forgotten(response: Response) -> None:
 
 def content(response: Response) -> bytes:
     """Raises `UnexpectedAnswer` for another media type than a commit's."""
-    kind = response.headers.get("content-type", "").partition(";")[0].strip()
-    if kind != NDJSON:
+    if response.media_type != NDJSON:
         raise UnexpectedAnswer(
-            f"expected a commit as {NDJSON}, found {excerpt(kind)}", status=response.status
+            f"expected a commit as {NDJSON}, found {excerpt(response.media_type)}",
+            status=response.status,
         )
     return response.body
 
@@ -285,12 +304,12 @@ def _head(body: _Head) -> TableHead:
 def _body(response: Response, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(response.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnexpectedAnswer(
             f"status {response.status} came with a body that is not this call's answer: {error}; "
             f"found {excerpt(response.body[:512])}",
             status=response.status,
-            request_id=response.headers.get("x-request-id"),
+            request_id=response.headers.get(REQUEST_ID_HEADER),
         ) from None
 
 

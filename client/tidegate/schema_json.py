@@ -6,9 +6,9 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from tidegate.errors import InvalidRequest
-from tidegate_protocol.problems import Code
-from tidegate_protocol.schema import StructType, to_json
-from tidegate_protocol.text import excerpt
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.schema.table_schema import StructType, to_json
 
 
 @runtime_checkable

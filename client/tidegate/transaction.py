@@ -4,36 +4,30 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+from uuid import uuid4
 
 import msgspec
 
-from tidegate.connection import Connection
 from tidegate.errors import (
     InvalidProposal,
     TidegateError,
+    TransactionAborted,
     TransactionClosed,
     TransactionCommitted,
+    TransactionNotFound,
 )
-from tidegate.exchange import Body
-from tidegate.flow import RetryPolicy
+from tidegate.handle import TableHandle
 from tidegate.models import DataFile, Receipt, TableHead, aborted, receipt_of
-from tidegate.proposal import (
-    abort_request,
-    commit_request,
-    encode_proposal,
-    patience,
-    removal,
-)
 from tidegate.schema_json import SchemaLike, schema_text
 from tidegate.version import ENGINE_INFO
-from tidegate_protocol.actions import Action, Add, Txn
-from tidegate_protocol.codec import InvalidActionError, decode, with_fields
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import IsolationLevel, Proposal, Reads
-
-if TYPE_CHECKING:
-    from tidegate.table import Table
+from tidegate.wire.exchange import Body
+from tidegate.wire.flow import RetryPolicy
+from tidegate.wire.proposal import abort_request, commit_request, encode_proposal, patience, removal
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Action, Add, Txn
+from tidegate_protocol.log.codec import InvalidActionError, decode, with_fields
+from tidegate_protocol.proposal.transaction import IsolationLevel, Proposal, Reads
 
 _LAST_ATTEMPT = RetryPolicy(deadline_s=5.0, attempt_s=5.0)
 """For an abort on the way out of an exception, which must not be held up for long."""
@@ -44,7 +38,8 @@ class TransactionState(Enum):
 
     Nothing of a `FAILED` or `ABORTED` one has landed or ever will, so the data files that only
     it names may be deleted. `UNKNOWN` lasts while a proposal is under way and after one whose
-    outcome never came to be known; files of such a one must be kept.
+    outcome never came to be known; files of such a one must be kept. `COMMITTED` speaks of the
+    id: what `landed` found may be the work of somebody else.
     """
 
     OPEN = "open"
@@ -68,19 +63,19 @@ class Transaction:
 
     def __init__(
         self,
-        table: "Table",
-        connection: Connection,
+        table: TableHandle,
         *,
-        head: TableHead,
-        transaction_id: str,
-        in_doubt: bool,
+        head: TableHead | None = None,
+        transaction_id: str | None = None,
     ) -> None:
-        """`in_doubt` says that the same body may have been proposed before by somebody else."""
-        self.id = transaction_id
+        """At the version of `head`, or at the latest one. An id of the caller's own may have been
+        proposed before by somebody else."""
+        head = table.head() if head is None else head
+        self.id = str(uuid4()) if transaction_id is None else transaction_id
         self.table = table
         self.head = head
-        self._connection = connection
-        self._in_doubt = in_doubt
+        self._connection = table.connection
+        self._in_doubt = transaction_id is not None
         self._state = TransactionState.OPEN
         self._whole_table = False
         self._predicates: dict[str, None] = {}
@@ -106,6 +101,31 @@ class Transaction:
     def state(self) -> TransactionState:
         """Where it is in its life; only `FAILED` and `ABORTED` say that it will never land."""
         return self._state
+
+    @property
+    def was_proposed(self) -> bool:
+        """Whether its actions may have been sent. Before that, no commit can name what they do."""
+        return self._body is not None
+
+    def landed(self) -> Receipt | None:
+        """The receipt of what landed before under this id, which the caller brought along,
+        whatever its actions were: the work is done. None where the service knows of nothing; a
+        proposal of somebody else may be on its way. Raises `TransactionAborted`."""
+        self._check_open()
+        if not self._in_doubt:
+            return None
+        try:
+            status = self.table.transaction_status(self.id)
+        except TransactionNotFound:
+            return None
+        if status.state == "aborted":
+            self._state = TransactionState.ABORTED
+            raise TransactionAborted(
+                f"transaction {self.id} was aborted", transaction_id=self.id, definite=True
+            )
+        if status.commit is not None:
+            self._state = TransactionState.COMMITTED
+        return status.commit
 
     def filter_files(self, where: str | None = None) -> list[DataFile]:
         """The files that may hold rows matching a Spark SQL predicate, at the read version.

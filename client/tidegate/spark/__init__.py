@@ -14,7 +14,7 @@ from tidegate.spark.errors import (
     UnsupportedSession,
     UnsupportedTable,
 )
-from tidegate.spark.source import register
+from tidegate.spark.source.source import register
 
 __all__ = [
     "InvalidRows",

@@ -4,7 +4,7 @@ import re
 
 from pyspark.sql import SparkSession
 
-from tidegate.table import Table
+from tidegate.handle import TableHandle
 
 _SETTING = "spark.app.id"
 _LONGEST = 128
@@ -17,6 +17,6 @@ def application_id(spark: SparkSession) -> str:
     return _OTHER.sub("_", str(spark.conf.get(_SETTING)))[:_LONGEST]
 
 
-def table_of(table: Table, spark: SparkSession) -> Table:
+def table_of(table: TableHandle, spark: SparkSession) -> TableHandle:
     """The table, as the session's application uses it."""
     return table.for_application(application_id(spark))

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Self, TypeVar
+from uuid import uuid4
 
-from tidegate.exchange import Request, Response, Transport
-from tidegate.flow import Effects, Flow, Repeat, RetryPolicy, call_flow, propose_flow
+from tidegate.wire.exchange import Request, Response, Transport
+from tidegate.wire.flow import Effects, Flow, Repeat, RetryPolicy, call_flow, propose_flow
 
 T = TypeVar("T")
 
@@ -57,6 +58,7 @@ class Connection:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
+        new_request_id: Callable[[], str] = lambda: uuid4().hex,
         wall_clock: Callable[[], float] = time.time,
         application_id: str | None = None,
     ) -> None:
@@ -65,7 +67,7 @@ class Connection:
         self._transport = transport
         self.policy = policy
         self._application_id = None if application_id is None else _checked(application_id)
-        self._effects = Effects(clock=clock, jitter=jitter)
+        self._effects = Effects(clock=clock, jitter=jitter, new_request_id=new_request_id)
         self._sleep = sleep
         self._wall_clock = wall_clock
 

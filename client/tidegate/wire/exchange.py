@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import quote
 
+REQUEST_ID_HEADER = "x-request-id"
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
@@ -24,7 +25,8 @@ def segment(text: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A call below the service's API root. `path` is percent-encoded and starts with "/";
-    `application_id` is the Spark application's that makes it."""
+    `application_id` is the Spark application's that makes it. `request_id` is this copy's own,
+    which the answer to it carries."""
 
     method: str
     path: str
@@ -33,6 +35,7 @@ class Request:
     content_type: str = JSON
     accept: str = JSON
     application_id: str | None = None
+    request_id: str | None = None
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -45,6 +48,11 @@ class Response:
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+
+    @property
+    def media_type(self) -> str:
+        """In lower case and without parameters; "" where the answer names none."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,35 +4,59 @@ A flow is a generator. It yields an `Attempt`, is sent the `Answer`, and returns
 result or raises a `TidegateError`. It does no I/O and takes clock and randomness as parameters,
 so that any driver can run it (`connection.py` has one) and a test can script it.
 
-What an answer proves (design section 6):
+What an answer proves:
 
-| answer                            | verdict   | this copy          | other copies of it |
+| answer of the service itself      | verdict   | this copy          | other copies of it |
 | --------------------------------- | --------- | ------------------ | ------------------ |
 | 2xx                               | Accepted  | took effect        | answered alike     |
-| 409, 410, 422 with a problem      | Final     | never takes effect | never take effect  |
+| 409, 410, 422                     | Final     | never takes effect | never take effect  |
 | 401, 403, 404, 413 and their kind | Refused   | was not executed   | unknown            |
 | 429, or nothing was sent          | Busy      | was not executed   | unknown            |
+| anything else                     | Unknown   | unknown            | unknown            |
+
+| answer of somebody else           | verdict   | this copy          | other copies of it |
+| --------------------------------- | --------- | ------------------ | ------------------ |
+| 2xx, 3xx, 401, 404 and their kind | Foreign   | unknown            | unknown            |
 | anything else, or no whole answer | Unknown   | unknown            | unknown            |
 
 So once a copy is in doubt, only an `Accepted` or `Final` answer to a later one ends the doubt: a
-token that expires between two copies does not prove that the first one failed.
+token that expires between two copies, or a table that is forgotten, does not prove that the first
+one failed.
+
+Each copy has a request id of its own, and an answer is the service's where it carries that id
+(`problems.error_of`). A gateway may have passed on what it then answers by itself. What is Foreign
+stays so however often it is asked for, and ends the call.
 """
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
-from tidegate.errors import CommitStateUnknown, ServiceUnavailable, TidegateError
-from tidegate.exchange import Answer, Attempt, Request, Response, TransportFailure
-from tidegate.problems import error_of
-from tidegate_protocol.problems import Code
+from tidegate.errors import (
+    CommitStateUnknown,
+    ServiceUnavailable,
+    TidegateError,
+    UnexpectedAnswer,
+)
+from tidegate.wire.exchange import (
+    REQUEST_ID_HEADER,
+    Answer,
+    Attempt,
+    Request,
+    Response,
+    TransportFailure,
+)
+from tidegate.wire.problems import error_of
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
 
 T = TypeVar("T")
 Flow = Generator[Attempt, Answer, T]
 
 _FINAL = frozenset({409, 410, 422})
-# A redirect is among them: it is not followed, because a proposal must reach what was named.
+# A redirect, which the service never sends, is not followed, because a proposal must reach what was
+# named.
 _REFUSED = frozenset(
     {301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 417, 421, 431}
 )
@@ -74,10 +98,12 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """What a flow needs from the world: `clock` in seconds (monotonic), `jitter` in [0, 1)."""
+    """What a flow needs from the world: `clock` in seconds (monotonic), `jitter` in [0, 1), and
+    request ids (1 to 128 of `A-Za-z0-9._-`) that nobody has used before."""
 
     clock: Callable[[], float]
     jitter: Callable[[], float]
+    new_request_id: Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +128,35 @@ class Busy:
 
 
 @dataclass(frozen=True, slots=True)
+class Foreign:
+    error: TidegateError
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     error: TidegateError
     retry_after_s: float = 0.0
 
 
-Verdict = Accepted | Final | Refused | Busy | Unknown
+Verdict = Accepted | Final | Refused | Busy | Foreign | Unknown
 
 
-def classify(answer: Answer) -> Verdict:
-    """What one answer proves; see the table above."""
+def classify(answer: Answer, *, request_id: str) -> Verdict:
+    """What one answer to the copy with this request id proves; see the tables above."""
     if isinstance(answer, TransportFailure):
-        error = ServiceUnavailable(answer.detail)
+        error = ServiceUnavailable(answer.detail, request_id=request_id)
         return Unknown(error) if answer.sent else Busy(error)
     if 200 <= answer.status < 300:
-        return Accepted(answer)
-    problem = error_of(answer)
-    if answer.status in _FINAL and problem.code is not None:
-        return Final(problem)
-    if answer.status in _REFUSED:
-        return Refused(problem)
+        found = answer.headers.get(REQUEST_ID_HEADER)
+        return Accepted(answer) if found == request_id else Foreign(_foreign(answer, request_id))
+    problem = error_of(answer, request_id=request_id)
+    is_of_service = problem.code is not None
     retry_after_s = _retry_after_s(answer)
-    if answer.status == _BUSY:
+    if answer.status in _REFUSED:
+        return Refused(problem) if is_of_service else Foreign(problem)
+    if answer.status in _FINAL and is_of_service:
+        return Final(problem)
+    if answer.status == _BUSY and is_of_service:
         return Busy(problem, retry_after_s)
     return Unknown(problem, retry_after_s)
 
@@ -148,12 +181,13 @@ def call_flow(
     retry = 0
     while True:
         remaining_s = give_up_at - effects.clock() - delay_s
+        request_id = effects.new_request_id()
         answer = yield Attempt(
-            request=request,
+            request=replace(request, request_id=request_id),
             timeout_s=min(policy.attempt_s, max(remaining_s, 0.0)),
             after_s=delay_s,
         )
-        verdict = classify(answer)
+        verdict = classify(answer, request_id=request_id)
         match verdict:
             case Accepted(response):
                 return decode(response)
@@ -162,6 +196,8 @@ def call_flow(
                 raise error
             case Refused(error):
                 error.definite = not in_doubt
+                raise error
+            case Foreign(error):
                 raise error
             case Unknown(error):
                 in_doubt = True
@@ -186,7 +222,7 @@ def propose_flow(
     policy: RetryPolicy,
     in_doubt: bool = False,
 ) -> Flow[T]:
-    """`call_flow` for a proposal: the same bytes, hence the same transaction id, every time.
+    """`call_flow` for a proposal: the same body, hence the same transaction id, every time.
 
     Raises `CommitStateUnknown` with the id wherever the outcome stays in doubt, and any other
     error only with `definite` True, save for an id that names another body.
@@ -205,6 +241,18 @@ def propose_flow(
             request_id=error.request_id,
             transaction_id=transaction_id,
         ) from error
+
+
+def _foreign(response: Response, request_id: str) -> UnexpectedAnswer:
+    found = response.headers.get(REQUEST_ID_HEADER)
+    under = "none" if found is None else excerpt(found)
+    return UnexpectedAnswer(
+        f"expected an answer with X-Request-Id {request_id}, found {under}, status "
+        f"{response.status} and {excerpt(response.body[:512])}; whatever is between here and the "
+        "service has to pass that header on as it is, both ways",
+        status=response.status,
+        request_id=request_id,
+    )
 
 
 def _retry_after_s(response: Response) -> float:

@@ -1,4 +1,6 @@
-"""Problem bodies to errors (RFC 9457; the codes are `tidegate_protocol.problems`)."""
+"""Problem bodies to errors (RFC 9457; the codes are `tidegate_protocol.base.problems`)."""
+
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
@@ -30,9 +32,9 @@ from tidegate.errors import (
     UnexpectedAnswer,
     VersionNotFound,
 )
-from tidegate.exchange import Response
-from tidegate_protocol.problems import Code
-from tidegate_protocol.text import excerpt
+from tidegate.wire.exchange import Response
+from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PREFIX, Code
+from tidegate_protocol.base.text import excerpt
 
 ERRORS: dict[Code, type[TidegateError]] = {
     Code.CONCURRENT_APPEND: ConcurrentAppendException,
@@ -91,16 +93,20 @@ ERRORS: dict[Code, type[TidegateError]] = {
 """The class of every code. `commit-state-unknown` on the wire ends one attempt, not the work:
 the flow asks again, and raises `CommitStateUnknown` itself where it gives up."""
 
-_BY_STATUS: dict[int, type[TidegateError]] = {
+_BY_ANYBODY: dict[int, type[TidegateError]] = {
     401: Unauthenticated,
     403: PermissionDenied,
     404: NotFound,
-    409: ConflictError,
-    410: TransactionAborted,
     413: TooLarge,
-    422: InvalidRequest,
     429: ServiceUnavailable,
 }
+"""The class of a status whoever sends it: the next step is the same."""
+_BY_SERVICE: dict[int, type[TidegateError]] = _BY_ANYBODY | {
+    409: ConflictError,
+    410: TransactionAborted,
+    422: InvalidRequest,
+}
+"""The class of a status that comes with a code of a newer service."""
 
 
 class _Place(Struct, frozen=True, kw_only=True):
@@ -109,37 +115,38 @@ class _Place(Struct, frozen=True, kw_only=True):
 
 
 class _Problem(Struct, frozen=True, kw_only=True):
+    type: str
+    status: int
     code: str
+    instance: str
     title: str = ""
     detail: str = ""
     hint: str | None = None
     conflict: ConflictInfo | None = None
     version: int | None = None
     transaction_id: str | None = None
-    instance: str | None = None
     errors: tuple[_Place, ...] = ()
 
 
 _PROBLEM = msgspec.json.Decoder(_Problem)
 
 
-def error_of(response: Response) -> TidegateError:
+def error_of(response: Response, *, request_id: str) -> TidegateError:
     """The error that a response other than 2xx stands for, `definite` still False.
 
-    A code that this version does not know is raised by its status. A body that is no problem
-    comes from something between here and the service, and `code` is None.
+    `code` is None unless the service itself gave this answer to the request of this id: it then
+    comes from something between here and the service, which may use the same statuses and fields
+    of the same names. A code that this version does not know is raised by its status.
     """
-    request_id = response.headers.get("x-request-id")
-    try:
-        problem = _PROBLEM.decode(response.body)
-    except msgspec.DecodeError:
-        return _class_of(None, response.status)(
-            f"expected a problem from the service, found status {response.status} "
-            f"with {excerpt(response.body)}",
+    problem = _problem(response)
+    if problem is None or problem.instance != request_id:
+        return _class_of(_BY_ANYBODY, response.status)(
+            _told_by_another(response, problem, request_id=request_id),
             status=response.status,
             request_id=request_id,
         )
-    return _class_of(problem.code, response.status)(
+    known = ERRORS[Code(problem.code)] if problem.code in ERRORS else None
+    return (known or _class_of(_BY_SERVICE, response.status))(
         problem.detail or problem.title or f"status {response.status}",
         code=problem.code,
         status=response.status,
@@ -147,14 +154,35 @@ def error_of(response: Response) -> TidegateError:
         conflict=problem.conflict,
         version=problem.version,
         transaction_id=problem.transaction_id,
-        request_id=problem.instance or request_id,
+        request_id=problem.instance,
         errors=tuple(f"{error.where}: {error.why}" for error in problem.errors),
     )
 
 
-def _class_of(code: str | None, status: int) -> type[TidegateError]:
-    if code is not None and code in ERRORS:
-        return ERRORS[Code(code)]
-    if status >= 500:
-        return ServiceUnavailable
-    return _BY_STATUS.get(status, UnexpectedAnswer)
+def _problem(response: Response) -> _Problem | None:
+    """The problem, if it is one of this service, to whichever request."""
+    if response.media_type != PROBLEM_MEDIA_TYPE:
+        return None
+    try:
+        problem = _PROBLEM.decode(response.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    is_own = problem.type == PROBLEM_TYPE_PREFIX + problem.code
+    return problem if is_own and problem.status == response.status else None
+
+
+def _told_by_another(response: Response, problem: _Problem | None, *, request_id: str) -> str:
+    if problem is None:
+        return (
+            f"expected a problem from the service, found status {response.status} "
+            f"with {excerpt(response.body)}"
+        )
+    return (
+        f"expected an answer to request {request_id}, found one to {excerpt(problem.instance)} "
+        f"(status {response.status}, code {excerpt(problem.code)}); whatever is between here and "
+        "the service has to pass X-Request-Id on as it is"
+    )
+
+
+def _class_of(classes: Mapping[int, type[TidegateError]], status: int) -> type[TidegateError]:
+    return classes.get(status, ServiceUnavailable if status >= 500 else UnexpectedAnswer)

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from tidegate.exchange import JSON, NDJSON, Body, Request, segment
-from tidegate.flow import RetryPolicy
-from tidegate_protocol.actions import Add, Remove
-from tidegate_protocol.codec import encode, encode_lines
-from tidegate_protocol.transaction import Proposal
+from tidegate.wire.exchange import JSON, NDJSON, Body, Request, segment
+from tidegate.wire.flow import RetryPolicy
+from tidegate_protocol.log.actions import Add, Remove
+from tidegate_protocol.log.codec import encode, encode_lines
+from tidegate_protocol.proposal.transaction import Proposal
 
 MANY_ACTIONS = 5_000
 """A proposal of so many is sent as NDJSON, which the service reads as it comes."""

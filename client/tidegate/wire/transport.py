@@ -5,9 +5,9 @@ from typing import Final
 
 import httpx
 
-from tidegate.exchange import Answer, Request, Response, TransportFailure
-from tidegate.tracing import trace_headers
 from tidegate.version import __version__
+from tidegate.wire.exchange import REQUEST_ID_HEADER, Answer, Request, Response, TransportFailure
+from tidegate.wire.tracing import trace_headers
 
 API_ROOT: Final = "/api/v1"
 USER_AGENT: Final = (
@@ -51,6 +51,8 @@ class HttpTransport:
             headers["Content-Type"] = request.content_type
         if isinstance(request.body, tuple):
             headers["Content-Length"] = str(sum(map(len, request.body)))
+        if request.request_id is not None:
+            headers[REQUEST_ID_HEADER] = request.request_id
         if request.application_id is not None:
             headers[APPLICATION_HEADER] = request.application_id
         headers.update(trace_headers())

@@ -17,11 +17,11 @@ from pyspark.sql.types import StringType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.models import DataFile
-from tidegate.spark.layout import TRANSACTION_KEY, TableLayout
-from tidegate.spark.partitions import typed_partitions
-from tidegate_protocol.data_types import BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING
-from tidegate_protocol.partition_values import partition_path
-from tidegate_protocol.paths import decode
+from tidegate.spark.tables.layout import TRANSACTION_KEY, TableLayout
+from tidegate.spark.tables.partitions import typed_partitions
+from tidegate_protocol.log.paths import decode
+from tidegate_protocol.schema.data_types import BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING
+from tidegate_protocol.schema.partition_values import partition_path
 
 # Of the other types, the folder's text goes through the session's time zone or loses its scale.
 _TYPES_OF_FOLDERS = (BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING)

@@ -5,19 +5,19 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from tidegate.handle import TableHandle
 from tidegate.models import Scan
 from tidegate.spark.application import table_of
-from tidegate.spark.assignment import quoted
-from tidegate.spark.file_values import discovered, mapped, unpartitioned
-from tidegate.spark.layout import TableLayout
-from tidegate.spark.predicates import matching, prunable
-from tidegate.spark.refusals import check_readable
-from tidegate.spark.staging import store_of
-from tidegate.table import Table
+from tidegate.spark.read.file_values import discovered, mapped, unpartitioned
+from tidegate.spark.storage.opening import store_at
+from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.predicates import matching, prunable
+from tidegate.spark.tables.refusals import check_readable
 
 
 def read(
-    table: Table,
+    table: TableHandle,
     spark: SparkSession,
     where: str | None = None,
     *,
@@ -43,7 +43,7 @@ def read(
         # Only now is the schema known that tells.
         scan = table.scan(version=scan.version)
     check_readable(layout, scan.protocol, scan.files)
-    store_of(layout, spark)
+    store_at(layout.location, spark)
     rows = _rows(spark, layout, scan)
     selected = rows.select(*(quoted(name) for name in layout.spark_schema.names))
     return selected if where is None else matching(selected, where)

@@ -8,7 +8,7 @@ from typing import Self
 
 from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE, Lake, connect
 from tidegate.spark.errors import UnsupportedSession
-from tidegate.spark.read import instant
+from tidegate.spark.read.read import instant
 
 _NAMES = ("path", "table", "url", "token", "where", "version", "timestamp")
 

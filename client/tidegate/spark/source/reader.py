@@ -11,18 +11,18 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import InvalidRequest
 from tidegate.models import DataFile, Scan
-from tidegate.spark.arrow_storage import ArrowStore, S3Settings
 from tidegate.spark.errors import SchemaMismatch
-from tidegate.spark.layout import TableLayout
-from tidegate.spark.pushdown import conjunction
-from tidegate.spark.read import as_nullable
-from tidegate.spark.refusals import check_readable
-from tidegate.spark.source_options import SourceOptions
-from tidegate_protocol.partition_values import parse_value
-from tidegate_protocol.paths import decode
-from tidegate_protocol.predicates import parse_predicate
-from tidegate_protocol.problems import Code
-from tidegate_protocol.statistics import FileStatistics
+from tidegate.spark.read.read import as_nullable
+from tidegate.spark.source.options import SourceOptions
+from tidegate.spark.source.pushdown import conjunction
+from tidegate.spark.storage.arrow import ArrowStore, S3Settings
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.predicates import otherwise
+from tidegate.spark.tables.refusals import check_readable
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.paths import decode
+from tidegate_protocol.log.statistics import FileStatistics
+from tidegate_protocol.schema.partition_values import parse_value
 
 _TASK_BYTES = 128 << 20
 _BATCH_ROWS = 1 << 16
@@ -120,12 +120,10 @@ class _PushFilters:
 def _check_decided(where: str, layout: TableLayout, scan: Scan) -> None:
     """Raise `InvalidRequest` unless the predicate is true for every row of every file: the tasks
     cannot judge rows by SQL text."""
-    otherwise = parse_predicate(
-        f"NOT ({where}) OR ({where}) IS NULL", layout.schema, layout.partition_columns
-    )
+    not_true = otherwise(where, layout)
     for file in scan.files:
         statistics = None if file.stats is None else FileStatistics.parse(file.stats)
-        if otherwise.may_match(file.partition_values, statistics):
+        if not_true.may_match(file.partition_values, statistics):
             raise InvalidRequest(
                 f"the option where ({where}) does not decide about the file {file.path} as a "
                 "whole; it takes a predicate over partition columns",

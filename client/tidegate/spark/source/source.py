@@ -4,9 +4,9 @@
     df.write.format("tidegate").mode("append").save("main.air.flights")
     spark.read.format("tidegate").load("main.air.flights")
 
-Options: `url` and `token` (else TIDEGATE_URL and TIDEGATE_TOKEN of the driver), and for reading
-`where`, `version` and `timestamp`. The table says how it is partitioned: in batch, PySpark 4.3
-refuses `partitionBy` for Python data sources by itself.
+Options: `url` and `token` (else TIDEGATE_URL and TIDEGATE_TOKEN of the driver), for reading
+`version` and `timestamp`, and for reading and overwriting `where`. The table says how it is
+partitioned: in batch, PySpark 4.3 refuses `partitionBy` for Python data sources by itself.
 """
 
 from uuid import uuid4
@@ -17,17 +17,18 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from tidegate.spark.application import application_id
-from tidegate.spark.arrow_columns import BatchColumns
-from tidegate.spark.arrow_storage import NO_SETTINGS, ArrowStore, S3Settings
 from tidegate.spark.errors import UnsupportedSession
-from tidegate.spark.hadoop import s3_settings
-from tidegate.spark.layout import TableLayout
-from tidegate.spark.read import as_nullable
-from tidegate.spark.refusals import check_writable
-from tidegate.spark.source_options import SourceOptions
-from tidegate.spark.source_read import TidegateReader
-from tidegate.spark.source_write import TidegateWriter
-from tidegate.spark.write import check_removable
+from tidegate.spark.read.read import as_nullable
+from tidegate.spark.source.options import SourceOptions
+from tidegate.spark.source.reader import TidegateReader
+from tidegate.spark.source.writer import TidegateWriter
+from tidegate.spark.storage.arrow import NO_SETTINGS, ArrowStore, S3Settings
+from tidegate.spark.storage.hadoop import s3_settings
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.predicates import PartitionPredicate
+from tidegate.spark.tables.refusals import check_writable
+from tidegate.spark.write.arrow_columns import BatchColumns
+from tidegate.spark.write.write import check_removable
 
 
 class TidegateSource(DataSource):
@@ -62,15 +63,15 @@ class TidegateSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> TidegateWriter:
         options = self._parsed()
-        if options.where is not None or options.version is not None or options.timestamp:
-            raise UnsupportedSession(
-                "the options where, version and timestamp are for reading; to replace a part of a "
-                "table, use Table.overwrite(df, replace_where=...)"
-            )
+        if options.version is not None or options.timestamp is not None:
+            raise UnsupportedSession("the options version and timestamp are for reading")
+        if options.where is not None and not overwrite:
+            raise UnsupportedSession("the option where is for overwriting and for reading")
         with options.service.connect() as lake:
             head = lake.table(options.table).head()
         layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
         check_writable(layout, head.protocol)
+        where = None if options.where is None else PartitionPredicate.parse(options.where, layout)
         # Before any row is computed.
         ArrowStore(layout.location, self.storage).check()
         if overwrite:
@@ -83,6 +84,7 @@ class TidegateSource(DataSource):
             storage=self.storage,
             transaction_id=str(uuid4()),
             overwrite=overwrite,
+            where=where,
         )
 
     def _parsed(self) -> SourceOptions:

@@ -12,15 +12,17 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from tidegate.errors import TransactionCommitted
-from tidegate.models import TableHead
-from tidegate.spark.arrow_columns import BatchColumns
-from tidegate.spark.arrow_files import TaskFiles
-from tidegate.spark.arrow_storage import ArrowStore, S3Settings
-from tidegate.spark.layout import TableLayout, transaction_folder
-from tidegate.spark.source_options import Service
-from tidegate.spark.staging import DataFiles, TransactionFolder
-from tidegate.spark.write import commit_write
-from tidegate_protocol.actions import Add
+from tidegate.models import DataFile, TableHead
+from tidegate.spark.source.options import Service
+from tidegate.spark.storage.arrow import ArrowStore, S3Settings
+from tidegate.spark.tables.layout import TableLayout, new_folder
+from tidegate.spark.tables.predicates import PartitionPredicate
+from tidegate.spark.write.arrow_columns import BatchColumns
+from tidegate.spark.write.arrow_files import TaskFiles
+from tidegate.spark.write.staging import DataFiles, TransactionFolder
+from tidegate.spark.write.write import commit_write, outside
+from tidegate.transaction import Transaction
+from tidegate_protocol.log.actions import Add
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +46,31 @@ class TidegateWriter(DataSourceArrowWriter):
         storage: S3Settings,
         transaction_id: str,
         overwrite: bool,
+        where: PartitionPredicate | None,
     ) -> None:
-        """`head` is the table as the job found it: what has changed since is a conflict."""
+        """`head` is the table as the job found it: what has changed since is a conflict. `where`
+        says which partitions are overwritten, all of them without it."""
         self._service = service
         self._head = head
         self._columns = columns
         self._transaction_id = transaction_id
+        self._folder_name = new_folder(transaction_id)
         self._layout = layout
         self._storage = storage
         self._overwrite = overwrite
+        self._where = where
 
     def _store(self) -> ArrowStore:
         return ArrowStore(self._layout.location, self._storage)
 
     def _folder(self) -> TransactionFolder:
-        return TransactionFolder(self._layout, self._transaction_id, self._store())
+        return TransactionFolder(self._layout, self._folder_name, self._store())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         task = TaskContext.get()
         if task is None:
             raise AssertionError("write is called in tasks only")
-        folder = transaction_folder(self._transaction_id)
-        files = TaskFiles(self._layout, folder, self._store(), task=task.partitionId())
+        files = TaskFiles(self._layout, self._folder_name, self._store(), task=task.partitionId())
         rows = 0
 
         def conformed() -> Iterator[pa.RecordBatch]:
@@ -91,10 +96,27 @@ class TidegateWriter(DataSourceArrowWriter):
             with table.transaction(
                 transaction_id=self._transaction_id, head=self._head
             ) as transaction:
-                removed = transaction.filter_files() if self._overwrite else []
+                removed = self._replaced(transaction, files) if self._overwrite else []
                 if files.adds or removed:
-                    mode = "Overwrite" if self._overwrite else "Append"
-                    commit_write(transaction, files, mode=mode, removed=removed)
+                    commit_write(
+                        transaction,
+                        files,
+                        mode="Overwrite" if self._overwrite else "Append",
+                        removed=removed,
+                        predicate=None if self._where is None else self._where.where,
+                    )
+
+    def _replaced(self, transaction: Transaction, files: DataFiles) -> list[DataFile]:
+        """The files to remove, recorded as read. Raises `InvalidRows` where a row lies in none of
+        the partitions that are overwritten."""
+        where = self._where
+        if where is None:
+            return transaction.filter_files()
+        for add in files.adds:
+            if not where.is_true(add.partition_values):
+                raise outside(add.partition_values, f"the option where ({where.where})")
+        found = transaction.filter_files(where.where)
+        return [file for file in found if where.is_true(file.partition_values)]
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Called also where `commit` failed, and nobody knows here how: so the service is told

@@ -14,8 +14,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from tidegate.spark.errors import StorageError, UnsupportedSession
-from tidegate.spark.storage import LOCAL, StoredFile, arrow_path, scheme_of
-from tidegate.spark.storage_errors import storage_refusal
+from tidegate.spark.storage.errors import storage_refusal
+from tidegate.spark.storage.locations import LOCAL, StoredFile, arrow_path, scheme_of
 
 S3A_PREFIX = "fs.s3a."
 _S3A_SETTINGS = (

@@ -7,7 +7,7 @@ once or more; its class's name is in there, and it alone tells what to do next.
 import re
 
 from tidegate.spark.errors import StorageError, UnsupportedSession
-from tidegate.spark.storage import scheme_of
+from tidegate.spark.storage.locations import scheme_of
 
 _NO_FILE_SYSTEM = re.compile(
     r"ClassNotFoundException: Class org\.apache\.hadoop\.fs\.\S*FileSystem not found"

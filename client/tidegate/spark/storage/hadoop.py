@@ -15,11 +15,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tidegate.spark.arrow_storage import S3A_PREFIX, S3Settings
 from tidegate.spark.errors import StorageError, UnsupportedSession
-from tidegate.spark.storage import StoredFile, hadoop_url
-from tidegate.spark.storage_errors import missing_file_system, storage_refusal
-from tidegate_protocol.paths import LOG_FOLDER
+from tidegate.spark.storage.arrow import S3A_PREFIX, S3Settings
+from tidegate.spark.storage.errors import missing_file_system, storage_refusal
+from tidegate.spark.storage.locations import StoredFile, hadoop_url
+from tidegate_protocol.log.paths import LOG_FOLDER
 
 _MAGIC = b"PAR1"
 _TAIL = struct.Struct("<I4s")

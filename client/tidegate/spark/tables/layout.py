@@ -1,25 +1,28 @@
 """A table as a writer or reader of its data files sees it: where they go, and their columns."""
 
 import json
+import secrets
 from dataclasses import dataclass
 from typing import Self
 
 from pyspark.sql.types import StructType as SparkStruct
 
-from tidegate.spark.storage import arrow_path, hadoop_url, is_absolute
-from tidegate_protocol.actions import Metadata
-from tidegate_protocol.data_types import StructType
-from tidegate_protocol.partition_values import partition_path
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.schema import parse_schema
+from tidegate.spark.storage.locations import arrow_path, hadoop_url, is_absolute
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.log.actions import Metadata
+from tidegate_protocol.schema.data_types import StructType
+from tidegate_protocol.schema.partition_values import partition_path
+from tidegate_protocol.schema.table_schema import parse_schema
 
 TRANSACTION_KEY = "tidegate_txn"
-"""Each transaction writes below a folder of its own, `tidegate_txn=<id>`, in the table's location.
+"""Each attempt at a transaction writes below a folder of its own in the table's location,
+`tidegate_txn=<id>.<attempt>`.
 
 The folder is private, so that what a failed job leaves behind can be told from everybody else's
-files. It is named like a Hive partition, so that partition discovery reads the files of many
-transactions under one base path; and not like `_hidden` or `.hidden`, because VACUUM passes over
-such folders, and what a killed driver left in one would stay for ever.
+files: a transaction that brings its own id may be attempted again, and the files of an earlier
+attempt may be in the table. It is named like a Hive partition, so that partition discovery reads
+the files of many transactions under one base path; and not like `_hidden` or `.hidden`, because
+VACUUM passes over such folders, and what a killed driver left in one would stay for ever.
 """
 
 
@@ -81,6 +84,8 @@ class TableLayout:
         return f"{store}{path}"
 
 
-def transaction_folder(transaction_id: str) -> str:
-    """The folder of a transaction's files, relative to the table's location and not encoded."""
-    return partition_path({TRANSACTION_KEY: transaction_id}, [TRANSACTION_KEY])
+def new_folder(transaction_id: str) -> str:
+    """A folder for the files of one attempt at a transaction, relative to the table's location
+    and not encoded; another one at each call."""
+    attempt = f"{transaction_id}.{secrets.token_hex(8)}"
+    return partition_path({TRANSACTION_KEY: attempt}, [TRANSACTION_KEY])

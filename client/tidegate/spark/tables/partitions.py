@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, TimestampType
 
 from tidegate.spark.errors import InvalidRows, marked
-from tidegate.spark.layout import TableLayout
-from tidegate_protocol.actions import PartitionValues
-from tidegate_protocol.partition_values import NULL_PARTITION, parse_value, serialize_value
-from tidegate_protocol.values import InvalidValue, UnrepresentableValue
+from tidegate.spark.tables.layout import TableLayout
+from tidegate_protocol.log.actions import PartitionValues
+from tidegate_protocol.schema.partition_values import NULL_PARTITION, parse_value, serialize_value
+from tidegate_protocol.schema.values import InvalidValue, UnrepresentableValue
 
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 

@@ -1,21 +1,26 @@
 """Predicates where Spark and the service both have to judge them.
 
 The service prunes files by a predicate's text, and reads times in UTC; Spark decides about rows,
-and reads times in the session's zone. What the two could read differently is not pruned by.
+and reads times in the session's zone. What the two could read differently is not pruned by. The
+data source has no session where it commits: it takes what says the same in any zone.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.errors import InvalidRequest
-from tidegate.spark.layout import TableLayout
-from tidegate.spark.partitions import typed_partitions
-from tidegate_protocol.data_types import DATE, TIMESTAMP, TIMESTAMP_NTZ
-from tidegate_protocol.problems import Code
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.partitions import typed_partitions
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import PartitionValues
+from tidegate_protocol.scan.predicates import InvalidPredicate, Predicate, parse_predicate
+from tidegate_protocol.schema.data_types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 
 _UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "z", "zulu", "+00:00", "-00:00"})
 _TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
@@ -74,6 +79,58 @@ def partitions_matching(
         raise _invalid(where, error) from error
     matches = {row[_POSITION] for row in true}
     return [number in matches for number in range(len(partitions))]
+
+
+def otherwise(where: str, layout: TableLayout) -> Predicate:
+    """True where the predicate is false or null. Raises `InvalidPredicate`."""
+    return parse_predicate(
+        f"NOT ({where}) OR ({where}) IS NULL", layout.schema, layout.partition_columns
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPredicate:
+    """A predicate over partition columns, judged without Spark."""
+
+    where: str
+    _is_true: Predicate
+    _is_not: Predicate
+
+    @classmethod
+    def parse(cls, where: str, layout: TableLayout) -> Self:
+        """Raises `InvalidRequest` for a predicate that no partition of the table decides, and for
+        one that another time zone may decide otherwise."""
+        try:
+            is_true = parse_predicate(where, layout.schema, layout.partition_columns)
+            is_not = otherwise(where, layout)
+        except InvalidPredicate as error:
+            raise _refused(where, str(error)) from None
+        if not layout.partition_columns or is_true.data_columns:
+            raise _refused(where, "it is not over partition columns alone")
+        zoned = {leaf.path[0].lower() for leaf in layout.schema.leaves() if leaf.type == TIMESTAMP}
+        for word in _WORD.findall(where.lower()):
+            if word in zoned or "time" in word:
+                raise _refused(where, "times depend on the session's time zone, not known here")
+        return cls(where=where, _is_true=is_true, _is_not=is_not)
+
+    def is_true(self, values: PartitionValues) -> bool:
+        """Whether it is true in the partition. Raises `InvalidRequest` where that cannot be
+        told."""
+        may_be, may_be_not = (
+            predicate.may_match(values, None) for predicate in (self._is_true, self._is_not)
+        )
+        if may_be and may_be_not:
+            raise _refused(self.where, f"it cannot be told of the partition {dict(values)}")
+        return may_be
+
+
+def _refused(where: str, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"the option where ({where}) cannot be evaluated: {why}",
+        code=Code.INVALID_PREDICATE,
+        hint="use Table.overwrite(df, replace_where=...), where Spark evaluates it",
+        definite=True,
+    )
 
 
 def _invalid(where: str, error: PySparkException) -> InvalidRequest:

@@ -7,11 +7,15 @@ every writer enforces them (PROTOCOL.md, "Writer Version Requirements").
 from collections.abc import Iterable
 
 from tidegate.spark.errors import UnsupportedTable
-from tidegate.spark.layout import TableLayout
-from tidegate_protocol.actions import Add, Protocol
-from tidegate_protocol.data_types import TYPE_CHANGES, walk
-from tidegate_protocol.features import check_supported, implied_features, required_features
-from tidegate_protocol.known_features import FIELD_FEATURES
+from tidegate.spark.tables.layout import TableLayout
+from tidegate_protocol.features.known import FIELD_FEATURES
+from tidegate_protocol.features.table_features import (
+    check_supported,
+    implied_features,
+    required_features,
+)
+from tidegate_protocol.log.actions import Add, Protocol
+from tidegate_protocol.schema.data_types import TYPE_CHANGES, walk
 
 # NOT NULL, the one invariant that is enforced here, is found in the columns themselves. Row ids are
 # given out by the service, from the number of rows that every file of this client tells.

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from pyspark.sql.types import NumericType
 from pyspark.sql.types import StructType as SparkStruct
 
-from tidegate.spark.assignment import same_type
 from tidegate.spark.errors import InvalidRows, SchemaMismatch
-from tidegate.spark.layout import TableLayout
-from tidegate_protocol.data_types import (
+from tidegate.spark.tables.assignment import same_type
+from tidegate.spark.tables.layout import TableLayout
+from tidegate_protocol.schema.data_types import (
     BINARY,
     BOOLEAN,
     BYTE,

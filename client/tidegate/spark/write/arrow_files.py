@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.spark.arrow_columns import arrow_schema
-from tidegate.spark.arrow_floats import FloatStatistics, columns_with_statistics
-from tidegate.spark.arrow_storage import ArrowStore
 from tidegate.spark.errors import InvalidRows, StorageError
-from tidegate.spark.footers import FooterColumns, statistics_of
-from tidegate.spark.layout import TableLayout
-from tidegate_protocol.actions import Add, PartitionValues
-from tidegate_protocol.data_types import DataType
-from tidegate_protocol.partition_values import partition_path, serialize_value
-from tidegate_protocol.paths import encode
-from tidegate_protocol.values import InvalidValue
+from tidegate.spark.storage.arrow import ArrowStore
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.write.arrow_columns import arrow_schema
+from tidegate.spark.write.arrow_floats import FloatStatistics, columns_with_statistics
+from tidegate.spark.write.footers import FooterColumns, statistics_of
+from tidegate_protocol.log.actions import Add, PartitionValues
+from tidegate_protocol.log.paths import encode
+from tidegate_protocol.schema.data_types import DataType
+from tidegate_protocol.schema.partition_values import partition_path, serialize_value
+from tidegate_protocol.schema.values import InvalidValue
 
 # What is held in memory before it is written: with it comes the size of the row groups.
 _ROWS_AT_ONCE = 1 << 20

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate_protocol.data_types import (
+from tidegate_protocol.scan.statistics_writing import ColumnStatistics
+from tidegate_protocol.schema.data_types import (
     DOUBLE,
     FLOAT,
     ArrayType,
@@ -19,7 +20,6 @@ from tidegate_protocol.data_types import (
     MapType,
     StructType,
 )
-from tidegate_protocol.statistics_writing import ColumnStatistics
 
 Path = tuple[str, ...]
 

@@ -4,10 +4,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructField
 
-from tidegate.spark.assignment import assign, quoted, required
 from tidegate.spark.errors import SchemaMismatch
-from tidegate.spark.layout import TableLayout
-from tidegate.spark.partitions import folder_value
+from tidegate.spark.tables.assignment import assign, quoted, required
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.partitions import folder_value
 
 
 def conform(df: DataFrame, layout: TableLayout) -> DataFrame:

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.spark.hadoop import JavaObject, jvm_of
-from tidegate.spark.storage import DataStore, StoredFile
+from tidegate.spark.storage.hadoop import JavaObject, jvm_of
+from tidegate.spark.storage.locations import DataStore, StoredFile
 
 # Where Spark has had it: it moved in version 4.1.
 _SINKS = (

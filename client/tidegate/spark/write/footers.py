@@ -9,8 +9,13 @@ from types import MappingProxyType
 
 import pyarrow.parquet as pq
 
-from tidegate.spark.layout import TableLayout
-from tidegate_protocol.data_types import (
+from tidegate.spark.tables.layout import TableLayout
+from tidegate_protocol.scan.statistics_writing import (
+    ColumnStatistics,
+    build_statistics,
+    statistics_columns,
+)
+from tidegate_protocol.schema.data_types import (
     BYTE,
     DATE,
     DOUBLE,
@@ -28,12 +33,7 @@ from tidegate_protocol.data_types import (
     MapType,
     StructType,
 )
-from tidegate_protocol.statistics_writing import (
-    ColumnStatistics,
-    build_statistics,
-    statistics_columns,
-)
-from tidegate_protocol.values import Value
+from tidegate_protocol.schema.values import Value
 
 Path = tuple[str, ...]
 

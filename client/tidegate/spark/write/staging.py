@@ -1,4 +1,5 @@
-"""The data files of one transaction: written once, in its private folder in the table's location.
+"""The data files of one attempt at a transaction: written once, in a folder of the attempt's own
+in the table's location.
 
 Spark's commit protocol decides which task attempt counts, so that failed, repeated and speculative
 attempts leave nothing in the folder; the log decides whether the folder counts at all. On a local
@@ -15,17 +16,17 @@ from dataclasses import dataclass
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.spark.arrow_storage import ArrowStore
-from tidegate.spark.direct_write import direct_sink, take_manifest, write_directly
 from tidegate.spark.errors import StorageError, refused_rows
-from tidegate.spark.footers import FooterColumns, num_records, statistics_of
-from tidegate.spark.hadoop import HadoopStore, JavaObject, jvm_of, storage_errors
-from tidegate.spark.layout import TableLayout, transaction_folder
-from tidegate.spark.partitions import values_of_folder
-from tidegate.spark.storage import LOCAL, DataStore, StoredFile, scheme_of
+from tidegate.spark.storage.hadoop import JavaObject, jvm_of, storage_errors
+from tidegate.spark.storage.locations import LOCAL, DataStore, StoredFile, scheme_of
+from tidegate.spark.storage.opening import store_at
+from tidegate.spark.tables.layout import TableLayout, new_folder
+from tidegate.spark.tables.partitions import values_of_folder
+from tidegate.spark.write.direct_write import direct_sink, take_manifest, write_directly
+from tidegate.spark.write.footers import FooterColumns, num_records, statistics_of
 from tidegate.transaction import Transaction, TransactionState
-from tidegate_protocol.actions import Add, PartitionValues
-from tidegate_protocol.paths import decode, encode
+from tidegate_protocol.log.actions import Add, PartitionValues
+from tidegate_protocol.log.paths import decode, encode
 
 _FOOTER_THREADS = 16
 _ATTEMPTS = "_temporary"
@@ -56,12 +57,15 @@ class DataFiles:
 
 
 class TransactionFolder:
-    """The private folder of a transaction; it comes into being with its first file."""
+    """The private folder of an attempt at a transaction; it comes into being with its first file.
 
-    def __init__(self, layout: TableLayout, transaction_id: str, store: DataStore) -> None:
-        """`store` is that of the layout's location."""
+    Nothing outside of it is ever deleted.
+    """
+
+    def __init__(self, layout: TableLayout, name: str, store: DataStore) -> None:
+        """`name` is of `layout.new_folder`, `store` that of the layout's location."""
         self.layout = layout
-        self.name = transaction_folder(transaction_id)
+        self.name = name
         self._store = store
 
     def write(self, df: DataFrame) -> DataFiles:
@@ -160,28 +164,25 @@ class TransactionFolder:
             if file.path not in kept:
                 self._store.delete(file.path)
 
+    def is_named_by(self, commit: bytes) -> bool:
+        """Whether the bytes of a `<version>.json` name a file of the folder. Its name ends with
+        the attempt's own digits, which are spelt alike however a path is escaped."""
+        return self.name.rpartition(".")[2].encode() in commit
+
     def delete(self) -> None:
-        """Delete the folder with everything in it. Only for a transaction that never lands."""
+        """Delete the folder with everything in it. Only where no commit names a file of it or
+        ever will."""
         self._store.delete_folder(self.name)
-
-
-def store_of(layout: TableLayout, spark: SparkSession) -> DataStore:
-    """The store that a table's data files lie in, as the session reaches it. Raises
-    `UnsupportedSession` and `StorageError` where it does not."""
-    if scheme_of(layout.location) == LOCAL:
-        return ArrowStore(layout.location)
-    store = HadoopStore(spark, layout.location)
-    store.check()
-    return store
 
 
 @contextmanager
 def private_folder(
     txn: Transaction, layout: TableLayout, spark: SparkSession
 ) -> Iterator[TransactionFolder]:
-    """The transaction's folder, deleted at the end where the transaction is certain never to
-    land. While its outcome is unknown, its files may be in the table, and stay."""
-    folder = TransactionFolder(layout, txn.id, store_of(layout, spark))
+    """A folder for this attempt at the transaction, deleted at the end where none of its files is
+    in the table for sure or ever will be: they were never proposed, or the proposal is certain
+    never to land. While its outcome is unknown they may be in the table, and stay."""
+    folder = TransactionFolder(layout, new_folder(txn.id), store_at(layout.location, spark))
     try:
         with txn:
             yield folder
@@ -192,7 +193,8 @@ def private_folder(
 
 
 def _discard(folder: TransactionFolder, txn: Transaction, error: BaseException | None) -> None:
-    if txn.state not in (TransactionState.FAILED, TransactionState.ABORTED):
+    never_lands = txn.state in (TransactionState.FAILED, TransactionState.ABORTED)
+    if txn.was_proposed and not never_lands:
         return
     try:
         folder.delete()

@@ -1,26 +1,28 @@
 """Writing a Spark DataFrame into a table in one commit."""
 
 import json
+import warnings
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from tidegate.errors import InvalidProposal, InvalidRequest
+from tidegate.errors import InvalidProposal, InvalidRequest, TidegateError
+from tidegate.handle import TableHandle
 from tidegate.models import DataFile, Receipt
 from tidegate.spark.application import table_of
-from tidegate.spark.conform import conform
-from tidegate.spark.errors import InvalidRows
-from tidegate.spark.layout import TableLayout
-from tidegate.spark.predicates import partitions_matching, prunable
-from tidegate.spark.refusals import check_writable
-from tidegate.spark.staging import DataFiles, private_folder
-from tidegate.table import Table
+from tidegate.spark.errors import InvalidRows, StorageError
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.predicates import partitions_matching, prunable
+from tidegate.spark.tables.refusals import check_writable
+from tidegate.spark.write.conform import conform
+from tidegate.spark.write.staging import DataFiles, TransactionFolder, private_folder
 from tidegate.transaction import Transaction
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import PartitionValues
 
 
 def append(
-    table: Table,
+    table: TableHandle,
     df: DataFrame,
     *,
     user_metadata: str | None = None,
@@ -37,7 +39,7 @@ def append(
     `StorageError` before anything is proposed, what else the Spark job failed of, and what
     `Transaction.commit` raises. After a definite error no file stays behind.
     """
-    transaction = table_of(table, df.sparkSession).transaction()
+    transaction = Transaction(table_of(table, df.sparkSession))
     layout = writable_layout(transaction)
     with private_folder(transaction, layout, df.sparkSession) as folder:
         if txn is not None and transaction.txn_version(txn[0]) >= txn[1]:
@@ -52,7 +54,7 @@ def append(
 
 
 def overwrite(
-    table: Table,
+    table: TableHandle,
     df: DataFrame,
     *,
     replace_where: str | None = None,
@@ -64,11 +66,20 @@ def overwrite(
     With `replace_where`, Spark SQL text over the partition columns, only the partitions for which
     it is true are replaced, and every row of the DataFrame must lie in one of them. Either way a
     concurrent commit that touches what is replaced is a conflict. `transaction`, a new one of the
-    table's own, says at which version the table was read; without it that is the latest.
+    table's own, says at which version the table was read; without it that is the latest. Where
+    work has landed under an id that it brings along, by an earlier run or by one that was faster,
+    the receipt of that is returned, and of this one nothing is in the table.
 
-    Raises what `append` does, and `InvalidRequest` for a predicate that names other columns.
+    Raises what `append` does, `InvalidRequest` for a predicate that names other columns, and
+    `ValueError` for a transaction of another table.
     """
-    transaction = transaction or table_of(table, df.sparkSession).transaction()
+    transaction = transaction or Transaction(table_of(table, df.sparkSession))
+    if transaction.table.id != table.id:
+        raise ValueError(
+            f"expected a transaction of table {table.name}, found one of {transaction.table.name}"
+        )
+    if (first := transaction.landed()) is not None:
+        return first
     layout = writable_layout(transaction)
     check_removable(layout)
     with private_folder(transaction, layout, df.sparkSession) as folder:
@@ -78,14 +89,19 @@ def overwrite(
             _check_inside(files, layout, df, replace_where)
         if not files.adds and not replaced:
             return None
-        return commit_write(
-            transaction,
-            files,
-            mode="Overwrite",
-            removed=replaced,
-            predicate=replace_where,
-            user_metadata=user_metadata,
-        )
+        try:
+            return commit_write(
+                transaction,
+                files,
+                mode="Overwrite",
+                removed=replaced,
+                predicate=replace_where,
+                user_metadata=user_metadata,
+            )
+        except InvalidProposal as refusal:
+            if refusal.code != Code.TRANSACTION_ID_REUSED:
+                raise
+            return _landed_meanwhile(transaction, folder, refusal)
 
 
 def writable_layout(transaction: Transaction) -> TableLayout:
@@ -135,6 +151,43 @@ def commit_write(
     )
 
 
+def outside(partition: PartitionValues, where: str) -> InvalidRows:
+    """The error for rows in a partition that is not among those which are overwritten."""
+    found = ", ".join(f"{name}={value}" for name, value in partition.items())
+    return InvalidRows(
+        f"the DataFrame has rows in the partition {found}, where {where} is not true"
+    )
+
+
+def _landed_meanwhile(
+    transaction: Transaction, folder: TransactionFolder, refusal: InvalidProposal
+) -> Receipt:
+    """The receipt of the attempt that was faster. The files of this one are deleted where the
+    commit that landed does not name them: an id lands once, so no other commit can."""
+    table = transaction.table
+    try:
+        first = table.transaction_status(transaction.id).commit
+    except TidegateError as error:
+        raise refusal from error
+    if first is None:
+        raise refusal
+    try:
+        is_own = folder.is_named_by(table.commit_bytes(first.version))
+    except TidegateError:
+        # Nobody can tell any more, as after the log was cleaned up: VACUUM finds the files.
+        return first
+    if not is_own:
+        try:
+            folder.delete()
+        except (OSError, StorageError) as error:
+            warnings.warn(
+                f"transaction {transaction.id} landed before, and the files of this attempt "
+                f"could not be deleted: {error}",
+                stacklevel=3,
+            )
+    return first
+
+
 def _replaced(
     transaction: Transaction, layout: TableLayout, df: DataFrame, where: str | None
 ) -> list[DataFile]:
@@ -166,8 +219,4 @@ def _check_inside(files: DataFiles, layout: TableLayout, df: DataFrame, where: s
         strict=True,
     ):
         if not match:
-            where_found = ", ".join(f"{name}={value}" for name, value in values.items())
-            raise InvalidRows(
-                f"the DataFrame has rows in the partition {where_found}, where replace_where "
-                f"({where}) is not true"
-            )
+            raise outside(values, f"replace_where ({where})")

@@ -1,0 +1,1 @@
+"""Reading a table as a DataFrame."""

@@ -1,0 +1,1 @@
+"""`format("tidegate")`: PySpark's Python data source."""

@@ -1,0 +1,1 @@
+"""Where data files lie, in the vocabularies of Hadoop and of Arrow."""
