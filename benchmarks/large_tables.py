@@ -18,16 +18,16 @@ import psycopg
 
 from benchmarks.asking import NDJSON, Connection
 from benchmarks.service import Service, Table, succeeded
-from tidegate_protocol.codec import decode
-from tidegate_protocol.log_files import commit_name
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.rebase import complete
-from tidegate_protocol.transaction import Invalid, Proposal, ReadState, ReadyCommit
-from tidegate_service.core.access import ANONYMOUS
-from tidegate_service.core.ports import CommitSection
-from tidegate_service.core.ratify import ratified
-from tidegate_service.index.engine import create_engine
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_protocol.log.codec import decode
+from tidegate_protocol.log.file_names import commit_name
+from tidegate_protocol.prepare.finalize import complete
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.transaction import Invalid, Proposal, ReadState, ReadyCommit
+from tidegate_service.core.access.roles import ANONYMOUS
+from tidegate_service.core.log.put_version import ratified
+from tidegate_service.core.ports.index import CommitSection
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.postgres.engine import create_engine
 
 PARTITIONS = 100
 FILES_A_COMMIT = 100_000

@@ -16,7 +16,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks.world import World
-from tidegate_service.index.embedded_cluster import programs
+from tidegate_service.index.embedded.cluster import programs
 
 ROW_BYTES = 1024
 _RATE = re.compile(r"^tps = ([0-9.]+) ", re.M)

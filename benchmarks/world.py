@@ -12,7 +12,7 @@ import psycopg
 from benchmarks import processes
 from benchmarks.service import Service, serving
 from demo.s3_server import S3Server
-from tidegate_service.index.embedded import EmbeddedPostgres
+from tidegate_service.index.embedded.server import EmbeddedPostgres
 
 
 class World:

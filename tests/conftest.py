@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest_plugins = ["tests.postgres", "tests.s3", "tests.server"]
+pytest_plugins = ["tests.alone", "tests.postgres", "tests.s3", "tests.server"]
 
 
 @pytest.fixture(scope="session")
@@ -17,4 +17,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="30x50",
         metavar="RUNSxSTEPS",
         help="how much the state machine of tests/service/machine does",
+    )
+    parser.addoption(
+        "--predicates",
+        type=int,
+        default=10_000,
+        metavar="COUNT",
+        help="how many predicates tests/spark/test_generated_predicates.py makes",
+    )
+    parser.addoption("--predicate-seed", type=int, default=20261122, help="and from which seed")
+    parser.addoption(
+        "--fuzzing-seconds",
+        type=int,
+        default=20,
+        metavar="SECONDS",
+        help="how long each of the three targets of tests/fuzzing is searched",
+    )
+    parser.addoption(
+        "--worlds",
+        type=int,
+        default=3_000,
+        help="how many worlds of tests/simulation there are",
+    )
+    parser.addoption(
+        "--schedules",
+        type=int,
+        default=20,
+        help="how many schedules tests/interop/test_conflict_checker.py puts to Delta Spark",
     )

@@ -1,12 +1,14 @@
 """A real Postgres for tests: one server a session, a database of its own for every test.
 
 `database_url` is a fresh clone of a template that holds the migrated schema and no rows;
-`index` is a `PostgresIndex` on it. The server is the embedded one with its own settings, fsync
-on: what is tested is what is promised.
+`index` is a `PostgresIndex` on it. The server is the embedded one with its own settings, fsync on,
+which the service insists on. Its folder is in memory where there is room, so that fsync costs
+nothing; what is to survive a crash is tried with servers of the tests' own, on the disk.
 """
 
 import asyncio
 import itertools
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -16,14 +18,16 @@ import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from tidegate_service.index import migrate
-from tidegate_service.index.embedded import EmbeddedPostgres
-from tidegate_service.index.engine import create_engine
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.embedded.server import EmbeddedPostgres
+from tidegate_service.index.postgres import migrate
+from tidegate_service.index.postgres.engine import create_engine
 
 Waiters = Callable[[int], Awaitable[None]]
 
 TEMPLATE = "tidegate_template"
+ROOM_BYTES = 8 << 30
+"""As much as a session's databases never are, their write-ahead log included."""
 _numbers = itertools.count(1)
 
 
@@ -46,11 +50,17 @@ def cloned(server_url: str, template: str) -> Iterator[str]:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
+def _parent() -> Path:
+    memory = Path("/dev/shm")
+    has_room = memory.is_dir() and shutil.disk_usage(memory).free >= ROOM_BYTES
+    return memory if has_room else Path("/tmp")
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[EmbeddedPostgres]:
     """The session's server. Its data directory is a short one: sockets have short paths."""
     with (
-        tempfile.TemporaryDirectory(prefix="tidegate-", dir="/tmp") as folder,
+        tempfile.TemporaryDirectory(prefix="tidegate-", dir=_parent()) as folder,
         EmbeddedPostgres(Path(folder)) as server,
     ):
         yield server

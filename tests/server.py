@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.postgres import cloned
-from tidegate_service.index.embedded import EmbeddedPostgres
+from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.settings import Settings
 
 # Loaded with every test, so what needs the whole service is imported by the tests that start it.

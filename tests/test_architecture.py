@@ -35,8 +35,8 @@ class TestLayers:
     @pytest.mark.parametrize(
         ("contract", "file", "line"),
         [
-            ("protocol", "tidegate_protocol/paths.py", "import tidegate.errors"),
-            ("pure", "tidegate_protocol/paths.py", "import time"),
+            ("protocol", "tidegate_protocol/log/paths.py", "import tidegate.errors"),
+            ("pure", "tidegate_protocol/log/paths.py", "import time"),
             ("ends", "tidegate/errors.py", "import tidegate_service.core.errors"),
             ("ends", "tidegate_service/core/errors.py", "import tidegate.errors"),
             ("service", "tidegate_service/core/errors.py", "import tidegate_service.api"),
@@ -47,7 +47,7 @@ class TestLayers:
             ("database", "tidegate_service/core/errors.py", "import psycopg"),
             ("object-store", "tidegate_service/core/errors.py", "import obstore"),
             ("telemetry", "tidegate_service/core/errors.py", "import opentelemetry.trace"),
-            ("telemetry", "tidegate_service/api/edge.py", "import prometheus_client"),
+            ("telemetry", "tidegate_service/api/http/edge.py", "import prometheus_client"),
             ("http-client", "tidegate/errors.py", "import httpx"),
             ("spark", "tidegate/errors.py", "import pyspark.sql"),
         ],

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 from uuid import UUID, uuid5
 
 from tests.vector_facts import Line, Log, broken_facts, live_files
-from tidegate_protocol import codec, features
-from tidegate_protocol.actions import Protocol as ProtocolAction
-from tidegate_protocol.transaction import Proposal, Reads
+from tidegate_protocol.features import table_features
+from tidegate_protocol.log import codec
+from tidegate_protocol.log.actions import Protocol as ProtocolAction
+from tidegate_protocol.proposal.transaction import Proposal, Reads
 
 FOLDER = Path(__file__).parents[2] / "shared" / "vectors"
 ABSENT = f"the vectors are not beside the checkout, at ../{FOLDER.parent.name}/{FOLDER.name}"
@@ -23,7 +24,7 @@ ABSENT = f"the vectors are not beside the checkout, at ../{FOLDER.parent.name}/{
 VECTOR_ID = "11111111-2222-4333-8444-555555555555"
 """The id that the vectors' metaData actions carry in the place of the table's own."""
 
-SUPPORTED_NEEDS = features.SUPPORTED_WRITER_FEATURES | {
+SUPPORTED_NEEDS = table_features.SUPPORTED_WRITER_FEATURES | {
     "createTable",
     "dropFeature",
     "rowTrackingSuspended",
@@ -259,9 +260,9 @@ def _table_spec(table: Mapping[str, Any], kind: Kind) -> TableSpec:
 def _managed_protocol(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same protocol on a catalog-managed table, where it is a valid one at all."""
     protocol = codec.from_body(ProtocolAction, body)
-    if features.check_supported(protocol) is not None:
+    if table_features.check_supported(protocol) is not None:
         return body
-    raised = features.with_features(protocol, [_MANAGED])
+    raised = table_features.with_features(protocol, [_MANAGED])
     return json.loads(codec.encode(raised))["protocol"]
 
 

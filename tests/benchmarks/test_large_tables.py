@@ -6,7 +6,7 @@ from benchmarks import large_tables
 from benchmarks.asking import Connection, p50s, version_of
 from benchmarks.large_tables import add_line, commits_url, file_path, partition
 from benchmarks.world import scratch, standing
-from tidegate_protocol.codec import decode
+from tidegate_protocol.log.codec import decode
 
 FILES, COMMITS, VERSIONS = 12, 3, 12
 

@@ -1,7 +1,8 @@
 """The judge of a history: what clients were told against what is in storage.
 
-It knows nothing of how the service works. The oracle for conflicts is its own: a commit that
-read partitions must not land over one that added or removed a file there.
+It knows nothing of how the service works. The oracle for conflicts is its own: a commit that read
+partitions, or the whole table, must not land over one that added or removed a file there, nor one
+that read an application over another that wrote to it.
 """
 
 from collections import Counter, defaultdict
@@ -155,10 +156,12 @@ def _updates(commits: list[LogCommit], proposed: list[Proposed]) -> Found:
     works = {(call.work.id, frozenset(call.work.adds)): call.work for call in proposed}
     live: dict[str, str] = {}
     touched: dict[str, list[int]] = defaultdict(list)
+    wrote: dict[str, int] = {}
     for commit in commits:
         work = works.get((commit.id or "", frozenset(commit.adds)))
         if work is not None:
             yield from _judged(commit, work, live, touched)
+            yield from _judged_by_application(commit, work, wrote)
         for path in commit.removes:
             if path not in live:
                 yield Kind.UNSAFE_ACCEPT, f"version {commit.version} removes {path}, which is gone"
@@ -167,13 +170,26 @@ def _updates(commits: list[LogCommit], proposed: list[Proposed]) -> Found:
         for path, partition in commit.adds:
             live[path] = partition
             touched[partition].append(commit.version)
+        wrote |= dict.fromkeys(commit.apps, commit.version)
+
+
+def _judged_by_application(commit: LogCommit, work: Work, wrote: dict[str, int]) -> Found:
+    if work.app is None or work.read_version is None:
+        return
+    last = wrote.get(work.app, -1)
+    if last > work.read_version:
+        yield (
+            Kind.UNSAFE_ACCEPT,
+            f"version {commit.version} read application {work.app} at {work.read_version}, and "
+            f"version {last} wrote to it",
+        )
 
 
 def _judged(
     commit: LogCommit, work: Work, live: dict[str, str], touched: dict[str, list[int]]
 ) -> Found:
     if work.read_version is not None:
-        for partition in sorted(work.read):
+        for partition in sorted(touched if work.whole_table else work.read):
             last = touched[partition][-1] if touched[partition] else -1
             if last > work.read_version:
                 yield (
@@ -193,10 +209,13 @@ def _judged(
 
 def _timestamps(final: Final, commits: list[LogCommit], proposed: list[Proposed]) -> Found:
     times = {row.version: row.timestamp for row in final.rows}
+    before = -1
     for row in final.rows:
-        before = times.get(row.version - 1, -1)
+        if row.timestamp is None:
+            continue
         if row.timestamp <= before:
             yield Kind.TIMESTAMP, f"version {row.version} at {row.timestamp}, after {before}"
+        before = row.timestamp
     for commit in commits:
         told = commit.in_commit_timestamp
         if told is not None and told != times.get(commit.version):

@@ -17,9 +17,11 @@ from obstore.store import LocalStore, ObjectStore, S3Store
 
 from tests.chaos.history import Final, Row
 from tests.chaos.load import REQUEST_TIMEOUT_S, SCHEMA
+from tests.failover import Failover
 from tests.service.instances import Instance, instances
-from tidegate_service.index import migrate
-from tidegate_service.index.embedded import EmbeddedPostgres
+from tests.service.serving import OF_NO_PAGE
+from tidegate_service.index.embedded.server import EmbeddedPostgres
+from tidegate_service.index.postgres import migrate
 from tidegate_service.settings import Settings
 
 CATCH_UP_S = 60.0
@@ -39,7 +41,8 @@ class Table:
 
 @dataclass(slots=True)
 class Cluster:
-    """`storage_options` are what reading the tables' storage takes, without any proxy."""
+    """`postgres` is the one that takes commits. `storage_options` are what reading the tables'
+    storage takes, without any proxy."""
 
     postgres: EmbeddedPostgres
     folder: Path
@@ -128,16 +131,23 @@ async def cluster(
     warehouse: str | None = None,
     service_options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    servers: Failover | None = None,
 ) -> AsyncIterator[Cluster]:
-    """Instances on a Postgres of their own, with local tables unless told otherwise."""
+    """Instances on a Postgres of their own, or on these two, with local tables unless told
+    otherwise. Postgres is in `folder`/postgres and the tables in `folder`/data, by default in a
+    folder of their own."""
     async with AsyncExitStack() as stack:
-        folder = Path(
+        folder = folder or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-", dir="/tmp"))
         )
-        postgres = stack.enter_context(EmbeddedPostgres(folder))
+        if servers is None:
+            postgres = stack.enter_context(EmbeddedPostgres(folder))
+        else:
+            postgres = servers.primary
         await asyncio.to_thread(migrate.upgrade, postgres.url)
         settings = Settings(
-            database_url=postgres.url,
+            database_url=postgres.url if servers is None else servers.url,
             data_dir=folder / "data",
             port=0,
             log_level="error",
@@ -149,7 +159,9 @@ async def cluster(
         up = stack.enter_context(instances(*[settings] * count))
         http = await stack.enter_async_context(
             httpx.AsyncClient(
-                timeout=REQUEST_TIMEOUT_S, limits=httpx.Limits(max_keepalive_connections=64)
+                timeout=REQUEST_TIMEOUT_S,
+                limits=httpx.Limits(max_keepalive_connections=64),
+                headers=OF_NO_PAGE,
             )
         )
         yield Cluster(

@@ -12,7 +12,8 @@ from enum import Enum
 class Work:
     """One body under one transaction id, as its client proposed it.
 
-    It read the partitions `read` at `read_version` (None: it read nothing). A work on a register,
+    It read the partitions `read`, or the whole table, at `read_version` (None: it read nothing),
+    and how far the application `app` had come, which it then wrote to. A work on a register,
     a partition that holds one file, replaces `parent`, which it read there, by a file of its own.
     """
 
@@ -22,6 +23,8 @@ class Work:
     removes: tuple[str, ...] = ()
     read_version: int | None = None
     read: frozenset[str] = frozenset()
+    whole_table: bool = False
+    app: str | None = None
     register: str | None = None
     parent: str | None = None
 
@@ -83,11 +86,12 @@ Call = Proposed | AbortedBy | Looked | ReadBytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A version as the service tells of it. `id` is None for a foreign commit."""
+    """A version as the service tells of it. `id` is None for a foreign commit; `timestamp` is where
+    nobody was ever told of it."""
 
     version: int
     id: str | None
-    timestamp: int
+    timestamp: int | None
     sha256: str
 
 

@@ -55,13 +55,15 @@ class Counts:
 
 @dataclass(slots=True)
 class Load:
-    """What the clients share. `urls` are the instances' APIs; `stop` is set from outside."""
+    """What the clients share. `urls` are the instances' APIs; `stop` is set from outside;
+    a client rests for `pause_s` after each work."""
 
     urls: Sequence[str]
     tables: Sequence[str]
     history: History
     seed: int
     http: httpx.AsyncClient
+    pause_s: float = 0.0
     counts: Counts = field(default_factory=Counts)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -70,6 +72,7 @@ class Load:
         client = _Client(self, number, random.Random(self.seed * 1000 + number))
         while not self.stop.is_set():
             await client.work()
+            await asyncio.sleep(self.pause_s)
 
 
 class _Client:
@@ -83,7 +86,8 @@ class _Client:
     async def work(self) -> None:
         """One piece of work, to its end."""
         table = self._dice.choice(self._load.tables)
-        kind = self._dice.choices(["append", "register", "summary", "look"], [50, 30, 10, 10])[0]
+        kinds = {"append": 44, "register": 30, "summary": 8, "total": 2, "stream": 8, "look": 8}
+        kind = self._dice.choices(list(kinds), list(kinds.values()))[0]
         if kind == "look":
             await self._look(table)
             return
@@ -102,6 +106,19 @@ class _Client:
         if found is None:
             return None
         version, paths = found
+        if kind == "total":
+            added = ((f"s/{name}", "s"),)
+            return Work(
+                table=table, id=identity, adds=added, read_version=version, whole_table=True
+            )
+        if kind == "stream":
+            return Work(
+                table=table,
+                id=identity,
+                adds=((f"{read}/{name}", read),),
+                read_version=version,
+                app=f"stream-{self._dice.randrange(PARTITIONS)}",
+            )
         if kind == "summary":
             return Work(
                 table=table,
@@ -250,12 +267,18 @@ def _body(work: Work) -> dict[str, Any]:
         {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}}
         for path in work.removes
     ]
+    apps = [] if work.app is None else [work.app]
+    steps = [{"txn": {"appId": app, "version": work.read_version}} for app in apps]
     return {
         "transaction_id": work.id,
         "operation": "WRITE",
         "read_version": work.read_version,
-        "reads": {"predicates": [f"p = '{partition}'" for partition in sorted(work.read)]},
-        "actions": [*removes, *(_add(path, partition) for path, partition in work.adds)],
+        "reads": {
+            "predicates": [f"p = '{partition}'" for partition in sorted(work.read)],
+            "whole_table": work.whole_table,
+            "app_ids": apps,
+        },
+        "actions": [*removes, *(_add(path, partition) for path, partition in work.adds), *steps],
     }
 
 

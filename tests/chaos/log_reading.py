@@ -8,7 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCommit:
-    """One `<version>.json`. `adds` are path and partition of each added file."""
+    """One `<version>.json`. `adds` are path and partition of each added file, `apps` the
+    applications that it wrote to."""
 
     version: int
     sha256: str
@@ -17,6 +18,7 @@ class LogCommit:
     in_commit_timestamp: int | None
     adds: tuple[tuple[str, str], ...]
     removes: tuple[str, ...]
+    apps: tuple[str, ...]
 
     @property
     def added_paths(self) -> frozenset[str]:
@@ -36,6 +38,7 @@ def read_commit(version: int, content: bytes) -> LogCommit:
         in_commit_timestamp=info.get("inCommitTimestamp"),
         adds=tuple((add["path"], next(iter(add["partitionValues"].values()))) for add in adds),
         removes=tuple(action["remove"]["path"] for action in actions if "remove" in action),
+        apps=tuple(action["txn"]["appId"] for action in actions if "txn" in action),
     )
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from tests.chaos.cluster import Cluster
 from tests.chaos.load import Counts
+from tests.chaos.violations import Violation
 from tests.service.instances import Deed, Instance
-from tidegate_service.core.faults import Side, Step
+from tidegate_service.core.observe.faults import Side, Step
 
 STOPPED_S = 12.0
 """Longer than Postgres lets a transaction idle (10 s), so that its locks are gone."""
@@ -21,7 +22,8 @@ _STEPS = list(Step)
 
 @dataclass(slots=True)
 class Damage:
-    """What was done, for the report."""
+    """What was done, for the report. While the database is `set_back`, reads are of an older
+    state; `lost_later` is what was acknowledged from then on, and is lost all the same."""
 
     kills: int = 0
     kills_at_points: int = 0
@@ -30,6 +32,11 @@ class Damage:
     terms: int = 0
     store_faults: dict[str, int] = field(default_factory=dict)
     foreign: int = 0
+    full_disks: dict[str, int] = field(default_factory=dict)
+    failovers: int = 0
+    quarantined: set[str] = field(default_factory=set)
+    set_back: tuple[float, float] | None = None
+    lost_later: tuple[Violation, ...] = ()
 
     def told(self) -> dict[str, int]:
         """What was done, by its name."""
@@ -40,7 +47,10 @@ class Damage:
             f"stops of {STOPPED_S:.0f} s": self.stops,
             "SIGTERM": self.terms,
             "versions written past": self.foreign,
+            "failovers": self.failovers,
+            "tables found set back": len(self.quarantined),
             **{f"store: {name}": times for name, times in self.store_faults.items()},
+            **{f"full disk of {name}": times for name, times in self.full_disks.items()},
         }
         return {name: times for name, times in done.items() if times}
 

@@ -8,7 +8,7 @@ import sys
 
 import pyarrow as pa
 from deltalake import write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tests.chaos.load import PARTITIONS
 
@@ -23,6 +23,11 @@ def main(location: str) -> None:
         except CommitFailedError:
             # It lost every race that it was in, and nothing was written.
             continue
+        except DeltaError as error:
+            # Listing a folder while files are put into it may miss one of them. A gap that stays
+            # is found by the checker, which reads the log at the end.
+            if "found gap" not in str(error):
+                raise
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.chaos.checker import check
 from tests.chaos.cluster import Cluster, urls
-from tests.chaos.history import History
+from tests.chaos.history import History, Looked, Proposed
 from tests.chaos.load import Counts, Load
 from tests.chaos.log_reading import read_log
 from tests.chaos.nemesis import Damage, Deeds, Pace
@@ -19,7 +19,8 @@ CLIENTS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Of one run. `short` says what of its aim was not reached, empty where all was."""
+    """Of one run. `short` says what of its aim was not reached, empty where all was; `figures`
+    are lines of what was measured."""
 
     name: str
     counts: Counts
@@ -28,6 +29,7 @@ class Outcome:
     seconds: float
     violations: tuple[Violation, ...]
     short: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -41,10 +43,11 @@ class Outcome:
             f"  commits acked {counts.acked}, replayed {counts.replays}, conflicts "
             f"{counts.conflicts}, unknown {counts.unknown}, aborted {counts.aborted}; "
             f"versions {self.versions}",
-            "  " + ", ".join(f"{name} {times}" for name, times in damage.told().items()),
+            "  " + (", ".join(f"{n} {times}" for n, times in damage.told().items()) or "no damage"),
             f"  lost {kinds.count(Kind.LOST)}, duplicated {kinds.count(Kind.DUPLICATE)}, "
             f"false answers {kinds.count(Kind.LANDED_AFTER_ALL)}, others "
             f"{len(kinds) - sum(kinds.count(kind) for kind in _COUNTED)}",
+            *(f"  {figure}" for figure in self.figures),
             *(f"  short: {what}" for what in self.short),
             *(f"  {v.kind.name} in {v.table}: {v.detail}" for v in self.violations[:20]),
         ]
@@ -62,8 +65,10 @@ async def run(
     nemeses: Sequence[tuple[Deeds, int]],
     seed: int,
     clients: int = CLIENTS,
+    pause_s: float = 0.0,
 ) -> Outcome:
-    """Have the clients commit that often while each nemesis does its number of deeds."""
+    """Have the clients commit that often while each nemesis does its number of deeds. A client
+    rests for `pause_s` after each work."""
     started = time.monotonic()
     history, damage = History(), Damage()
     load = Load(
@@ -72,6 +77,7 @@ async def run(
         history=history,
         seed=seed,
         http=cluster.http,
+        pause_s=pause_s,
     )
     async with asyncio.TaskGroup() as clients_at_work:
         for number in range(clients):
@@ -84,6 +90,19 @@ async def run(
         await Pace(load.counts, commits, 1).end()
         load.stop.set()
     history.finals = await cluster.finals()
+    if damage.set_back is not None:
+        began, ended = damage.set_back
+        history.calls = [
+            call
+            for call in history.calls
+            if not isinstance(call, Looked) or call.answered < began or call.sent > ended
+        ]
+        later = [call for call in history.calls if isinstance(call, Proposed) and call.sent > began]
+        damage.lost_later = tuple(
+            one
+            for one in check(History(calls=[*later], finals=history.finals))
+            if one.kind is Kind.LOST
+        )
     violations = check(history)
     for final in history.finals.values():
         damage.foreign += sum(commit.id is None for commit in read_log(final.log))

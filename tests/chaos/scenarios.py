@@ -9,18 +9,24 @@ from pathlib import Path
 
 from demo.s3_server import S3Server
 from tests.chaos.cluster import Cluster, cluster
+from tests.chaos.full_disk import fill_disks, two_small_disks
 from tests.chaos.load import Counts
 from tests.chaos.nemesis import Damage, kill_instances, kill_postgres, stop_and_term, write_past
 from tests.chaos.running import Outcome, run
+from tests.chaos.soak import Soak
 from tests.chaos.store_faults import store_faults
-from tests.service.crashing import crash_and_retry, pair
+from tests.service.process.crashing import crash_and_retry, pair
 from tests.store_proxy import StoreProxy
-from tidegate_service.core.faults import Side, Step
-from tidegate_service.index import migrate
-from tidegate_service.index.embedded import EmbeddedPostgres
+from tidegate_service.core.observe.faults import Side, Step
+from tidegate_service.index.embedded.server import EmbeddedPostgres
+from tidegate_service.index.postgres import migrate
 
 FOREIGN_SHARE = 0.02
 """Of K6's commits, the least that the writer past the service has to have made."""
+
+
+SOAK_PAUSE_S = 0.1
+"""Of each of K13's clients after each work: the load is steady, not the highest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +43,11 @@ class Size:
     late_puts: int
     foreign_commits: int
     crash_rounds: int
+    full_disk_commits: int
+    full_disks: int
+    soak_seconds: int
+    failover_commits: int
+    failovers: int
 
     def scaled(self, share: float) -> "Size":
         """That share of everything, at least one of each."""
@@ -55,7 +66,30 @@ FULL = Size(
     late_puts=30,
     foreign_commits=2_000,
     crash_rounds=10,
+    full_disk_commits=1_000,
+    full_disks=8,
+    soak_seconds=600,
+    failover_commits=2_000,
+    failovers=2,
 )
+RELEASE = Size(
+    commits=200_000,
+    instance_kills=1_000,
+    postgres_commits=100_000,
+    postgres_kills=300,
+    stop_commits=10_000,
+    stops=60,
+    faults_of_each=20_000,
+    late_puts=300,
+    foreign_commits=50_000,
+    crash_rounds=110,
+    full_disk_commits=10_000,
+    full_disks=80,
+    soak_seconds=3_600,
+    failover_commits=20_000,
+    failovers=20,
+)
+"""Before a release: hours."""
 QUICK = Size(
     commits=200,
     instance_kills=6,
@@ -67,10 +101,15 @@ QUICK = Size(
     late_puts=2,
     foreign_commits=150,
     crash_rounds=1,
+    full_disk_commits=60,
+    full_disks=2,
+    soak_seconds=20,
+    failover_commits=120,
+    failovers=1,
 )
 
 
-async def _four_tables(made: Cluster) -> None:
+async def four_tables(made: Cluster) -> None:
     for number in range(2):
         await made.create(f"main.chaos.plain{number}", catalog_managed=False)
         await made.create(f"main.chaos.managed{number}", catalog_managed=True)
@@ -79,7 +118,7 @@ async def _four_tables(made: Cluster) -> None:
 async def k1(size: Size, seed: int) -> Outcome:
     """Instances die; both kinds of table; clients ask one instance after another."""
     async with cluster(3) as made:
-        await _four_tables(made)
+        await four_tables(made)
         nemeses = [(kill_instances, size.instance_kills)]
         return await run("K1", made, commits=size.commits, nemeses=nemeses, seed=seed)
 
@@ -87,7 +126,7 @@ async def k1(size: Size, seed: int) -> Outcome:
 async def k2(size: Size, seed: int) -> Outcome:
     """The database dies."""
     async with cluster(3) as made:
-        await _four_tables(made)
+        await four_tables(made)
         nemeses = [(kill_postgres, size.postgres_kills)]
         return await run("K2", made, commits=size.postgres_commits, nemeses=nemeses, seed=seed)
 
@@ -95,7 +134,7 @@ async def k2(size: Size, seed: int) -> Outcome:
 async def stops(size: Size, seed: int) -> Outcome:
     """Instances stop for longer than their locks last, and are told to end."""
     async with cluster(3) as made:
-        await _four_tables(made)
+        await four_tables(made)
         nemeses = [(stop_and_term, size.stops)]
         return await run("stops", made, commits=size.stop_commits, nemeses=nemeses, seed=seed)
 
@@ -113,7 +152,7 @@ async def k4(size: Size, seed: int) -> Outcome:
             service_options=proxy.storage_options,
             storage_options=server.storage_options,
         ) as made:
-            await _four_tables(made)
+            await four_tables(made)
             deed = store_faults(proxy, of_each=size.faults_of_each, late=size.late_puts)
             commits = size.faults_of_each
             return await run("K4", made, commits=commits, nemeses=[(deed, 1)], seed=seed)
@@ -129,6 +168,33 @@ async def k6(size: Size, seed: int) -> Outcome:
     if outcome.damage.foreign >= needed:
         return outcome
     return replace(outcome, short=(f"fewer than {needed} versions were written past",))
+
+
+async def full_disk(size: Size, seed: int) -> Outcome:
+    """The tables' disk and Postgres' are full for a while. Raises `NoDisks`."""
+    with two_small_disks() as folder:
+        async with cluster(2, folder=folder) as made:
+            await four_tables(made)
+            nemeses = [(fill_disks, size.full_disks)]
+            outcome = await run(
+                "full disks", made, commits=size.full_disk_commits, nemeses=nemeses, seed=seed
+            )
+        left = [path.name for path in (folder / "data").rglob("*.tmp")]
+    short = (f"files are left over: {left}",) if left else ()
+    return replace(outcome, short=outcome.short + short)
+
+
+async def k13(size: Size, seed: int) -> Outcome:
+    """Nothing fails for long, and nothing grows."""
+    async with cluster(2) as made:
+        await made.create("main.chaos.plain", catalog_managed=False)
+        await made.create("main.chaos.managed", catalog_managed=True)
+        soak = Soak(size.soak_seconds)
+        outcome = await run(
+            "K13", made, commits=1, nemeses=[(soak, 1)], seed=seed, pause_s=SOAK_PAUSE_S
+        )
+    samples = soak.samples
+    return replace(outcome, short=outcome.short + samples.growing(), figures=samples.told())
 
 
 async def k3(size: Size, seed: int) -> Outcome:

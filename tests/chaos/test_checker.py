@@ -46,6 +46,8 @@ def bytes_of(version: int, work: Work, **info: object) -> bytes:
     lines: list[dict[str, object]] = [{"commitInfo": marks}]
     lines.extend({"remove": {"path": path}} for path in work.removes)
     lines.extend({"add": {"path": path, "partitionValues": {"p": p}}} for path, p in work.adds)
+    if work.app is not None:
+        lines.append({"txn": {"appId": work.app, "version": 1}})
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
@@ -201,6 +203,19 @@ def unsafe(history: History) -> History:
     return with_version(changed(history, 9, work=work), 9, work)
 
 
+def unsafe_of_the_whole_table(history: History) -> History:
+    work = replace(work_of(9), read_version=7, whole_table=True)
+    return with_version(changed(history, 9, work=work), 9, work)
+
+
+def overtaken_in_its_application(history: History) -> History:
+    """Versions 5 and 9 write to one application; the later one had not seen the earlier."""
+    for version in (6, 9):
+        work = replace(work_of(version), read_version=version - 5, app="stream")
+        history = with_version(changed(history, version, work=work), version, work)
+    return history
+
+
 def double_delete(history: History) -> History:
     work = replace(work_of(9), removes=("r/1",))
     return with_version(changed(history, 9, work=work), 9, work)
@@ -236,6 +251,8 @@ SEEDED = [
     (stale, Kind.STALE_READ),
     (lost_update, Kind.LOST_UPDATE),
     (unsafe, Kind.UNSAFE_ACCEPT),
+    (unsafe_of_the_whole_table, Kind.UNSAFE_ACCEPT),
+    (overtaken_in_its_application, Kind.UNSAFE_ACCEPT),
     (double_delete, Kind.UNSAFE_ACCEPT),
     (published_differently, Kind.PUBLISHED),
     (shrunk, Kind.PUBLISHED),
@@ -254,6 +271,14 @@ def test_damage_is_found(damage, kind):
     assert kind in {violation.kind for violation in check(damage(good()))}
 
 
+def test_what_read_what_it_landed_over_is_good():
+    history = good()
+    for version in (6, 9):
+        work = replace(work_of(version), read_version=version - 1, app="stream", whole_table=True)
+        history = with_version(changed(history, version, work=work), version, work)
+    assert check(history) == []
+
+
 def test_every_kind_is_seeded():
     assert {kind for _, kind in SEEDED} == set(Kind)
 
@@ -270,3 +295,18 @@ def test_what_nobody_heard_of_again_may_have_landed_or_not():
 def test_commits_at_one_time_may_land_in_either_order():
     history = changed(changed(good(), 5, sent=50.0, answered=70.0), 6, sent=49.0, answered=71.0)
     assert check(history) == []
+
+
+@pytest.mark.parametrize(("date", "found"), [(1003, []), (1002, [Kind.TIMESTAMP])])
+def test_a_version_whose_date_nobody_knows_is_passed_over(date, found):
+    """Version 3 has none, and 4 is dated after 2."""
+    history = changed(changed(good(), 3, timestamp=None), 4, timestamp=date)
+    for version in (3, 4):
+        history = with_version(history, version, work_of(version), inCommitTimestamp=None)
+    known = {3: None, 4: date}
+    rows = tuple(
+        replace(row, timestamp=known.get(row.version, row.timestamp))
+        for row in history.finals[TABLE].rows
+    )
+    history = with_final(history, catalog_managed=False, rows=rows)
+    assert [violation.kind for violation in check(history)] == found

@@ -127,6 +127,7 @@ def conflict(version: int = 5) -> dict[str, object]:
         "title": "Files were added",
         "status": 409,
         "code": "concurrent-append",
+        "instance": "a-request",
         "retryable": False,
         "detail": "files were added to month=5",
         "error_class": "ConcurrentAppendException",

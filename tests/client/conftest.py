@@ -8,12 +8,12 @@ import pytest
 from tests.client import answers
 from tests.client.loopback import Loopback, loopback_server
 from tests.client.tables import new_table
-from tidegate.connection import Connection
-from tidegate.flow import RetryPolicy
 from tidegate.lake import Lake, connect
 from tidegate.table import Table
 from tidegate.transaction import Transaction
-from tidegate.transport import HttpTransport
+from tidegate.wire.connection import Connection
+from tidegate.wire.flow import RetryPolicy
+from tidegate.wire.transport import HttpTransport
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PREFIX
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -16,6 +18,27 @@ class Reply:
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OfService:
+    """Answer with this as the service does, whose every answer carries the request's id and whose
+    every refusal is a problem."""
+
+    status: int
+    body: dict[str, object] | bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def reply(self, request_id: str) -> Reply:
+        headers = {"X-Request-Id": request_id} | self.headers
+        if isinstance(self.body, bytes):
+            return Reply(self.status, self.body, headers)
+        body, kind = self.body, "application/json"
+        if self.status >= 400:
+            kind = PROBLEM_MEDIA_TYPE
+            fixed = {"status": self.status, "instance": request_id}
+            body = {"type": f"{PROBLEM_TYPE_PREFIX}{body['code']}"} | body | fixed
+        return Reply(self.status, json.dumps(body).encode(), {"Content-Type": kind} | headers)
 
 
 @dataclass(frozen=True)
@@ -35,7 +58,7 @@ class Hold:
     """Read the whole request and answer nothing for as long as the server lives."""
 
 
-Behaviour = Reply | Drop | CutOff | Hold
+Behaviour = Reply | OfService | Drop | CutOff | Hold
 
 
 @dataclass(frozen=True)
@@ -79,6 +102,8 @@ class Loopback:
 
             def behave(self, behaviour: Behaviour) -> None:
                 match behaviour:
+                    case OfService():
+                        self.behave(behaviour.reply(self.headers["x-request-id"]))
                     case Reply(status, body, headers):
                         self.reply(status, len(body), headers)
                         self.wfile.write(body)
@@ -110,10 +135,10 @@ class Loopback:
     def then(self, *behaviours: Behaviour) -> None:
         self.script.extend(behaviours)
 
-    def answer(self, status: int, body: object, **headers: str) -> None:
-        """Script a JSON answer; `retry_after="1"` becomes the header `retry-after`."""
+    def answer(self, status: int, body: dict[str, object], **headers: str) -> None:
+        """Script an answer of the service; `retry_after="1"` becomes the header `retry-after`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.then(Reply(status, json.dumps(body).encode(), named))
+        self.then(OfService(status, body, named))
 
     def out_of_service(self) -> None:
         """Script the answer after which no client waits any longer."""

@@ -1,5 +1,6 @@
 """Running a flow against a list of answers, on a clock that only its own waits move."""
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -7,9 +8,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from tidegate.errors import TidegateError
-from tidegate.exchange import Answer, Attempt, Request, Response, TransportFailure
-from tidegate.flow import Effects, Flow, RetryPolicy
-from tidegate_protocol.problems import PROBLEMS, Code
+from tidegate.wire.exchange import Answer, Attempt, Request, Response, TransportFailure
+from tidegate.wire.flow import Effects, Flow, RetryPolicy
+from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PREFIX, PROBLEMS, Code
 
 T = TypeVar("T")
 
@@ -26,7 +27,8 @@ class Clock:
 
 
 def effects(clock: Clock, jitter: float = 0.5) -> Effects:
-    return Effects(clock=clock, jitter=lambda: jitter)
+    numbers = itertools.count(1)
+    return Effects(clock=clock, jitter=lambda: jitter, new_request_id=lambda: f"r-{next(numbers)}")
 
 
 @dataclass
@@ -54,7 +56,7 @@ def run(flow: Flow[T], clock: Clock, answers: Iterable[Answer], *, takes_s: floa
             clock.now_s += takes_s
             answer = next(remaining, None)
             assert answer is not None, f"attempt {len(done.attempts)} has no answer scripted"
-            attempt = flow.send(answer)
+            attempt = flow.send(carrying(answer, attempt.request.request_id))
     except StopIteration as stop:
         done.result = stop.value
     except TidegateError as error:
@@ -63,19 +65,42 @@ def run(flow: Flow[T], clock: Clock, answers: Iterable[Answer], *, takes_s: floa
     return done
 
 
+def carrying(answer: Answer, request_id: str | None) -> Answer:
+    """The answer with the request's id where it says `ECHO`."""
+    if isinstance(answer, TransportFailure):
+        return answer
+    assert request_id is not None
+    headers = {name: value.replace(ECHO, request_id) for name, value in answer.headers.items()}
+    body = answer.body.replace(ECHO.encode(), request_id.encode())
+    return Response(status=answer.status, headers=headers, body=body)
+
+
 def text(response: Response) -> str:
     return response.body.decode()
 
 
-def problem(code: Code, *, headers: dict[str, str] | None = None, **fields: object) -> Response:
-    """A problem as the service words it."""
+def problem(code: Code, /, *, headers: dict[str, str] | None = None, **fields: object) -> Response:
+    """A problem as the service words it; a field that is None is left out."""
     kind = PROBLEMS[code]
-    body = {"code": code, "title": kind.title, "status": kind.status, "detail": "it is so."}
+    body = {
+        "type": PROBLEM_TYPE_PREFIX + code,
+        "title": kind.title,
+        "status": kind.status,
+        "detail": "it is so.",
+        "code": code,
+        "instance": ECHO,
+    }
+    left = {name: value for name, value in (body | fields).items() if value is not None}
     return Response(
-        status=kind.status, headers=headers or {}, body=msgspec.json.encode(body | fields)
+        status=kind.status,
+        headers={"content-type": PROBLEM_MEDIA_TYPE, "x-request-id": ECHO} | (headers or {}),
+        body=msgspec.json.encode(left),
     )
 
 
-DONE = Response(status=201, body=b"landed")
+ECHO = "(the request's id)"
+"""Where it stands in an answer, the answer carries the id of the request that it answers."""
+
+DONE = Response(status=201, headers={"x-request-id": ECHO}, body=b"landed")
 LOST = TransportFailure(sent=True, detail="the connection was lost")
 NOT_SENT = TransportFailure(sent=False, detail="the connection was refused")

@@ -10,7 +10,7 @@ from tests.client.tables import new_table
 from tidegate import connect
 from tidegate.lake import Lake
 from tidegate.table import Table
-from tidegate.tracing import trace_headers
+from tidegate.wire.tracing import trace_headers
 
 APPLICATION = "application_1763700000000_0042"
 HEADER = "x-spark-application-id"

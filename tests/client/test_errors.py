@@ -25,9 +25,10 @@ from tidegate.errors import (
     Unauthenticated,
     UnexpectedAnswer,
 )
-from tidegate.exchange import Response
-from tidegate.problems import ERRORS, error_of
-from tidegate_protocol.problems import PROBLEMS, Code
+from tidegate.wire import problems
+from tidegate.wire.exchange import Response
+from tidegate.wire.problems import ERRORS
+from tidegate_protocol.base.problems import PROBLEMS, Code
 
 ALL = [
     kind
@@ -36,8 +37,23 @@ ALL = [
 ]
 
 
-def answer(status: int, **fields: object) -> Response:
-    return Response(status=status, body=msgspec.json.encode(fields))
+REQUEST_ID = "request-1"
+
+
+def answer(status: int, /, **fields: object) -> Response:
+    """A problem as the service answers the request with it; a field that is None is left out."""
+    fixed = {
+        "type": f"urn:tidegate:problem:{fields['code']}",
+        "status": status,
+        "instance": REQUEST_ID,
+    }
+    body = {name: value for name, value in (fixed | fields).items() if value is not None}
+    headers = {"content-type": "application/problem+json"}
+    return Response(status=status, headers=headers, body=msgspec.json.encode(body))
+
+
+def error_of(response: Response) -> TidegateError:
+    return problems.error_of(response, request_id=REQUEST_ID)
 
 
 def test_every_code_has_a_class_of_its_own_choice():
@@ -54,7 +70,6 @@ def test_a_code_is_raised_with_everything_its_problem_says(code):
             detail="the detail",
             hint="the hint",
             transaction_id="tx",
-            instance="request-1",
         )
     )
     assert type(error) is ERRORS[code]
@@ -70,35 +85,91 @@ def test_a_conflict_bears_the_name_that_delta_gives_it(code):
     assert issubclass(ERRORS[code], ConflictError)
 
 
+FROM_ANYBODY = [
+    (302, UnexpectedAnswer),
+    (400, UnexpectedAnswer),
+    (401, Unauthenticated),
+    (403, PermissionDenied),
+    (404, NotFound),
+    (413, TooLarge),
+    (418, UnexpectedAnswer),
+    (429, ServiceUnavailable),
+    (500, ServiceUnavailable),
+    (503, ServiceUnavailable),
+]
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
+    [*FROM_ANYBODY, (409, ConflictError), (410, TransactionAborted), (422, InvalidRequest)],
+)
+def test_an_unknown_code_of_the_service_is_raised_by_its_status(status, expected):
+    error = error_of(answer(status, code="of-the-future"))
+    assert type(error) is expected
+    assert error.code == "of-the-future"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [*FROM_ANYBODY, *((status, UnexpectedAnswer) for status in (409, 410, 422))],
+)
+@pytest.mark.parametrize(
+    "body",
     [
-        (400, UnexpectedAnswer),
-        (401, Unauthenticated),
-        (403, PermissionDenied),
-        (404, NotFound),
-        (409, ConflictError),
-        (410, TransactionAborted),
-        (413, TooLarge),
-        (418, UnexpectedAnswer),
-        (422, InvalidRequest),
-        (429, ServiceUnavailable),
-        (500, ServiceUnavailable),
-        (503, ServiceUnavailable),
-        (302, UnexpectedAnswer),
+        b'{"code":"concurrent-append"}',
+        b"<html>",
+        b"",
+        b"\xff",
+        b'{"code":"\xff"}',
+        b"[]",
+        b'{"code":' + b"[" * 100_000,
     ],
 )
-@pytest.mark.parametrize("body", [b'{"code":"of-the-future"}', b"<html>", b"", b"\xff", b"[]"])
-def test_an_unknown_code_or_no_problem_at_all_is_raised_by_its_status(status, expected, body):
-    error = error_of(Response(status=status, body=body))
+@pytest.mark.parametrize("kind", ["application/problem+json", "application/json"])
+def test_what_is_no_problem_of_the_service_says_no_more_than_its_status(
+    status, expected, body, kind
+):
+    error = error_of(Response(status=status, headers={"content-type": kind}, body=body))
     assert type(error) is expected
-    assert error.code == ("of-the-future" if body.startswith(b"{") else None)
+    assert error.code is None
+    assert error.request_id == REQUEST_ID
+    assert "expected a problem from the service" in str(error)
 
 
-def test_the_request_id_of_an_answer_that_is_no_problem_comes_from_its_header():
-    error = error_of(Response(status=502, headers={"x-request-id": "abc"}, body=b"<html>"))
-    assert error.request_id == "abc"
-    assert "abc" in str(error)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"type": "about:blank"},
+        {"type": "urn:tidegate:problem:metadata-changed"},
+        {"type": None},
+        {"code": None, "type": "urn:tidegate:problem:concurrent-append"},
+        {"instance": "another-request"},
+        {"instance": None},
+        {"status": 422},
+        {"status": None},
+    ],
+)
+def test_a_problem_is_the_services_by_its_type_its_status_and_the_requests_id(changes):
+    ours = {"code": "concurrent-append"}
+    assert type(error_of(answer(409, **ours))) is ConcurrentAppendException
+    error = error_of(answer(409, **(ours | changes)))
+    assert type(error) is UnexpectedAnswer
+    assert error.code is None
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/html", None])
+def test_and_by_its_media_type(kind):
+    ours = answer(409, code="concurrent-append")
+    headers = {} if kind is None else {"content-type": kind}
+    assert error_of(Response(status=409, headers=headers, body=ours.body)).code is None
+    headers = {"content-type": "Application/Problem+JSON; charset=utf-8"}
+    assert error_of(Response(status=409, headers=headers, body=ours.body)).code is not None
+
+
+def test_an_answer_to_another_request_says_what_has_to_be_mended():
+    error = error_of(answer(409, code="concurrent-append", instance="of-the-gateway"))
+    assert "expected an answer to request request-1, found one to 'of-the-gateway'" in str(error)
+    assert "has to pass X-Request-Id on as it is" in str(error)
 
 
 def test_a_conflicts_message_names_the_winner_and_the_next_step():
@@ -127,7 +198,7 @@ def test_a_conflicts_message_names_the_winner_and_the_next_step():
     assert str(error) == (
         "files were added to month=5. The winner is version 13 (WRITE), partition month=5, "
         "day=None, file month=5/part-0.parquet. Next: read again at version 13. "
-        "[code concurrent-append]"
+        "[code concurrent-append, request request-1]"
     )
 
 

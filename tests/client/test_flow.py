@@ -27,11 +27,11 @@ from tidegate.errors import (
     Unauthenticated,
     UnexpectedAnswer,
 )
-from tidegate.exchange import Answer, Response
-from tidegate.flow import Repeat, RetryPolicy, call_flow, propose_flow
-from tidegate_protocol.problems import PROBLEMS, Code
+from tidegate.wire.exchange import Answer, Response
+from tidegate.wire.flow import Repeat, RetryPolicy, call_flow, propose_flow
+from tidegate_protocol.base.problems import PROBLEMS, Code
 
-EXPIRED_TOKEN = Response(status=401, body=b"")
+EXPIRED_TOKEN = problem(Code.UNAUTHENTICATED)
 TOO_LONG = {"retry-after": "3600"}
 
 
@@ -82,7 +82,7 @@ def test_a_commit_that_lands_at_once_is_sent_once():
 def test_what_proves_nothing_is_sent_again_unchanged(answer):
     done = propose(answer, answer, DONE)
     assert done.result == "landed"
-    assert [attempt.request for attempt in done.attempts] == [REQUEST] * 3
+    assert [attempt.request.body for attempt in done.attempts] == [REQUEST.body] * 3
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,93 @@ def test_a_reused_id_is_final_but_not_definite():
     assert not done.error.definite
 
 
-def test_a_409_from_something_else_than_the_service_proves_nothing():
-    done = propose(Response(status=409, body=b"<html>conflict</html>"), DONE)
+@pytest.mark.parametrize("code", [Code.CONCURRENT_APPEND, Code.DUPLICATE_ACTION])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"type": "about:blank"},
+        {"instance": "of-the-gateway"},
+        {"instance": None},
+        {"headers": {"content-type": "application/json"}},
+    ],
+)
+def test_a_final_answer_of_something_else_than_the_service_proves_nothing(code, changes):
+    done = propose(problem(code, **changes), DONE)
     assert done.result == "landed"
+    assert [attempt.request.body for attempt in done.attempts] == [REQUEST.body] * 2
+
+
+def test_a_late_answer_to_an_earlier_copy_is_not_taken_for_one_to_this():
+    done = propose(LOST, problem(Code.CONCURRENT_APPEND, instance="r-1"), DONE)
+    assert done.result == "landed"
+    assert [attempt.request.request_id for attempt in done.attempts] == ["r-1", "r-2", "r-3"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Response(status=200, body=b"<html>log in</html>"),
+        Response(status=201, body=b"landed"),
+        Response(status=201, headers={"x-request-id": "of-the-gateway"}, body=b"landed"),
+        Response(status=307, headers={"location": "https://sso.example"}),
+        Response(status=401, body=b"<html>log in</html>"),
+        Response(status=403, body=b'{"code":"forbidden"}'),
+        Response(status=404, body=b"default backend"),
+        Response(status=413, body=b"<html>"),
+        problem(Code.TABLE_NOT_FOUND, instance="of-the-gateway"),
+        problem(Code.FORBIDDEN, type="about:blank"),
+        problem(Code.TOO_LARGE, headers={"content-type": "application/json"}),
+    ],
+)
+def test_what_a_gateway_answers_leaves_even_the_only_copy_in_doubt(answer):
+    """It may have passed the proposal on before: only the service knows that it did nothing."""
+    done = propose(answer)
+    assert type(done.error) is CommitStateUnknown
+    assert not done.error.definite
+    assert done.error.status == answer.status
+    assert not done.error.__cause__.definite
+    assert len(done.attempts) == 1
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        Response(status=429, headers={"retry-after": "3600"}),
+        problem(Code.BACKPRESSURE, instance="of-the-gateway", headers={"retry-after": "3600"}),
+    ],
+)
+def test_a_gateway_that_is_busy_does_not_prove_that_nothing_was_executed(busy):
+    assert type(propose(busy).error) is CommitStateUnknown
+
+
+def test_a_gateway_that_is_busy_is_waited_for_as_long_as_it_says():
+    done = propose(Response(status=429, headers={"retry-after": "7"}), DONE, jitter=0.5)
+    assert done.result == "landed"
+    assert done.attempts[1].after_s == 7.5
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Response(status=401, body=b"<html>log in</html>"), Unauthenticated),
+        (Response(status=200, body=b"<html>log in</html>"), UnexpectedAnswer),
+        (Response(status=307), UnexpectedAnswer),
+    ],
+)
+def test_a_read_says_at_once_what_a_gateway_answered(answer, expected):
+    done = call(answer)
+    assert type(done.error) is expected
+    assert not done.error.definite
+    assert done.error.request_id == "r-1"
 
 
 def test_a_code_of_a_newer_service_is_judged_by_its_status():
-    done = propose(Response(status=409, body=b'{"code":"concurrent-zorder","detail":"new"}'))
+    newer = problem(
+        Code.CONCURRENT_APPEND,
+        code="concurrent-zorder",
+        type="urn:tidegate:problem:concurrent-zorder",
+    )
+    done = propose(newer)
     assert done.error.definite
     assert done.error.code == "concurrent-zorder"
 

@@ -6,7 +6,7 @@ import pytest
 
 import tidegate
 from tests.client import answers
-from tests.client.loopback import Drop, Reply
+from tests.client.loopback import Drop, OfService, Reply
 from tidegate.errors import (
     InvalidRequest,
     ServiceUnavailable,
@@ -14,7 +14,7 @@ from tidegate.errors import (
     TableNotFound,
     UnexpectedAnswer,
 )
-from tidegate_protocol.schema import parse_schema
+from tidegate_protocol.schema.table_schema import parse_schema
 
 
 @pytest.fixture(autouse=True)
@@ -220,11 +220,19 @@ class TestFind:
 
     @pytest.mark.parametrize(
         "body",
-        [b"<html>log in</html>", b"{}", b'{"id": 1}', b"\xff", b""],
+        [b"<html>log in</html>", b"{}", b'{"id": 1}', b"\xff", b"", b'{"id":' + b"[" * 10**5],
     )
     def test_a_success_that_is_no_table_is_unexpected(self, scripted_lake, loopback, body):
-        loopback.then(Reply(200, body))
+        loopback.then(OfService(200, body))
         with pytest.raises(UnexpectedAnswer):
+            scripted_lake.table("a.b.c")
+
+    @pytest.mark.parametrize("headers", [{}, {"X-Request-Id": "of-a-cache"}])
+    def test_a_success_of_somebody_else_is_unexpected_even_if_it_is_a_table(
+        self, scripted_lake, loopback, headers
+    ):
+        loopback.then(Reply(200, json.dumps(answers.head()).encode(), headers))
+        with pytest.raises(UnexpectedAnswer, match="has to pass that header on"):
             scripted_lake.table("a.b.c")
 
     def test_a_head_whose_metadata_is_none_is_unexpected(self, scripted_lake, loopback):
@@ -251,7 +259,7 @@ class TestFind:
 
 class TestForget:
     def test_a_table_is_forgotten(self, scripted_lake, loopback):
-        loopback.then(Reply(204))
+        loopback.then(OfService(204))
         scripted_lake.forget_table("a.b.c")
         assert (loopback.seen[0].method, loopback.seen[0].path) == (
             "DELETE",
@@ -259,7 +267,7 @@ class TestForget:
         )
 
     def test_another_success_is_not_the_services(self, scripted_lake, loopback):
-        loopback.then(Reply(200, json.dumps({}).encode()))
+        loopback.then(OfService(200, b"{}"))
         with pytest.raises(UnexpectedAnswer):
             scripted_lake.forget_table("a.b.c")
 

@@ -2,13 +2,13 @@
 
 import json
 
-from tests.client.loopback import Drop, Reply
+from tests.client.loopback import Drop, OfService
 from tests.client.tables import data_file, paths
-from tidegate.connection import Connection
-from tidegate.flow import RetryPolicy
-from tidegate.proposal import MANY_ACTIONS, commit_request, encode_proposal, patience
-from tidegate.transport import HttpTransport
-from tidegate_protocol.transaction import Proposal
+from tidegate.wire.connection import Connection
+from tidegate.wire.flow import RetryPolicy
+from tidegate.wire.proposal import MANY_ACTIONS, commit_request, encode_proposal, patience
+from tidegate.wire.transport import HttpTransport
+from tidegate_protocol.proposal.transaction import Proposal
 
 
 def proposal(count: int) -> Proposal:
@@ -46,7 +46,7 @@ def test_they_are_given_the_time_they_take():
 
 def test_every_copy_is_whole(loopback):
     loopback.then(Drop())
-    loopback.then(Reply(200, b"{}"))
+    loopback.then(OfService(200, b"{}"))
     body = encode_proposal(proposal(MANY_ACTIONS))
     transport = HttpTransport(loopback.url, token=None)
     connection = Connection(transport, policy=RetryPolicy(), sleep=lambda seconds: None)

@@ -79,6 +79,7 @@ METHODS = {
         "add",
         "commit",
         "filter_files",
+        "landed",
         "read_version",
         "read_whole_table",
         "remove",
@@ -86,6 +87,7 @@ METHODS = {
         "state",
         "txn_version",
         "update_metadata",
+        "was_proposed",
     },
 }
 
@@ -121,7 +123,8 @@ def test_every_public_name_says_what_it_is(name):
 
 @pytest.mark.parametrize(("kind", "methods"), METHODS.items())
 def test_the_handles_do_this_and_say_what_it_is(kind, methods):
-    assert {name for name in vars(kind) if not name.startswith("_")} == methods
+    ours = [cls for cls in kind.__mro__ if cls.__module__.startswith("tidegate.")]
+    assert {name for cls in ours for name in vars(cls) if not name.startswith("_")} == methods
     assert [name for name in methods if not inspect.getdoc(getattr(kind, name))] == []
 
 

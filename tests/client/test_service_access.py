@@ -5,7 +5,7 @@ import pytest
 import tidegate
 from tests.client import answers
 from tests.client.tables import data_file
-from tests.service.guarded import Guarded, revoke_token
+from tests.service.catalog_managed.guarded import Guarded, revoke_token
 
 TABLE = "main.air.flights"
 

@@ -13,11 +13,11 @@ import pytest
 import tidegate
 from tests.client import answers
 from tests.client.tables import data_file
-from tidegate.connection import Connection
-from tidegate.flow import RetryPolicy
 from tidegate.lake import Lake
 from tidegate.transaction import TransactionState
-from tidegate.transport import HttpTransport
+from tidegate.wire.connection import Connection
+from tidegate.wire.flow import RetryPolicy
+from tidegate.wire.transport import HttpTransport
 
 TABLE = "main.air.flights"
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 import tidegate
 from tests.client import answers
 from tests.client.tables import append, data_file, new_name, new_table, paths
 from tidegate import IsolationLevel, Lake, TransactionState
-from tidegate.connection import Connection
-from tidegate.exchange import Answer, Request, TransportFailure
-from tidegate.flow import RetryPolicy
-from tidegate.transport import HttpTransport
+from tidegate.wire.connection import Connection
+from tidegate.wire.exchange import Answer, Request, TransportFailure
+from tidegate.wire.flow import RetryPolicy
+from tidegate.wire.transport import HttpTransport
 
 
 class LosingAnswers:
@@ -206,6 +207,25 @@ class TestIds:
                 assert not raised.value.definite
         assert table.version == 1
         assert table.transaction_status("nightly-1").version == 1
+
+    def test_what_landed_under_an_id_of_ones_own_can_be_asked_for_first(self, table):
+        first = table.transaction(transaction_id="nightly-1")
+        assert first.landed() is None
+        first.add([data_file("a")])
+        receipt = first.commit("WRITE")
+        again = table.transaction(transaction_id="nightly-1")
+        assert again.landed() == msgspec.structs.replace(receipt, replayed=True)
+        assert again.state is TransactionState.COMMITTED
+        with pytest.raises(tidegate.TransactionClosed):
+            again.commit("WRITE")
+
+    def test_an_id_of_ones_own_that_was_aborted_is_told_first(self, table):
+        table.abort_transaction("nightly-1")
+        txn = table.transaction(transaction_id="nightly-1")
+        with pytest.raises(tidegate.TransactionAborted) as raised:
+            txn.landed()
+        assert raised.value.definite
+        assert txn.state is TransactionState.ABORTED
 
     def test_what_became_of_a_transaction(self, table):
         txn = table.transaction()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from tests.client import answers
-from tests.client.loopback import CutOff, Reply
+from tests.client.loopback import CutOff, OfService
 from tidegate import DataFile
 from tidegate.errors import (
     InvalidRequest,
@@ -13,7 +13,7 @@ from tidegate.errors import (
     TransactionNotFound,
     UnexpectedAnswer,
 )
-from tidegate_protocol.schema import parse_schema
+from tidegate_protocol.schema.table_schema import parse_schema
 
 TABLE = f"/api/v1/tables/{answers.TABLE_ID}"
 
@@ -82,13 +82,13 @@ class TestHistory:
 class TestBytes:
     def test_a_versions_bytes_come_as_they_are(self, scripted_table, loopback):
         content = b'{"commitInfo":{"a" : 1.0}}\n'
-        loopback.then(Reply(200, content, {"Content-Type": "application/x-ndjson"}))
+        loopback.then(OfService(200, content, {"Content-Type": "application/x-ndjson"}))
         assert scripted_table.commit_bytes(3) == content
         assert loopback.seen[0].path == f"{TABLE}/commits/3"
 
     @pytest.mark.parametrize("headers", [{}, {"Content-Type": "text/html"}])
     def test_another_media_type_is_not_the_services(self, scripted_table, loopback, headers):
-        loopback.then(Reply(200, b"<html>", headers))
+        loopback.then(OfService(200, b"<html>", headers))
         with pytest.raises(UnexpectedAnswer):
             scripted_table.commit_bytes(3)
 
@@ -167,10 +167,17 @@ class TestTransactionIds:
         assert loopback.seen[0].path == f"{TABLE}/app-transactions/s%2F1"
 
     def test_what_became_of_a_transaction(self, scripted_table, loopback):
-        loopback.answer(200, {"transaction_id": "tx", "state": "committed", "version": 7})
+        told = {"transaction_id": "tx", "state": "committed", "version": 7}
+        loopback.answer(200, told | {"commit": answers.receipt("tx", 7)})
         status = scripted_table.transaction_status("tx")
         assert (status.state, status.version) == ("committed", 7)
+        assert status.commit.version == 7
         assert loopback.seen[0].path == f"{TABLE}/transactions/tx"
+
+    def test_what_landed_without_its_receipt_is_unexpected(self, scripted_table, loopback):
+        loopback.answer(200, {"transaction_id": "tx", "state": "committed", "version": 7})
+        with pytest.raises(UnexpectedAnswer, match="expected the receipt"):
+            scripted_table.transaction_status("tx")
 
     def test_a_transaction_nobody_knows(self, scripted_table, loopback):
         loopback.answer(404, answers.failure("transaction-not-found", 404))

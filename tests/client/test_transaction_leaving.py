@@ -4,11 +4,11 @@ import pytest
 
 from tests.client import answers
 from tidegate import TransactionState
-from tidegate.connection import Connection
 from tidegate.errors import CommitStateUnknown, ConcurrentAppendException, TransactionClosed
-from tidegate.flow import RetryPolicy
 from tidegate.lake import Lake
-from tidegate.transport import HttpTransport
+from tidegate.wire.connection import Connection
+from tidegate.wire.flow import RetryPolicy
+from tidegate.wire.transport import HttpTransport
 
 ABORT = "abort"
 COMMIT = "commits"

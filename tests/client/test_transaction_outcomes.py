@@ -3,13 +3,15 @@
 import pytest
 
 from tests.client import answers
-from tests.client.loopback import Drop
+from tests.client.loopback import Drop, Reply
 from tidegate import TransactionState
 from tidegate.errors import (
     CommitStateUnknown,
     ConcurrentAppendException,
     InvalidProposal,
+    NotFound,
     ServiceUnavailable,
+    TidegateError,
     TransactionAborted,
     TransactionClosed,
     TransactionCommitted,
@@ -146,7 +148,7 @@ class TestDoubt:
     def test_a_refusal_of_the_later_call_does_not_end_the_doubt(self, txn, loopback):
         """Its token may have expired since; the first copy may have landed."""
         leave_in_doubt(txn, loopback)
-        loopback.answer(401, {})
+        loopback.answer(401, answers.failure("unauthenticated", 401))
         with pytest.raises(CommitStateUnknown) as raised:
             txn.commit("WRITE")
         assert not raised.value.definite
@@ -156,7 +158,7 @@ class TestDoubt:
         """Another process may have proposed the same body under it."""
         loopback.answer(200, answers.head())
         txn = scripted_table.transaction(transaction_id="batch-7")
-        loopback.answer(401, {})
+        loopback.answer(401, answers.failure("unauthenticated", 401))
         with pytest.raises(CommitStateUnknown):
             txn.commit("WRITE")
 
@@ -173,6 +175,49 @@ class TestDoubt:
             txn.abort()
         assert raised.value.version == 5
         assert txn.state is TransactionState.COMMITTED
+
+
+class TestAskingFirst:
+    def test_an_id_that_was_made_here_needs_no_question(self, txn, loopback):
+        assert txn.landed() is None
+        assert loopback.seen == []
+
+    def test_an_id_that_nobody_knows_leaves_it_open(self, scripted_table, loopback):
+        loopback.answer(200, answers.head())
+        txn = scripted_table.transaction(transaction_id="batch-7")
+        for state in ("pending", None):
+            if state is None:
+                loopback.answer(404, answers.failure("transaction-not-found", 404))
+            else:
+                loopback.answer(200, {"transaction_id": "batch-7", "state": state})
+            assert txn.landed() is None
+            assert txn.state is TransactionState.OPEN
+
+    @pytest.mark.parametrize("code", ["table-not-found", "route-not-found"])
+    def test_a_404_of_another_kind_is_no_answer_to_it(self, scripted_table, loopback, code):
+        loopback.answer(200, answers.head())
+        txn = scripted_table.transaction(transaction_id="batch-7")
+        loopback.answer(404, answers.failure(code, 404))
+        with pytest.raises(TidegateError):
+            txn.landed()
+
+    def test_nor_is_one_of_a_gateway(self, scripted_table, loopback):
+        loopback.answer(200, answers.head())
+        txn = scripted_table.transaction(transaction_id="batch-7")
+        body = b'{"code":"transaction-not-found","status":404}'
+        loopback.then(Reply(404, body, {"Content-Type": "application/problem+json"}))
+        with pytest.raises(NotFound):
+            txn.landed()
+
+    def test_only_a_new_one_asks(self, txn, loopback):
+        leave_in_doubt(txn, loopback)
+        with pytest.raises(TransactionClosed):
+            txn.landed()
+
+    def test_what_was_sent_may_be_named_by_a_commit(self, txn, loopback):
+        assert not txn.was_proposed
+        leave_in_doubt(txn, loopback)
+        assert txn.was_proposed
 
 
 class TestAborting:

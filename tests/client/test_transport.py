@@ -4,12 +4,12 @@ import socket
 
 import pytest
 
-from tests.client.loopback import CutOff, Drop, Hold, Loopback, Reply
-from tidegate.connection import Connection
+from tests.client.loopback import CutOff, Drop, Hold, Loopback, OfService, Reply
 from tidegate.errors import CommitStateUnknown, ServiceUnavailable
-from tidegate.exchange import Request, Response, TransportFailure
-from tidegate.flow import RetryPolicy
-from tidegate.transport import USER_AGENT, HttpTransport
+from tidegate.wire.connection import Connection
+from tidegate.wire.exchange import Request, Response, TransportFailure
+from tidegate.wire.flow import RetryPolicy
+from tidegate.wire.transport import USER_AGENT, HttpTransport
 
 READ = Request(method="GET", path="/tables/a.b.c")
 COMMIT = Request(method="POST", path="/tables/a.b.c/commits", body=b'{"transaction_id":"tx-1"}')
@@ -128,13 +128,13 @@ def test_the_token_is_in_no_repr(transport):
 
 
 def test_a_lost_answer_is_asked_for_again_with_the_same_bytes(connection, loopback):
-    loopback.then(Drop(), CutOff(), Reply(201, b"landed"))
+    loopback.then(Drop(), CutOff(), OfService(201, b"landed"))
     assert propose(connection) == "landed"
     assert [seen.body for seen in loopback.seen] == [COMMIT.body] * 3
 
 
 def test_a_503_is_waited_out_as_long_as_the_service_says(connection, loopback, naps):
-    loopback.then(Reply(503, b"", {"Retry-After": "2"}), Reply(201, b"landed"))
+    loopback.then(Reply(503, b"", {"Retry-After": "2"}), OfService(201, b"landed"))
     assert propose(connection) == "landed"
     assert naps == [2.0]
 

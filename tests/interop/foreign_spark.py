@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ INSTALL_S = 300.0
 # What else the jar names as its needs, Spark has.
 _OURS = ("delta-", "unitycatalog-")
 _WRITER = Path(__file__).with_name("spark_writer.py")
+_TRANSACTIONS = Path(__file__).with_name("spark_transactions.py")
 
 
 class ForeignSpark:
@@ -49,14 +50,46 @@ class ForeignSpark:
         return [tuple(row) for row in answer["rows"]]
 
 
+class ForeignTransactions:
+    """A Spark session with Delta that runs one schedule of transactions at a time."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def run(self, schedule: Mapping[str, Any]) -> dict[str, Any]:
+        """What `spark_transactions.py` answers to it."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps(schedule) + "\n")
+        stdin.flush()
+        line = stdout.readline()
+        assert line, "the foreign Spark ended"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
 @contextmanager
 def foreign_spark(folder: Path) -> Iterator[ForeignSpark]:
     """Run one; `folder` is for what it prints. Skips the test where it cannot be had."""
+    with _running(folder, _WRITER) as process:
+        yield ForeignSpark(process)
+
+
+@contextmanager
+def foreign_transactions(folder: Path) -> Iterator[ForeignTransactions]:
+    """The same for transactions."""
+    with _running(folder, _TRANSACTIONS) as process:
+        yield ForeignTransactions(process)
+
+
+@contextmanager
+def _running(folder: Path, program: Path) -> "Iterator[subprocess.Popen[str]]":
     found = [str(jar) for jar in jars(DELTA) if jar.name.startswith(_OURS)]
     environment = {**os.environ, "PYTHONPATH": str(_installed())}
     with (folder / "foreign-spark.log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, str(_WRITER), ",".join(found), str(folder)],
+            [sys.executable, str(program), ",".join(found), str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -65,7 +98,7 @@ def foreign_spark(folder: Path) -> Iterator[ForeignSpark]:
             cwd=folder,
         )
         try:
-            yield ForeignSpark(process)
+            yield process
         finally:
             process.kill()
             process.wait()

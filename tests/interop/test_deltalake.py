@@ -23,7 +23,7 @@ from tidegate import (
     ConflictError,
     MetadataChangedException,
 )
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
 
 NO_RETRIES = CommitProperties(max_commit_retries=0)
 # What follows a commit is tested by its own name.

@@ -8,8 +8,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tidegate_protocol import codec
-from tidegate_protocol.actions import (
+from tidegate_protocol.ledger.ledger import Ledger
+from tidegate_protocol.ledger.outcomes import Created, Ratified
+from tidegate_protocol.log import codec
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     AddCDCFile,
@@ -21,18 +23,16 @@ from tidegate_protocol.actions import (
     Txn,
     UnknownAction,
 )
-from tidegate_protocol.commits import summarize
-from tidegate_protocol.ledger import Ledger
-from tidegate_protocol.outcomes import Created, Ratified
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.transaction import (
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.transaction import (
     IsolationLevel,
     PreparedTransaction,
     Proposal,
     Reads,
     ReadState,
-    Winner,
+    WinningCommit,
 )
+from tidegate_protocol.replay.commits import summarize
 
 TABLE = "t"
 NOW = 1_800_000_000_000
@@ -212,7 +212,7 @@ def prepared(*actions: Action, at: ReadState | None = None, **fields: Any) -> Pr
 
 def winner(
     *actions: Action, version: int = 1, operation: str | None = "WRITE", blind: bool = False
-) -> Winner:
+) -> WinningCommit:
     """A commit that won `version`; `blind` is what its commitInfo claims."""
     info: dict[str, Any] = {"timestamp": NOW, "isBlindAppend": blind}
     if operation is not None:

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tidegate_protocol.predicates import InvalidPredicate, Predicate, parse_predicate
-from tidegate_protocol.schema import StructType, parse_schema
-from tidegate_protocol.statistics import FileStatistics
+from tidegate_protocol.log.statistics import FileStatistics
+from tidegate_protocol.scan.predicates import InvalidPredicate, Predicate, parse_predicate
+from tidegate_protocol.schema.table_schema import StructType, parse_schema
 
 UNDECIDED = "undecided"
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 from tests.protocol.factories import NOW, TABLE, proposal, state
-from tidegate_protocol.actions import Action
-from tidegate_protocol.codec import encode_lines
-from tidegate_protocol.ledger import Ledger
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, Invalid, ReadState
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.ledger.ledger import Ledger
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.codec import encode_lines
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, ReadState
 
 
 def answer(before: Ledger, *actions: Action, read_version: int | None = 0, **fields: Any) -> Any:

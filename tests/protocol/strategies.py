@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from tidegate_protocol import schema as s
-from tidegate_protocol.values import INTEGER_LIMITS, to_float32
+from tidegate_protocol.schema import table_schema as s
+from tidegate_protocol.schema.values import INTEGER_LIMITS, to_float32
 
 STORED_PRIMITIVES = (
     s.BYTE,

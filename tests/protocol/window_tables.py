@@ -1,7 +1,7 @@
 """The tables that windows of commits are tested on."""
 
 from tests.protocol.factories import features, metadata, state
-from tidegate_protocol.transaction import ReadState
+from tidegate_protocol.proposal.transaction import ReadState
 
 WEAK = {"delta.isolationLevel": "WriteSerializable"}
 SPARING = {"tidegate.statisticsDisjointness": "true"}

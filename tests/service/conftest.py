@@ -7,11 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.service.api.http.requests_by_hand import table_body
 from tests.service.faults import FaultyStorage
-from tests.service.requests_by_hand import table_body
 from tests.service.serving import DocumentedClient
 from tests.service.world import World, make_world
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.storage import ObjectStorage
 
 

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from enum import Enum
 
-from tidegate_protocol.actions import Action
-from tidegate_protocol.content import Content
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports import Log, LogEntry, PutResult, Storage
+from tidegate_service.core.ports.index import Log, LogEntry, PutResult, Storage
 from tidegate_service.storage.roots import one_by_one
 
 
@@ -35,8 +35,8 @@ class FaultyStorage:
         self.before: Callable[[int], None] = lambda version: None
         self._held: list[tuple[Log, int, Content]] = []
 
-    def log(self, location: str) -> Log:
-        return FaultyLog(self._storage.log(location), self, self._held)
+    def log(self, location: str, *, who: str | None = None) -> Log:
+        return FaultyLog(self._storage.log(location, who=who), self, self._held)
 
     async def deliver(self) -> list[PutResult]:
         """What became of every PUT that was held, now that they arrive, in their order."""
@@ -81,11 +81,11 @@ class FaultyLog:
     async def read(self, version: int) -> bytes | None:
         return await self._log.read(version)
 
-    async def holds_anything(self) -> bool:
-        return await self._log.holds_anything()
+    async def holds_anything(self, *, but_version: int | None = None) -> bool:
+        return await self._log.holds_anything(but_version=but_version)
 
-    def entries(self) -> AsyncIterator[Sequence[LogEntry]]:
-        return self._log.entries()
+    def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
+        return self._log.entries(behind=behind)
 
     async def read_file(self, name: str) -> bytes | None:
         return await self._log.read_file(name)

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from tests.service.instance_process import Arm, Deed, Point, Trace, run
-from tidegate_service.api.server import bound_socket, url_of
-from tidegate_service.core.faults import Side, Step
+from tests.service.process.instance_process import Arm, Deed, Point, Trace, run
+from tidegate_service.api.http.server import bound_socket, url_of
+from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.settings import Settings
 
 PATIENCE_S = 60.0
 
 _forking = multiprocessing.get_context("forkserver")
-_forking.set_forkserver_preload(["tests.service.instance_process"])
+_forking.set_forkserver_preload(["tests.service.process.instance_process"])
 
 
 class Instance:

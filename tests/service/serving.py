@@ -13,10 +13,10 @@ import httpx
 import msgspec
 import uvloop
 
-from tidegate_protocol.problems import PROBLEMS
-from tidegate_service.api import answers
-from tidegate_service.api.problems import MEDIA_TYPE, ProblemBody
-from tidegate_service.api.server import Server, bound_socket, url_of
+from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS
+from tidegate_service.api.answers import types
+from tidegate_service.api.http.problems import ProblemBody
+from tidegate_service.api.http.server import Server, bound_socket, url_of
 from tidegate_service.app import application, serve
 from tidegate_service.settings import Settings
 
@@ -88,12 +88,20 @@ def running(settings: Settings) -> Iterator[Running]:
             raise failures[0]
 
 
+OF_NO_PAGE = {"X-Requested-With": "a program"}
+"""Without a token or a body's media type, what tells a program from a page of another origin."""
+
+
 class DocumentedClient(httpx.Client):
     """An HTTP client that holds every answer against the OpenAPI document.
 
     An answer of a documented operation must have a documented status, a body of the documented
     type, and, for a problem, a code that the operation names.
     """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.headers.update(OF_NO_PAGE)
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         response = super().send(request, **options)
@@ -113,11 +121,11 @@ def check_answer(response: httpx.Response, operation: dict[str, Any] | None) -> 
         assert media_type in documented or not documented
         name = documented.get(media_type, {}).get("schema", {}).get("$ref", "").rpartition("/")[2]
         if name:
-            msgspec.json.decode(response.content, type=getattr(answers, name))
+            msgspec.json.decode(response.content, type=getattr(types, name))
 
 
 def check_problem(response: httpx.Response, operation: dict[str, Any] | None) -> None:
-    assert response.headers["content-type"] == MEDIA_TYPE
+    assert response.headers["content-type"] == PROBLEM_MEDIA_TYPE
     problem = msgspec.json.decode(response.content, type=ProblemBody)
     assert problem.status == response.status_code == PROBLEMS[problem.code].status
     assert problem.title == PROBLEMS[problem.code].title
@@ -127,7 +135,9 @@ def check_problem(response: httpx.Response, operation: dict[str, Any] | None) ->
     assert problem.detail
     assert ("retry-after" in response.headers) == (response.status_code in (429, 503))
     if operation is not None:
-        documented = operation["responses"][str(response.status_code)]["content"][MEDIA_TYPE]
+        documented = operation["responses"][str(response.status_code)]["content"][
+            PROBLEM_MEDIA_TYPE
+        ]
         assert problem.code in documented["examples"], f"{problem.code} is not documented"
 
 

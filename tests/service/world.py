@@ -7,15 +7,17 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_protocol.actions import Action, Add, Remove
-from tidegate_protocol.transaction import Proposal, Reads
-from tidegate_service.core.committer import Committer
+from tidegate_protocol.log.actions import Action, Add, Remove
+from tidegate_protocol.proposal.transaction import Proposal, Reads
+from tidegate_service.core.access.locations import LocationPolicy
+from tidegate_service.core.commit.group import commit_together
+from tidegate_service.core.commit.queue import CommitQueue
 from tidegate_service.core.context import Context
-from tidegate_service.core.create import CreateTable, create_table
-from tidegate_service.core.group import commit_together
-from tidegate_service.core.locations import LocationPolicy
-from tidegate_service.core.ports import Index, Storage
-from tidegate_service.core.records import TableRecord
+from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.create import CreateTable, create_table
+from tidegate_service.core.tables.delete_forgotten import delete_forgotten
+from tidegate_service.core.tables.lookup import forget_table
 
 SCHEMA = {
     "type": "struct",
@@ -42,6 +44,12 @@ class World:
         }
         return await create_table(self.context, CreateTable(**asked))
 
+    async def lose(self, table: TableRecord) -> None:
+        """Take everything from the index that it knows of the table, as if it had never heard of
+        it; its files stay."""
+        await forget_table(self.context, table.id)
+        await delete_forgotten(self.context, table.id)
+
     def log_folder(self, table: TableRecord) -> Path:
         return Path(table.location.removeprefix("file://")) / "_delta_log"
 
@@ -62,7 +70,7 @@ def make_world(index: Index, storage: Storage, warehouse: str) -> World:
             new_id=lambda: str(uuid.uuid4()),
             monotonic_s=time.monotonic,
             now_ms=lambda: time.time_ns() // 1_000_000,
-            committer=Committer(commit_together),
+            commit=CommitQueue(commit_together).commit,
         )
     )
 

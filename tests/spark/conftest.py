@@ -18,7 +18,7 @@ from tests.service.serving import running
 from tests.spark.s3 import configure, settings_of
 from tidegate import Lake, Table, connect
 from tidegate.spark import register
-from tidegate_service.index.embedded import EmbeddedPostgres
+from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.settings import Settings
 
 CreateTable = Callable[..., Table]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pyspark.sql.types import StructType
 
-from tidegate.spark.arrow_storage import ArrowStore
-from tidegate.spark.layout import TableLayout
-from tidegate.spark.staging import TransactionFolder
-from tidegate_protocol.actions import Metadata
+from tidegate.spark.storage.arrow import ArrowStore
+from tidegate.spark.tables.layout import TRANSACTION_KEY, TableLayout
+from tidegate.spark.write.staging import TransactionFolder
+from tidegate_protocol.log.actions import Metadata
 
 
 def layout_of(
@@ -31,6 +31,6 @@ def layout_of(
     )
 
 
-def folder_of(layout: TableLayout, transaction_id: str) -> TransactionFolder:
-    """The folder of a transaction in a table on the local disk."""
-    return TransactionFolder(layout, transaction_id, ArrowStore(layout.location))
+def folder_of(layout: TableLayout, name: str) -> TransactionFolder:
+    """The folder of an attempt at a transaction in a table on the local disk."""
+    return TransactionFolder(layout, f"{TRANSACTION_KEY}={name}", ArrowStore(layout.location))

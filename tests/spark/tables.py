@@ -7,7 +7,8 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from tidegate import Table, Transaction
+from tidegate import Table
+from tidegate.models import TableHead
 
 
 def independent(table: Table, version: int | None = None) -> list[dict[str, Any]]:
@@ -39,12 +40,13 @@ def rows(df: Any) -> list[tuple[Any, ...]]:
 
 
 def overtake(table: Table, rival: Callable[[], object]) -> None:
-    """Let a rival commit whenever this handle has begun a transaction, and before it goes on."""
-    begin = table.transaction
+    """Let a rival commit whenever this handle has been asked for its head, as at the beginning of
+    a transaction, and before it goes on."""
+    ask = table.head
 
-    def transaction(**options: Any) -> Transaction:
-        begun = begin(**options)
+    def head() -> TableHead:
+        found = ask()
         rival()
-        return begun
+        return found
 
-    table.transaction = transaction
+    table.head = head

@@ -13,12 +13,12 @@ from pyspark.sql.types import StructType
 
 from tests.spark.tables import actions, data_files, folder_of, independent, overtake, rows
 from tidegate import CommitStateUnknown, Lake, MetadataChangedException
-from tidegate.connection import Connection
-from tidegate.exchange import TransportFailure
-from tidegate.flow import RetryPolicy
 from tidegate.spark import InvalidRows, SchemaMismatch
-from tidegate.transport import HttpTransport
-from tidegate_protocol.paths import decode
+from tidegate.wire.connection import Connection
+from tidegate.wire.exchange import TransportFailure
+from tidegate.wire.flow import RetryPolicy
+from tidegate.wire.transport import HttpTransport
+from tidegate_protocol.log.paths import decode
 
 COLUMNS = """
     by tinyint, sh smallint, i int, l bigint, f float, d double, de decimal(20,3), bo boolean,
@@ -229,7 +229,8 @@ class AnswersLost:
         if request.path.endswith("/commits"):
             self._dead = True
             if self._arrives:
-                self._transport.send(request, timeout_s=timeout_s)
+                # Until it is answered: the caller's patience is over by then.
+                self._transport.send(request, timeout_s=60.0)
         if self._dead:
             return TransportFailure(sent=True, detail="the line went dead")
         return self._transport.send(request, timeout_s=timeout_s)

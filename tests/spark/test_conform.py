@@ -8,8 +8,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from tests.spark.layouts import layout_of
-from tidegate.spark.conform import conform
 from tidegate.spark.errors import SchemaMismatch, refused_rows
+from tidegate.spark.write.conform import conform
 
 
 def rows_of(df):

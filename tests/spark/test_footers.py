@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.layouts import folder_of, layout_of
-from tidegate.spark.conform import conform
-from tidegate.spark.footers import FooterColumns, statistics_of
-from tidegate_protocol.data_types import DOUBLE
-from tidegate_protocol.statistics_writing import ColumnStatistics
+from tidegate.spark.write.conform import conform
+from tidegate.spark.write.footers import FooterColumns, statistics_of
+from tidegate_protocol.scan.statistics_writing import ColumnStatistics
+from tidegate_protocol.schema.data_types import DOUBLE
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.predicate_cases import SQL_NAMES, VALUES, Case, cases
-from tidegate_protocol.predicates import parse_predicate
-from tidegate_protocol.schema import StructType, parse_schema
+from tidegate_protocol.scan.predicates import parse_predicate
+from tidegate_protocol.schema.table_schema import StructType, parse_schema
 
 Outcomes = dict[str | None, set[bool | None]]
 CASES = cases()

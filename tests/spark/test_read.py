@@ -8,8 +8,8 @@ import pytest
 
 from tests.spark.tables import folder_of, rows
 from tidegate import DataFile, InvalidRequest, VersionNotFound
-from tidegate.spark.file_values import discovered
-from tidegate.spark.layout import TRANSACTION_KEY, TableLayout
+from tidegate.spark.read.file_values import discovered
+from tidegate.spark.tables.layout import TRANSACTION_KEY, TableLayout
 
 
 def add_file(table, path, data, **values):

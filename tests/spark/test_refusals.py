@@ -5,8 +5,8 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from tests.spark.layouts import layout_of
 from tidegate.spark import UnsupportedTable
-from tidegate.spark.refusals import check_readable, check_writable
-from tidegate_protocol.actions import Add, DeletionVector, Protocol
+from tidegate.spark.tables.refusals import check_readable, check_writable
+from tidegate_protocol.log.actions import Add, DeletionVector, Protocol
 
 PLAIN = Protocol(min_reader_version=1, min_writer_version=2)
 COLUMN_RULES = [

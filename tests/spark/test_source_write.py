@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from tests.spark.tables import actions, data_files, folder_of, independent, rows
-from tidegate_protocol.paths import decode
+from tidegate_protocol.log.paths import decode
 
 COLUMNS = """
     by tinyint, sh smallint, i int, l bigint, f float, d double, de decimal(20,3), bo boolean,
@@ -187,6 +187,76 @@ class TestWriting:
         (info,) = actions(table, 2, "commitInfo")
         assert info["operationParameters"]["mode"] == "Overwrite"
 
+    def test_overwrite_replaces_the_partitions_of_its_where(self, session, create, source):
+        session.conf.set("spark.sql.session.timeZone", "America/New_York")
+        table = create("id bigint, p int, d date", "p", "d")
+        table.append(
+            session.sql("SELECT id, CAST(id % 3 AS int) p, DATE'2026-11-20' d FROM range(6)")
+        )
+        where = "P IN (0, 2) AND d = '2026-11-20'"
+        new = session.sql("SELECT 9L id, 2 p, DATE'2026-11-20' d")
+        source.write(new, table, mode="overwrite", where=where)
+        found = sorted((row["id"], row["p"]) for row in independent(table))
+        assert found == [(1, 1), (4, 1), (9, 2)]
+        (info,) = actions(table, 2, "commitInfo")
+        assert info["operationParameters"]["predicate"] == where
+        source.write(new.where("false"), table, mode="overwrite", where="p = 1")
+        assert [row["id"] for row in independent(table)] == [9]
+
+    @pytest.mark.parametrize(
+        ("where", "said"),
+        [
+            ("p = 2", "rows in the partition p=1, .*p = 2"),
+            ("crc32(p) = 2", "cannot be told of the partition {'p': '1'}"),
+            ("p = 1 AND id = 1", "not over partition columns alone"),
+            ("p =", "syntax error"),
+            ("nothing = 1", "no column 'nothing'"),
+            ("p = year(CAST(id AS timestamp))", "partition columns alone"),
+            ("p = hour(timestamp('2026-11-20'))", "time zone"),
+        ],
+    )
+    def test_a_where_that_does_not_fit_is_refused(self, session, create, source, where, said):
+        table = create("id bigint, p int", "p")
+        table.append(session.sql("SELECT 1L id, 1 p"))
+        before = data_files(table)
+        with pytest.raises(PySparkException, match=said):
+            source.write(session.sql("SELECT 2L id, 1 p"), table, mode="overwrite", where=where)
+        assert data_files(table) == before
+        assert len(table.scan().files) == 1
+
+    def test_a_where_is_for_overwriting(self, session, create, source):
+        table = create("id bigint, p int", "p")
+        with pytest.raises(PySparkException, match="for overwriting and for reading"):
+            source.write(session.sql("SELECT 2L id, 1 p"), table, where="p = 1")
+
+    def test_a_where_that_another_commit_touched_is_a_conflict(self, session, lake, create, source):
+        table = create("id bigint, p int", "p")
+        name, url = table.name, lake.url
+
+        def overtaken(batches):
+            import tidegate
+
+            yield from batches
+            file = tidegate.DataFile(
+                path="p=2/rival",
+                partition_values={"p": "2"},
+                size=1,
+                modification_time=0,
+                data_change=True,
+            )
+            with tidegate.connect(url) as here, here.table(name).transaction() as rival:
+                rival.add([file])
+                rival.commit("WRITE")
+
+        df = (
+            session.range(0, 1, 1, 1)
+            .selectExpr("id", "1 p")
+            .mapInArrow(overtaken, "id bigint, p int")
+        )
+        source.write(df, table, mode="overwrite", where="p = 1")
+        with pytest.raises(PySparkException, match="ConcurrentAppendException"):
+            source.write(df, table, mode="overwrite", where="p > 0")
+
     def test_an_overwrite_that_lost_a_race_says_to_whom_and_leaves_nothing(
         self, session, lake, create, source
     ):
@@ -213,8 +283,9 @@ class TestWriting:
         ("options", "said"),
         [
             ({"replaceWhere": "id = 1"}, r"no options \['replacewhere'\]"),
-            ({"where": "id = 1"}, "for reading"),
+            ({"where": "id = 1"}, "not over partition columns alone"),
             ({"version": "1"}, "for reading"),
+            ({"timestamp": "0"}, "for reading"),
         ],
     )
     def test_options_that_it_would_pass_over_are_refused(

@@ -3,7 +3,9 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import unquote
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,12 +13,15 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 
 from tests.spark.layouts import folder_of, layout_of
-from tidegate.spark.conform import conform
-from tidegate.spark.direct_write import direct_sink
 from tidegate.spark.errors import InvalidRows
-from tidegate.spark.hadoop import HadoopStore
-from tidegate.spark.staging import TransactionFolder
-from tidegate_protocol.paths import check, decode
+from tidegate.spark.storage.hadoop import HadoopStore
+from tidegate.spark.tables.layout import new_folder
+from tidegate.spark.write.conform import conform
+from tidegate.spark.write.direct_write import direct_sink
+from tidegate.spark.write.staging import TransactionFolder
+from tidegate_protocol.log.paths import check, decode, encode
+
+FOLDER = "tidegate_txn=id-1"
 
 
 @pytest.fixture(params=["committer", "direct"])
@@ -33,7 +38,7 @@ def write(request, spark, table_folder):
 
 
 def directly(layout, df):
-    folder = TransactionFolder(layout, "id-1", HadoopStore(df.sparkSession, layout.location))
+    folder = TransactionFolder(layout, FOLDER, HadoopStore(df.sparkSession, layout.location))
     sink = direct_sink(df.sparkSession)
     assert sink is not None
     return folder.write_through(sink, conform(df, layout))
@@ -94,6 +99,24 @@ class TestPlaces:
         df = spark.sql("SELECT 1 a, 2 p WHERE false")
         assert write(df, "a int, p int", *partition_by).adds == ()
         assert below(table_folder) == set()
+
+
+class TestNames:
+    @pytest.mark.parametrize("id_", ["nightly", "2026-11-21T10:00:00", "a.b", "x" * 128])
+    def test_no_two_attempts_have_one_folder(self, id_):
+        names = {new_folder(id_) for _ in range(100)}
+        assert len(names) == 100
+        assert all(len(name) < 256 for name in names)
+        assert {unquote(name).rpartition(".")[0] for name in names} == {f"tidegate_txn={id_}"}
+
+    def test_a_commit_that_names_a_file_of_the_folder_is_known_however_it_is_escaped(self):
+        layout = layout_of("id bigint")
+        name, other = (new_folder("10:00 a").partition("=")[2] for _ in range(2))
+        folder = folder_of(layout, name)
+        for path in (encode(f"{folder.name}/p=1/x"), f"{layout.location}/{folder.name}/x"):
+            line = msgspec.json.encode({"add": {"path": path}})
+            assert folder.is_named_by(b'{"commitInfo":{}}\n' + line + b"\n")
+            assert not folder_of(layout, other).is_named_by(line)
 
 
 class TestPartitionValues:
@@ -191,6 +214,15 @@ class TestFailures:
         late.parent.mkdir(parents=True)
         late.write_bytes((table_folder / result).read_bytes())
         assert [file.path for file in folder.committed()] == [result]
+
+    def test_what_another_attempt_left_in_the_table_is_left_alone(self, spark, write, table_folder):
+        other = table_folder / "tidegate_txn=id-1.0123456789abcdef" / "part-0.parquet"
+        other.parent.mkdir()
+        other.write_bytes(b"rows of another attempt")
+        files = write(spark.range(3).coalesce(1), "id bigint")
+        folder_of(layout_of("id bigint", folder=table_folder), "id-1").delete()
+        assert below(table_folder) == {f"{other.parent.name}/{other.name}"}
+        assert files.rows == 3
 
     def test_a_folder_that_is_not_there_can_be_deleted(self, table_folder):
         folder = folder_of(layout_of("id bigint", folder=table_folder), "t")

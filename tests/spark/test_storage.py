@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from tidegate.spark import StorageError, UnsupportedSession, UnsupportedTable
-from tidegate.spark.arrow_storage import ArrowStore, S3Settings
-from tidegate.spark.hadoop import HadoopStore
-from tidegate.spark.layout import TableLayout
-from tidegate.spark.storage import arrow_path, hadoop_url
-from tidegate.spark.storage_errors import missing_file_system, storage_refusal
-from tidegate_protocol.actions import Metadata
+from tidegate.spark.storage.arrow import ArrowStore, S3Settings
+from tidegate.spark.storage.errors import missing_file_system, storage_refusal
+from tidegate.spark.storage.hadoop import HadoopStore
+from tidegate.spark.storage.locations import arrow_path, hadoop_url
+from tidegate.spark.tables.layout import TableLayout
+from tidegate_protocol.log.actions import Metadata
 
 
 def layout_at(location: str) -> TableLayout:
@@ -133,7 +133,7 @@ class TestRefusals:
 WITHOUT_JARS = """
 from pyspark.sql import SparkSession
 from tidegate.spark import UnsupportedSession
-from tidegate.spark.hadoop import HadoopStore
+from tidegate.spark.storage.hadoop import HadoopStore
 
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()

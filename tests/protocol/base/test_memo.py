@@ -6,7 +6,7 @@ import pytest
 
 from tests.protocol.factories import add, proposal, reads, remove
 from tests.protocol.factories import prepared as prepared_from
-from tidegate_protocol.memo import FEW, MANY, SMALL, remember
+from tidegate_protocol.base.memo import FEW, MANY, SMALL, remember
 
 
 class Counted:

@@ -14,9 +14,9 @@ from tests.protocol.factories import (
     protocol,
     winner,
 )
-from tidegate_protocol.conflict_metadata import changed_fields, metadata_rule
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, PreparedTransaction
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.metadata import changed_fields, metadata_rule
+from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
 
 EVERY_FEATURE = protocol(
     3,

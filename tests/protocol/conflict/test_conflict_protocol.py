@@ -3,10 +3,10 @@
 import pytest
 
 from tests.protocol.factories import add, features, metadata, prepared, protocol, state, winner
-from tidegate_protocol.conflict_protocol import protocol_rule
-from tidegate_protocol.features import implied_features
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, PreparedTransaction
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.protocol import protocol_rule
+from tidegate_protocol.features.table_features import implied_features
+from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
 
 NONE = features()
 BARE = state(table_protocol=NONE)

@@ -24,12 +24,12 @@ from tests.protocol.factories import (
     winner,
 )
 from tests.protocol.racing import code, foreign
-from tidegate_protocol.conflict_row_tracking import demands_rule, only_row_ids, row_tracking_rule
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.problems import Code
-from tidegate_protocol.rebase import complete
-from tidegate_protocol.row_tracking import DOMAIN
-from tidegate_protocol.transaction import Conflict, FileDemand, PreparedTransaction
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.row_tracking import demands_rule, only_row_ids, row_tracking_rule
+from tidegate_protocol.features.row_tracking import DOMAIN
+from tidegate_protocol.prepare.finalize import complete
+from tidegate_protocol.proposal.transaction import Conflict, FileDemand, PreparedTransaction
 
 ROW_TRACKING = features("rowTracking", "domainMetadata")
 AT = state(table_protocol=ROW_TRACKING)

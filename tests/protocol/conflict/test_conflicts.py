@@ -18,11 +18,11 @@ from tests.protocol.factories import (
     vector,
     winner,
 )
-from tidegate_protocol import conflicts
-from tidegate_protocol.conflict_answer import partition_hint
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, IsolationLevel, PreparedTransaction
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict import checker
+from tidegate_protocol.conflict.answer import partition_hint
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.proposal.transaction import Conflict, IsolationLevel, PreparedTransaction
 
 BY_X = state(metadata(["x", "v"], ["x"]))
 DOMAINS = state(table_protocol=features("domainMetadata"))
@@ -46,7 +46,7 @@ def loses(transaction, *winners):
 
 class TestJudge:
     def test_the_rules_are_asked_in_deltas_order(self):
-        assert [rule.__name__ for rule in conflicts.RULES] == [
+        assert [rule.__name__ for rule in checker.RULES] == [
             "unknown_rule",
             "protocol_rule",
             "metadata_rule",

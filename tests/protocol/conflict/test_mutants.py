@@ -1,8 +1,8 @@
 """One test for each conflict-rule mutant that this package could be turned into.
 
-Each goes through the ledger, as a writer would meet it, and names the mutant that it kills. Not
-here, because nothing here could have the defect: reading the index before the lock (the service's
-tests), and not moving row ids (row tracking is not supported; a table with it is refused).
+Each goes through the ledger, as a writer would meet it, and names the mutant that it kills; those
+of the rules about row ids and column mapping are in `test_mutants_features.py`. Not here, because
+nothing here could have the defect: reading the index before the lock (the service's tests).
 """
 
 import pytest
@@ -30,11 +30,11 @@ from tests.protocol.factories import (
     winner,
 )
 from tests.protocol.racing import answer, code, foreign
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.outcomes import Ratified, Replayed
-from tidegate_protocol.problems import Code
-from tidegate_protocol.rebase import complete
-from tidegate_protocol.transaction import Conflict, Invalid
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.ledger.outcomes import Ratified, Replayed
+from tidegate_protocol.prepare.finalize import complete
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
 
 BY_X = metadata(["x", "v"], ["x"])
 WEAK = {"delta.isolationLevel": "WriteSerializable"}

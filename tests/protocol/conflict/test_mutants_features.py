@@ -15,8 +15,9 @@ from tests.protocol.factories import (
     remove,
 )
 from tests.protocol.racing import answer, code, foreign
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Invalid
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.ledger.outcomes import Ratified
+from tidegate_protocol.proposal.transaction import Invalid
 
 MAPPED = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "v"}
 MAPPING = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
@@ -99,3 +100,19 @@ def test_kills_feature_dropped_under_any_name():
     outcome = answer(before, features(), operation="SET TBLPROPERTIES")
     assert isinstance(outcome, Invalid)
     assert outcome.code is Code.PROTOCOL_DOWNGRADE
+
+
+def test_kills_not_null_past_a_winners_nulls():
+    strict = metadata([column("v", nullable=False)])
+    stats = '{"numRecords":1,"nullCount":{"v":%d}}'
+    before = landed(ledger(), add("w", stats=stats % 1))
+    assert code(before, strict, operation="CHANGE COLUMN") is Code.PROTOCOL_CHANGED
+    before = landed(ledger(), add("w", stats=stats % 0))
+    assert isinstance(answer(before, strict, operation="CHANGE COLUMN"), Ratified)
+
+
+def test_kills_mapping_removed_past_a_winners_file():
+    mapped = column("v", **{**MAPPED, "delta.columnMapping.physicalName": "c1"})
+    before = ledger(metadata([mapped], properties=MAPPING), features(readers=["columnMapping"]))
+    before = landed(before, add("w"))
+    assert code(before, metadata(["v"]), operation="SET TBLPROPERTIES") is Code.PROTOCOL_CHANGED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate_protocol.postings import Postings, tail
+from tidegate_protocol.conflict.postings import Postings, tail
 
 
 @pytest.fixture

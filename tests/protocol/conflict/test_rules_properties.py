@@ -26,16 +26,16 @@ from tests.protocol.factories import (
     vector,
     winner,
 )
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.problems import Code
-from tidegate_protocol.rebase import complete
-from tidegate_protocol.transaction import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.prepare.finalize import complete
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.transaction import (
     Conflict,
     Invalid,
     IsolationLevel,
     PreparedTransaction,
-    Winner,
+    WinningCommit,
 )
 
 PATHS = ["a", "b", "c", "d"]
@@ -105,7 +105,7 @@ def committed(mine, what, level) -> PreparedTransaction:
     return prepared(*mine.actions(), at=table(level), reads=what.reads())
 
 
-def won(theirs) -> list[Winner]:
+def won(theirs) -> list[WinningCommit]:
     return [
         winner(*work.actions(), version=version, blind=blind)
         for version, (work, blind) in enumerate(theirs, start=1)

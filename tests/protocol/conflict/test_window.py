@@ -16,14 +16,19 @@ from tests.protocol.factories import (
     vector,
     winner,
 )
+from tests.protocol.log.test_bulk import Held
 from tests.protocol.window_tables import BACKFILL, SUPPORTED, WEAK, at
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, PreparedTransaction, Winner
-from tidegate_protocol.window import CommitWindow
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.window import CommitWindow
+from tidegate_protocol.log.bulk import BulkDecoder
+from tidegate_protocol.log.codec import decode, encode
+from tidegate_protocol.log.spooled import Spooled
+from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, WinningCommit
+from tidegate_protocol.replay.commits import summarize
 
 
-def held(*winners: Winner, after: int = 0) -> CommitWindow:
+def held(*winners: WinningCommit, after: int = 0) -> CommitWindow:
     window = CommitWindow(after=after)
     for each in winners:
         window.append(each)
@@ -84,13 +89,25 @@ class TestWhatIsHeld:
         window.trim(commits=4, weight=0)
         assert (window.after, window.through, window.weight) == (5, 5, 0)
 
+    def test_what_came_after_a_version_is_weighed(self):
+        window = held(*(winner(add("a"), add("b"), version=v) for v in range(3, 6)), after=2)
+        assert [window.weight_after(version) for version in (0, 2, 4, 5)] == [9, 9, 3, 0]
+
+    @pytest.mark.parametrize(
+        ("action", "kilobytes"), [(add("a", {"x": "v" * 3000}), 2), (remove("r" * 1024), 1)]
+    )
+    def test_actions_whose_bytes_are_elsewhere_weigh_what_they_hold(self, action, kilobytes):
+        (kept,) = BulkDecoder(Held).keep([action])
+        assert isinstance(kept, Spooled)
+        assert held(winner(kept)).weight == held(winner(add("a"))).weight + kilobytes
+
 
 def reader_of(x: str, version: int) -> PreparedTransaction:
     mine = add("mine", {"x": x})
     return prepared(mine, at=at("partitioned", version), reads=reads(f"x = {x}"))
 
 
-def adds_to(x: str, version: int) -> Winner:
+def adds_to(x: str, version: int) -> WinningCommit:
     return winner(add(f"n{version}", {"x": x}), version=version)
 
 
@@ -179,7 +196,7 @@ class TestWhoIsAsked:
             versions.extend(each.version for each in found)
             return judge(txn, found)
 
-        monkeypatch.setattr("tidegate_protocol.conflicts.judge", judged)
+        monkeypatch.setattr("tidegate_protocol.conflict.checker.judge", judged)
         return versions
 
     def test_a_blind_append_meets_no_quiet_winner(self, asked):
@@ -251,3 +268,13 @@ class TestWhoIsAsked:
         window = held(*(winner(add(f"n{v}", {"x": "1"}), version=v) for v in range(1, 9)))
         assert window.judge(prepared(add("b", {"x": "2"}), at=at("row-ids"))).judged_through == 8
         assert asked == list(range(1, 9))
+
+
+def test_long_actions_weigh_as_much_as_many():
+    window = CommitWindow(after=0)
+    for version in range(1, 4):
+        action = decode(encode(add("a", tags={"a": "b" * 10_240})))
+        window.append(summarize(version, [action], timestamp_fallback=0))
+    assert window.weight == 3 * 11
+    window.trim(commits=100, weight=22)
+    assert (window.after, window.weight) == (1, 22)

@@ -24,11 +24,16 @@ from tests.protocol.factories import (
     winner,
 )
 from tests.protocol.window_tables import BACKFILL, SUPPORTED, TABLES, at
-from tidegate_protocol.actions import Action
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.transaction import Conflict, IsolationLevel, PreparedTransaction, Winner
-from tidegate_protocol.window import CommitWindow
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.window import CommitWindow
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.transaction import (
+    Conflict,
+    IsolationLevel,
+    PreparedTransaction,
+    WinningCommit,
+)
 
 # What winners and transactions do. Paths and partitions are few, so that some of them meet, and
 # most do little, so that not all of them do.
@@ -85,7 +90,7 @@ def other_actions(rng: Random, table: str) -> tuple[Action, ...]:
     )
 
 
-def random_winner(rng: Random, table: str, version: int) -> Winner:
+def random_winner(rng: Random, table: str, version: int) -> WinningCommit:
     actions = file_actions(rng, table, f"v{version}-")
     operation = rng.choice(["WRITE", "WRITE", "MERGE", BACKFILL, None])
     if once_in(rng, 4):
@@ -130,7 +135,7 @@ def test_it_judges_as_the_rules_do(seed):
     rng = Random(seed)
     table = rng.choice(sorted(TABLES))
     window = CommitWindow(after=rng.choice([0, 9]))
-    model: list[Winner] = []
+    model: list[WinningCommit] = []
     for _ in range(25):
         match rng.choice("aaaaajjjjjdt"):
             case "a":
@@ -171,7 +176,7 @@ def test_a_transaction_that_went_part_of_the_way_goes_on(seed):
         mine = None if isinstance(outcome, Conflict) else outcome
 
 
-def weight(each: Winner) -> int:
+def weight(each: WinningCommit) -> int:
     return 1 + sum(
         len(held) if isinstance(held, tuple) else held is not None
         for held in (

@@ -4,8 +4,8 @@ import pytest
 
 from tests.protocol.factories import add, cdc, column, metadata, prepared, protocol, remove, state
 from tests.protocol.racing import refused
-from tidegate_protocol.features import implied_features
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.table_features import implied_features
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 AT = state(metadata(["x", "v"], ["x"], FEED), protocol(1, 4))
@@ -53,7 +53,7 @@ def test_the_table_must_want_them():
 
 @pytest.mark.parametrize("name", ["_change_type", "_Commit_Version", "_commit_timestamp"])
 def test_names_that_its_readers_use(name):
-    invalid = refused(metadata([column(name)], properties=FEED), at=state(), operation="X")
+    invalid = refused(metadata(["v", column(name)], properties=FEED), at=state(), operation="X")
     assert invalid.code is Code.INVALID_SCHEMA
     assert name in invalid.detail
-    prepared(metadata([column(name)]), at=state(), operation="X")
+    prepared(metadata(["v", column(name)]), at=state(), operation="X")

@@ -23,11 +23,11 @@ from tests.protocol.factories import (
     winner,
 )
 from tests.protocol.racing import code, refused
-from tidegate_protocol.column_mapping import assign, mapped_columns
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.problems import Code
-from tidegate_protocol.schema import InvalidSchema, parse_schema, physical_name
-from tidegate_protocol.transaction import Conflict, PreparedTransaction
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.features.column_mapping import assign, mapped_columns
+from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
+from tidegate_protocol.schema.table_schema import InvalidSchema, parse_schema, physical_name
 
 MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
@@ -54,8 +54,8 @@ TWO = named(mapped("a", 1), mapped("b", 2), highest=2)
 AT = state(TWO, MAPPING)
 
 
-def becomes(new, at=AT, operation="X", **fields):
-    return prepared(new, at=at, operation=operation, **fields)
+def becomes(new, *files, at=AT, operation="X", **fields):
+    return prepared(new, *files, at=at, operation=operation, **fields)
 
 
 def why_not(new, at=AT, operation="X", **fields):
@@ -146,9 +146,7 @@ class TestModes:
         new = named(mapped("a", 1, "a"), mapped("b", 2, "b"), mapped("z", 3), highest=3)
         becomes(new, at=self.PLAIN)
 
-    @pytest.mark.parametrize(
-        ("old", "new"), [("none", "id"), ("name", "id"), ("id", "name"), ("name", "none")]
-    )
+    @pytest.mark.parametrize(("old", "new"), [("none", "id"), ("name", "id"), ("id", "name")])
     def test_other_ways_are_closed(self, old, new):
         columns = (mapped("a", 1, "a"), mapped("b", 2, "b"))
         tables = {mode: named(*columns, highest=2, mode=mode) for mode in ("name", "id")}
@@ -156,11 +154,6 @@ class TestModes:
         at = state(tables[old], MAPPING)
         assert f"cannot change from {old!r} to {new!r}" in why_not(tables[new], at=at)
         becomes(tables[new], at=at, operation="REPLACE TABLE")
-
-    def test_mapping_is_removed_under_its_own_name(self):
-        becomes(metadata(["a", "b"]), operation="REMOVE COLUMN MAPPING")
-        left = named(mapped("a", 1), mapped("b", 2), highest=2, mode="none")
-        becomes(left, operation="REMOVE COLUMN MAPPING")
 
     def test_the_feature_comes_with_the_property(self):
         new = named(mapped("v", 1, "v"), highest=1)

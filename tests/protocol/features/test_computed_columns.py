@@ -4,8 +4,8 @@ import pytest
 
 from tests.protocol.factories import add, column, features, metadata, prepared, protocol, state
 from tests.protocol.racing import refused
-from tidegate_protocol.features import implied_features
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.table_features import implied_features
 
 START, STEP = "delta.identity.start", "delta.identity.step"
 MARK = "delta.identity.highWaterMark"
@@ -30,7 +30,8 @@ class TestIdentity:
     AT = state(identity(10), features("identityColumns"))
 
     def test_the_feature_comes_with_the_column(self):
-        mine = prepared(identity(), at=state(table_protocol=protocol(1, 5)), operation="X")
+        at = state(metadata(["w"]), protocol(1, 5))
+        mine = prepared(identity(), at=at, operation="X")
         assert "identityColumns" in implied_features(mine.protocol)
 
     @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ class TestDefaults:
         ("type_", "default"), [("integer", "1 + 1"), ("variant", "null"), ("string", "'x'")]
     )
     def test_an_expression(self, type_, default):
-        new = metadata(["a", column("v", type_, CURRENT_DEFAULT=default)])
+        new = metadata(["v", column("w", type_, CURRENT_DEFAULT=default)])
         mine = prepared(new, at=state(), operation="X")
         assert "allowColumnDefaults" in implied_features(mine.protocol)
 

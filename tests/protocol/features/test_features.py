@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol import features
-from tidegate_protocol.actions import Protocol
-from tidegate_protocol.known_features import FEATURES, LEGACY, NOT_CARRIED
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.schema import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features import table_features
+from tidegate_protocol.features.known import FEATURES, LEGACY, NOT_CARRIED
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.log.actions import Protocol
+from tidegate_protocol.schema.table_schema import (
     LONG,
     TIMESTAMP_NTZ,
     VARIANT,
@@ -69,9 +69,9 @@ class TestImplied:
         ],
     )
     def test_what_a_protocol_supports(self, protocol, implied):
-        assert features.implied_features(protocol) == implied
+        assert table_features.implied_features(protocol) == implied
         for name in FEATURES:
-            assert features.supports(protocol, name) == (name in implied)
+            assert table_features.supports(protocol, name) == (name in implied)
 
 
 class TestSupported:
@@ -84,12 +84,13 @@ class TestSupported:
             listed({"columnMapping"}, version=2),
             listed(set(LEGACY), {"columnMapping"}),
             listed(
-                set(features.SUPPORTED_WRITER_FEATURES), set(features.SUPPORTED_READER_FEATURES)
+                set(table_features.SUPPORTED_WRITER_FEATURES),
+                set(table_features.SUPPORTED_READER_FEATURES),
             ),
         ],
     )
     def test_carried_protocols(self, protocol):
-        assert features.check_supported(protocol) is None
+        assert table_features.check_supported(protocol) is None
 
     @pytest.mark.parametrize(
         ("protocol", "code", "detail"),
@@ -160,14 +161,14 @@ class TestSupported:
         ],
     )
     def test_others_are_refused_with_their_reason(self, protocol, code, detail):
-        invalid = features.check_supported(protocol)
+        invalid = table_features.check_supported(protocol)
         assert invalid is not None
         assert invalid.code is code
         assert detail in invalid.detail
 
     def test_every_known_feature_is_carried_or_refused_with_a_reason(self):
-        assert FEATURES.keys() - features.SUPPORTED_WRITER_FEATURES == NOT_CARRIED.keys()
-        assert features.SUPPORTED_READER_FEATURES < features.SUPPORTED_WRITER_FEATURES
+        assert FEATURES.keys() - table_features.SUPPORTED_WRITER_FEATURES == NOT_CARRIED.keys()
+        assert table_features.SUPPORTED_READER_FEATURES < table_features.SUPPORTED_WRITER_FEATURES
 
 
 class TestTransition:
@@ -189,19 +190,19 @@ class TestTransition:
         ],
     )
     def test_features_come_and_do_not_go(self, old, new, code):
-        invalid = features.check_transition(old, new)
+        invalid = table_features.check_transition(old, new)
         assert (None if invalid is None else invalid.code) is code
 
     def test_a_downgrade_names_what_it_drops(self):
-        invalid = features.check_transition(legacy(1, 3), legacy(1, 2))
+        invalid = table_features.check_transition(legacy(1, 3), legacy(1, 2))
         assert invalid is not None
         assert "drops ['checkConstraints']" in invalid.detail
 
     @given(protocols, protocols)
     def test_what_is_added_and_what_is_removed(self, old, new):
-        had, has = features.implied_features(old), features.implied_features(new)
-        assert features.added_features(new, old) == has - had
-        assert features.removes_features(new, old) == bool(had - has)
+        had, has = table_features.implied_features(old), table_features.implied_features(new)
+        assert table_features.added_features(new, old) == has - had
+        assert table_features.removes_features(new, old) == bool(had - has)
 
 
 # Delta's failConcurrentTransactionsAtUpgrade, feature by feature.
@@ -215,13 +216,13 @@ HARMLESS = {
 
 class TestConcurrentUpgrade:
     def test_the_features_that_fail_concurrent_transactions(self):
-        assert FEATURES.keys() - features.FAILS_CONCURRENT_AT_UPGRADE == HARMLESS
+        assert FEATURES.keys() - table_features.FAILS_CONCURRENT_AT_UPGRADE == HARMLESS
 
     def test_one_such_feature_is_enough_and_an_unknown_one_is_such(self):
-        assert not features.fails_concurrent([])
-        assert not features.fails_concurrent(HARMLESS)
-        assert features.fails_concurrent(["appendOnly", "checkConstraints"])
-        assert features.fails_concurrent(["appendOnly", "new"])
+        assert not table_features.fails_concurrent([])
+        assert not table_features.fails_concurrent(HARMLESS)
+        assert table_features.fails_concurrent(["appendOnly", "checkConstraints"])
+        assert table_features.fails_concurrent(["appendOnly", "new"])
 
 
 class TestRequired:
@@ -249,7 +250,9 @@ class TestRequired:
         ],
     )
     def test_properties_use_features(self, configuration, used):
-        found = features.required_features(properties(**configuration), of(), catalog_managed=False)
+        found = table_features.required_features(
+            properties(**configuration), of(), catalog_managed=False
+        )
         assert found == used
 
     @pytest.mark.parametrize(
@@ -273,11 +276,11 @@ class TestRequired:
         ],
     )
     def test_schemas_use_features(self, schema, used):
-        found = features.required_features(properties(), schema, catalog_managed=False)
+        found = table_features.required_features(properties(), schema, catalog_managed=False)
         assert found == used
 
     def test_a_catalog_managed_table_uses_more(self):
-        assert features.required_features(properties(), of(), catalog_managed=True) == {
+        assert table_features.required_features(properties(), of(), catalog_managed=True) == {
             "catalogManaged",
             "inCommitTimestamp",
             "vacuumProtocolCheck",
@@ -285,13 +288,13 @@ class TestRequired:
 
     def test_what_the_protocol_lacks(self):
         wanted = properties(**{"delta.appendOnly": "true", "delta.constraints.c": "a > 0"})
-        assert features.missing_features(legacy(1, 1), wanted, of()) == {
+        assert table_features.missing_features(legacy(1, 1), wanted, of()) == {
             "appendOnly",
             "checkConstraints",
         }
-        assert features.missing_features(legacy(1, 2), wanted, of()) == {"checkConstraints"}
-        assert features.missing_features(legacy(1, 3), wanted, of()) == frozenset()
+        assert table_features.missing_features(legacy(1, 2), wanted, of()) == {"checkConstraints"}
+        assert table_features.missing_features(legacy(1, 3), wanted, of()) == frozenset()
 
     def test_a_preview_stands_for_its_feature(self):
         previewed = listed({"variantType-preview"}, {"variantType-preview"})
-        assert features.missing_features(previewed, properties(), of(VARIANT)) == frozenset()
+        assert table_features.missing_features(previewed, properties(), of(VARIANT)) == frozenset()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocol.test_features import (
+from tests.protocol.features.test_features import (
     LEGACY_2,
     LEGACY_4,
     legacy,
@@ -13,14 +13,16 @@ from tests.protocol.test_features import (
     properties,
     protocols,
 )
-from tidegate_protocol import features
-from tidegate_protocol.actions import Protocol
-from tidegate_protocol.known_features import FEATURES
-from tidegate_protocol.schema import TIMESTAMP_NTZ
+from tidegate_protocol.features import table_features
+from tidegate_protocol.features.known import FEATURES
+from tidegate_protocol.log.actions import Protocol
+from tidegate_protocol.schema.table_schema import TIMESTAMP_NTZ
 
 
 def new(catalog_managed: bool = False, **configuration: str) -> Protocol:
-    return features.protocol_for(properties(**configuration), of(), catalog_managed=catalog_managed)
+    return table_features.protocol_for(
+        properties(**configuration), of(), catalog_managed=catalog_managed
+    )
 
 
 class TestNewTable:
@@ -61,7 +63,9 @@ class TestNewTable:
         assert new(**configuration) == protocol
 
     def test_a_timestamp_without_a_zone_needs_its_feature(self):
-        protocol = features.protocol_for(properties(), of(TIMESTAMP_NTZ), catalog_managed=False)
+        protocol = table_features.protocol_for(
+            properties(), of(TIMESTAMP_NTZ), catalog_managed=False
+        )
         assert protocol == listed(LEGACY_2 | {"timestampNtz"}, {"timestampNtz"})
 
     @pytest.mark.parametrize(
@@ -72,10 +76,10 @@ class TestNewTable:
         protocol = new(catalog_managed, **configuration)
         both = {"catalogManaged", "vacuumProtocolCheck"}
         assert protocol == listed(LEGACY_2 | both | {"inCommitTimestamp"}, both)
-        assert features.check_supported(protocol) is None
+        assert table_features.check_supported(protocol) is None
 
     def test_it_may_ask_for_more_than_there_is(self):
-        invalid = features.check_supported(new(**{"delta.feature.new": "supported"}))
+        invalid = table_features.check_supported(new(**{"delta.feature.new": "supported"}))
         assert invalid is not None
         assert "'new'" in invalid.detail
 
@@ -100,18 +104,21 @@ class TestUpgrade:
         ],
     )  # fmt: skip
     def test_the_lowest_protocol_with_more_features(self, before, added, after):
-        assert features.with_features(before, added) == after
+        assert table_features.with_features(before, added) == after
 
     @given(protocols, st.sets(st.sampled_from(sorted(FEATURES))))
     def test_nothing_is_lost_and_no_more_than_needed_is_gained(self, before, added):
-        after = features.with_features(before, added)
-        supported = features.implied_features(after)
-        assert supported >= features.implied_features(before) | added
+        after = table_features.with_features(before, added)
+        supported = table_features.implied_features(after)
+        assert supported >= table_features.implied_features(before) | added
         needed = {name for feature in supported for name in FEATURES[feature].requires}
-        assert supported <= features.implied_features(before) | added | needed
-        assert features.with_features(after, ()) == after
-        assert not features.removes_features(after, before)
+        assert supported <= table_features.implied_features(before) | added | needed
+        assert table_features.with_features(after, ()) == after
+        assert not table_features.removes_features(after, before)
 
-    @given(st.sets(st.sampled_from(sorted(features.SUPPORTED_WRITER_FEATURES))))
+    @given(st.sets(st.sampled_from(sorted(table_features.SUPPORTED_WRITER_FEATURES))))
     def test_supported_features_make_supported_protocols(self, added):
-        assert features.check_supported(features.with_features(legacy(1, 2), added)) is None
+        assert (
+            table_features.check_supported(table_features.with_features(legacy(1, 2), added))
+            is None
+        )

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol.properties import (
+from tidegate_protocol.features.properties import (
     InvalidProperty,
     TableProperties,
     canonical,
     check_new,
     storable,
 )
-from tidegate_protocol.transaction import IsolationLevel
+from tidegate_protocol.proposal.transaction import IsolationLevel
 
 parse = TableProperties.parse
 

@@ -24,11 +24,9 @@ from tests.protocol.factories import (
     winner,
 )
 from tests.protocol.racing import code, foreign, refused
-from tidegate_protocol import row_tracking
-from tidegate_protocol.actions import Add, DomainMetadata
-from tidegate_protocol.outcomes import Ratified
-from tidegate_protocol.problems import Code
-from tidegate_protocol.row_tracking import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features import row_tracking
+from tidegate_protocol.features.row_tracking import (
     DOMAIN,
     MAX_ROW_ID,
     NO_ROW_IDS,
@@ -36,7 +34,9 @@ from tidegate_protocol.row_tracking import (
     high_water_mark,
     mark_before,
 )
-from tidegate_protocol.transaction import FileDemand, Invalid, ReadState
+from tidegate_protocol.ledger.outcomes import Ratified
+from tidegate_protocol.log.actions import Add, DomainMetadata
+from tidegate_protocol.proposal.transaction import FileDemand, Invalid, ReadState
 
 ROW_TRACKING = features("rowTracking", "domainMetadata")
 ENABLE = {"delta.enableRowTracking": "true"}

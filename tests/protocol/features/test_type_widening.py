@@ -17,12 +17,12 @@ from tests.protocol.factories import (
     winner,
 )
 from tests.protocol.racing import refused
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.problems import Code
-from tidegate_protocol.rebase import complete
-from tidegate_protocol.schema import parse_schema, parse_type
-from tidegate_protocol.transaction import Conflict, PreparedTransaction
-from tidegate_protocol.type_widening import is_widening, is_widening_in_iceberg, moved
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.features.type_widening import is_widening, is_widening_in_iceberg, moved
+from tidegate_protocol.prepare.finalize import complete
+from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
+from tidegate_protocol.schema.table_schema import parse_schema, parse_type
 
 ENABLE = {"delta.enableTypeWidening": "true"}
 WIDENING = features(readers=["typeWidening"])
@@ -147,7 +147,7 @@ class TestChange:
         assert "must keep" in why_not(partly, at=at)
 
     def test_columns_come_and_go(self):
-        prepared(table("w"), at=AT, operation="X")
+        prepared(table("w"), at=AT, operation="REPLACE TABLE")
         prepared(table("v", column("w", "string")), at=AT, operation="X")
 
     def test_a_column_of_nothing_becomes_any(self):

@@ -19,8 +19,9 @@ from tests.protocol.factories import (
     remove,
     txn,
 )
-from tidegate_protocol.ledger import Ledger
-from tidegate_protocol.outcomes import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.ledger.ledger import Ledger
+from tidegate_protocol.ledger.outcomes import (
     Created,
     Forgotten,
     NothingToCommit,
@@ -34,9 +35,8 @@ from tidegate_protocol.outcomes import (
     VersionNotFound,
     WouldCommit,
 )
-from tidegate_protocol.problems import Code
-from tidegate_protocol.snapshot import Snapshot
-from tidegate_protocol.transaction import Conflict, Invalid, IsolationLevel
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, IsolationLevel
+from tidegate_protocol.replay.snapshot import Snapshot
 
 
 def proposed(before, offer, now_ms=NOW):
@@ -228,6 +228,13 @@ class TestReplay:
         offer = proposal(add("a", {"x": "1"}), read_version=0)
         after, outcome = proposed(ledger(), offer)
         assert outcome.code is Code.PARTITION_MISMATCH
+        _, outcome = proposed(after, replace(offer, actions=(add("a"),)))
+        assert isinstance(outcome, Ratified)
+
+    def test_an_id_stays_free_where_no_table_would_take_the_body(self):
+        offer = proposal(add("a"), add("a"), read_version=None)
+        after, outcome = proposed(ledger(), offer)
+        assert outcome.code is Code.DUPLICATE_ACTION
         _, outcome = proposed(after, replace(offer, actions=(add("a"),)))
         assert isinstance(outcome, Ratified)
 

@@ -20,9 +20,9 @@ from tests.protocol.factories import (
     remove,
     unknown,
 )
-from tidegate_protocol.codec import encode_lines
-from tidegate_protocol.ledger import Ledger
-from tidegate_protocol.outcomes import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.ledger.ledger import Ledger
+from tidegate_protocol.ledger.outcomes import (
     Ingested,
     NothingToPublish,
     Published,
@@ -33,8 +33,8 @@ from tidegate_protocol.outcomes import (
     TableNotFound,
     TransactionAborted,
 )
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, Invalid
+from tidegate_protocol.log.codec import encode_lines
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
 
 MANAGED = managed()
 

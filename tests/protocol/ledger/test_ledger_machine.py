@@ -26,10 +26,8 @@ from tests.protocol.factories import (
     remove,
     txn,
 )
-from tidegate_protocol.codec import encode_lines
-from tidegate_protocol.commits import parse_commit
-from tidegate_protocol.ledger import Ledger
-from tidegate_protocol.outcomes import (
+from tidegate_protocol.ledger.ledger import Ledger
+from tidegate_protocol.ledger.outcomes import (
     Ingested,
     Published,
     Quarantined,
@@ -41,8 +39,10 @@ from tidegate_protocol.outcomes import (
     VersionNotFound,
     WouldCommit,
 )
-from tidegate_protocol.snapshot import Snapshot
-from tidegate_protocol.transaction import Conflict, Invalid, Proposal
+from tidegate_protocol.log.codec import encode_lines
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal
+from tidegate_protocol.replay.commits import parse_commit
+from tidegate_protocol.replay.snapshot import Snapshot
 
 KINDS = {"plain": features("domainMetadata"), "managed": managed("domainMetadata")}
 PATHS = ["a", "b", "c"]

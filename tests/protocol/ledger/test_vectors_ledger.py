@@ -8,16 +8,16 @@ from tests import vectors
 from tests.protocol.factories import NOW, TABLE, proposal
 from tests.vector_facts import Log
 from tests.vectors import Kind, Landed, Lost, Outcome, Refused, Step, TableSpec, Vector
-from tidegate_protocol.actions import Metadata
-from tidegate_protocol.actions import Protocol as ProtocolAction
-from tidegate_protocol.codec import from_body
-from tidegate_protocol.features import protocol_for
-from tidegate_protocol.ledger import Ledger
-from tidegate_protocol.outcomes import Created, CreateOutcome, ProposeOutcome, Ratified
-from tidegate_protocol.problems import PROBLEMS
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.schema import parse_schema, to_json
-from tidegate_protocol.transaction import Conflict, Invalid, Proposal
+from tidegate_protocol.base.problems import PROBLEMS
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.features.table_features import protocol_for
+from tidegate_protocol.ledger.ledger import Ledger
+from tidegate_protocol.ledger.outcomes import Created, CreateOutcome, ProposeOutcome, Ratified
+from tidegate_protocol.log.actions import Metadata
+from tidegate_protocol.log.actions import Protocol as ProtocolAction
+from tidegate_protocol.log.codec import from_body
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal
+from tidegate_protocol.schema.table_schema import parse_schema, to_json
 
 ALL = vectors.load()
 

@@ -6,15 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol import codec, strict_json
-from tidegate_protocol.actions import Action, Add, Remove
-from tidegate_protocol.bulk import BulkDecoder
-from tidegate_protocol.codec import InvalidActionError
-from tidegate_protocol.content import LargeContent, content_of, is_same, pieces_of, sha256_of, whole
-from tidegate_protocol.paths import InvalidPath, check
-from tidegate_protocol.prepare_files import check_duplicates
-from tidegate_protocol.spooled import Spooled, SpooledAdd
-from tidegate_protocol.statistics import FileStatistics, InvalidStatistics, is_statistics
+from tidegate_protocol.base import strict_json
+from tidegate_protocol.log import codec
+from tidegate_protocol.log.actions import Action, Add, Remove
+from tidegate_protocol.log.bulk import BulkDecoder
+from tidegate_protocol.log.codec import InvalidActionError
+from tidegate_protocol.log.content import (
+    LargeContent,
+    content_of,
+    is_same,
+    pieces_of,
+    sha256_of,
+    whole,
+)
+from tidegate_protocol.log.paths import InvalidPath, check
+from tidegate_protocol.log.spooled import Spooled, SpooledAdd
+from tidegate_protocol.log.statistics import FileStatistics, InvalidStatistics, is_statistics
+from tidegate_protocol.prepare.files import check_duplicates
 
 
 class Held:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol import codec
-from tidegate_protocol.actions import (
+from tidegate_protocol.log import codec
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     AddCDCFile,
@@ -18,7 +18,7 @@ from tidegate_protocol.actions import (
     Txn,
     UnknownAction,
 )
-from tidegate_protocol.codec import InvalidActionError, decode
+from tidegate_protocol.log.codec import InvalidActionError, decode
 
 ADD = {
     "path": "p=1/x.parquet",

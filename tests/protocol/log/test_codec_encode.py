@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol import codec
-from tidegate_protocol.actions import (
+from tidegate_protocol.log import codec
+from tidegate_protocol.log.actions import (
     Add,
     CommitInfo,
     DeletionVector,
@@ -16,7 +16,7 @@ from tidegate_protocol.actions import (
     Protocol,
     Txn,
 )
-from tidegate_protocol.codec import InvalidActionError
+from tidegate_protocol.log.codec import InvalidActionError
 
 TXN = Txn(app_id="a", version=1)
 

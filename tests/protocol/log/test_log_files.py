@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol.log_files import (
+from tidegate_protocol.log.file_names import (
     MAX_VERSION,
     CheckpointFile,
     ChecksumFile,

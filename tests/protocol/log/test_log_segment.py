@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol.log_segment import BrokenLog, LogSegment, choose_segment
+from tidegate_protocol.log.segment import BrokenLog, Listing, LogSegment, choose_segment, missing
 
 UUIDS = ("00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002")
 
@@ -26,7 +26,7 @@ def v2(version: int, uuid: str = UUIDS[0], form: str = "json") -> tuple[str, int
 
 
 def chosen(*files: tuple[str, int]) -> LogSegment:
-    return choose_segment(files)
+    return choose_segment(Listing(files))
 
 
 def names(*files: tuple[str, int]) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ class TestBroken:
             chosen(*files)
 
     @pytest.mark.parametrize(
-        ("files", "missing"),
+        ("files", "version"),
         [
             ([commit(0), commit(2)], 1),
             ([commit(1)], 0),
@@ -122,9 +122,30 @@ class TestBroken:
             ([commit(0), commit(3), (f"{1:020d}.{2:020d}.compacted.json", 9)], 2),
         ],
     )
-    def test_a_gap_is_named(self, files, missing):
-        with pytest.raises(BrokenLog, match=f"^version {missing} is missing"):
+    def test_a_gap_is_named(self, files, version):
+        with pytest.raises(BrokenLog, match=f"^version {version} is missing"):
             chosen(*files)
+
+
+class TestMissing:
+    @pytest.mark.parametrize(
+        ("files", "expected"),
+        [
+            ([], []),
+            ([commit(3), classic(3)], []),
+            ([commit(4), commit(5), classic(4)], []),
+            ([commit(6)], [4, 5]),
+            ([classic(6), commit(5)], [4, 6]),
+            ([commit(4), commit(6), commit(8)], [5, 7]),
+            # What is no complete checkpoint says nothing of commits before it.
+            ([part(6, 1, 2), classic(5, size=0), (f"{7:020d}.crc", 9)], []),
+        ],
+    )
+    def test_up_to_the_newest_that_is_there(self, files, expected):
+        assert list(missing(Listing(files), behind=3)) == expected
+
+    def test_what_a_name_claims_costs_nothing(self):
+        assert next(missing(Listing([classic(2**63 - 1)]), behind=3)) == 4
 
 
 OTHERS = [
@@ -169,3 +190,4 @@ def test_it_is_the_lowest_base_that_makes_every_version_up_to_the_head(
         assert segment.checkpoint is not None
         assert segment.checkpoint.version == bases[0]
         assert segment.replayed == range(bases[0] + 1, head + 1)
+        assert segment.older == tuple(sorted(version for version in commits if version < bases[0]))

@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol.paths import (
-    MAX_PATH_BYTES,
-    InvalidPath,
-    check,
-    decode,
-    encode,
-    identity,
-)
+from tidegate_protocol.log.paths import MAX_PATH_BYTES, InvalidPath, check, decode, encode, identity
 
 
 def refusal(path: str) -> str | None:

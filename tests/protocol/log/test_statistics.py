@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol.schema import (
+from tidegate_protocol.log.statistics import FileStatistics, InvalidStatistics, statistics_of
+from tidegate_protocol.schema.table_schema import (
     BINARY,
     BOOLEAN,
     BYTE,
@@ -27,8 +28,7 @@ from tidegate_protocol.schema import (
     DecimalType,
     StructType,
 )
-from tidegate_protocol.statistics import FileStatistics, InvalidStatistics, statistics_of
-from tidegate_protocol.values import to_float32
+from tidegate_protocol.schema.values import to_float32
 
 parse = FileStatistics.parse
 

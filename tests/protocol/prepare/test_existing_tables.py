@@ -1,7 +1,6 @@
 """What tables that others made may have, though a new one may not."""
 
 import json
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -21,13 +20,14 @@ from tests.protocol.factories import (
     state,
 )
 from tests.protocol.racing import foreign, refused
-from tidegate_protocol.actions import Metadata
-from tidegate_protocol.codec import InvalidActionError, decode
-from tidegate_protocol.foreign import refusal
-from tidegate_protocol.problems import Code
-from tidegate_protocol.properties import InvalidProperty, TableProperties
+from tests.repository import ROOT
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.properties import InvalidProperty, TableProperties
+from tidegate_protocol.log.actions import Metadata
+from tidegate_protocol.log.codec import InvalidActionError, decode
+from tidegate_protocol.replay.foreign import refusal
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
+GOLDEN = ROOT.parent / "shared" / "golden"
 
 
 class TestMetadata:

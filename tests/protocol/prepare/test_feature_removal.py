@@ -21,10 +21,10 @@ from tests.protocol.factories import (
     wide,
 )
 from tests.protocol.racing import code, refused
-from tidegate_protocol.features import implied_features
-from tidegate_protocol.outcomes import Ratified
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Invalid
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.table_features import implied_features
+from tidegate_protocol.ledger.outcomes import Ratified
+from tidegate_protocol.proposal.transaction import Invalid
 
 DROP = "DROP FEATURE"
 MAPPED = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "v"}

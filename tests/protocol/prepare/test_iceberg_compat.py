@@ -14,9 +14,9 @@ from tests.protocol.factories import (
     state,
 )
 from tests.protocol.racing import refused
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import PreparedTransaction
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.transaction import PreparedTransaction
 
 V1, V2, V3 = (f"delta.enableIcebergCompatV{n}" for n in (1, 2, 3))
 ROW_TRACKING = {"delta.enableRowTracking": "true"}
@@ -125,7 +125,8 @@ class TestTypes:
     @pytest.mark.parametrize("marks", [{}, nested("v.key", "v.value")])
     def test_what_is_inside_of_them_needs_ids(self, marks):
         new = table(V2, mapped("v", 1, MAP, **marks))
-        assert "nested.ids" in why_not(new, at=state(table(None), PROTOCOL))
+        refusal = why_not(new, at=state(table(None), PROTOCOL), operation="REPLACE TABLE")
+        assert "nested.ids" in refusal
 
 
 class TestDeletionVectors:

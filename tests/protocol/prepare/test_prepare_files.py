@@ -16,8 +16,8 @@ from tests.protocol.factories import (
     vector,
     wide,
 )
-from tests.protocol.test_prepare import refused
-from tidegate_protocol.problems import Code
+from tests.protocol.prepare.test_prepare import refused
+from tidegate_protocol.base.problems import Code
 
 BY_X = state(metadata(["x", "v"], ["x"]))
 VECTORS = state(

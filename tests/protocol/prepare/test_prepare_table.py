@@ -14,12 +14,12 @@ from tests.protocol.factories import (
     protocol,
     state,
 )
-from tests.protocol.test_prepare import refused
-from tidegate_protocol.actions import Metadata, Protocol
-from tidegate_protocol.features import implied_features
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import PreparedTransaction
+from tests.protocol.prepare.test_prepare import refused
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.table_features import implied_features
+from tidegate_protocol.log.actions import Metadata, Protocol
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.transaction import PreparedTransaction
 
 ENABLE_ICT = "delta.enableInCommitTimestamps"
 BARE = state(table_protocol=features())

@@ -22,10 +22,10 @@ from tests.protocol.factories import (
     winner,
 )
 from tidegate_protocol import __version__
-from tidegate_protocol.actions import Add, CommitInfo, Metadata
-from tidegate_protocol.conflicts import judge
-from tidegate_protocol.prepare import prepare
-from tidegate_protocol.rebase import complete
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.log.actions import Add, CommitInfo, Metadata
+from tidegate_protocol.prepare.finalize import complete
+from tidegate_protocol.prepare.prepare import prepare
 
 ENABLE = "delta.enableInCommitTimestamps"
 VERSION = "delta.inCommitTimestampEnablementVersion"
@@ -184,13 +184,17 @@ class TestCommitInfo:
             "tags": {"team": "air"},
             "engineInfo": "Spark/4",
             "txnId": "id-1",
-            "tidegate": {"bodyDigest": mine.proposal.digest()},
+            "tidegate": {
+                "bodyDigest": mine.proposal.digest(),
+                "tableId": mine.read.metadata.id,
+            },
         }
 
     def test_what_there_is_none_of_is_absent(self):
         first = proposal(protocol(), metadata(), read_version=-1, operation="CREATE TABLE")
         found = info(done(prepare(first, NO_TABLE), previous_timestamp=-1))
         assert not {"readVersion", "userMetadata", "tags", "inCommitTimestamp"} & found.keys()
+        assert found["tidegate"] == {"bodyDigest": first.digest()}
         assert found["engineInfo"] == f"Tidegate/{__version__}"
         assert found["operationParameters"] == found["operationMetrics"] == {}
         assert found["isBlindAppend"] is True

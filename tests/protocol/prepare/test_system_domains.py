@@ -14,7 +14,7 @@ from tests.protocol.factories import (
     state,
 )
 from tests.protocol.racing import refused
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
 
 CLUSTERING = "delta.clustering"
 PROTOCOL = features("clustering", "domainMetadata", readers=["columnMapping", "variantType"])

@@ -16,15 +16,15 @@ from tests.protocol.factories import (
     unknown,
     winner,
 )
-from tidegate_protocol.isolation import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.proposal.isolation import (
     can_downgrade,
     is_blind_append,
     is_blind_winner,
     level_of,
     may_skip,
 )
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Invalid, IsolationLevel, Reads
+from tidegate_protocol.proposal.transaction import Invalid, IsolationLevel, Reads
 
 SERIALIZABLE = IsolationLevel.SERIALIZABLE
 WRITE_SERIALIZABLE = IsolationLevel.WRITE_SERIALIZABLE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate_protocol import operations
+from tidegate_protocol.proposal import operations
 
 OVERWRITE = {"mode": "Overwrite", "canOverwriteSchema": True}
 

@@ -14,12 +14,14 @@ from tests.protocol.factories import (
     txn,
     unknown,
 )
-from tidegate_protocol.codec import encode_lines
-from tidegate_protocol.commits import (
+from tidegate_protocol.log.codec import encode_lines
+from tidegate_protocol.replay.commits import (
+    MAX_TIMESTAMP,
     UnreadableCommit,
     body_digest,
     parse_commit,
     summarize,
+    table_id,
     timestamp_of,
 )
 
@@ -59,7 +61,22 @@ class TestTimestamp:
         ],
     )
     def test_its_own_time_comes_first(self, actions, expected):
-        assert timestamp_of(actions, fallback=7) == expected
+        assert timestamp_of(3, actions, fallback=7) == expected
+
+    @pytest.mark.parametrize(
+        ("timestamp", "expected"),
+        [
+            (-1, 7),
+            (MAX_TIMESTAMP, MAX_TIMESTAMP),
+            (MAX_TIMESTAMP + 3, MAX_TIMESTAMP + 3),
+            (MAX_TIMESTAMP + 4, 7),
+        ],
+    )
+    def test_there_is_room_after_each_version(self, timestamp, expected):
+        assert timestamp_of(3, [commit_info(timestamp=timestamp)], fallback=7) == expected
+        assert summarize(3, [commit_info(timestamp=timestamp)], timestamp_fallback=7).timestamp == (
+            expected
+        )
 
 
 class TestDigest:
@@ -76,6 +93,21 @@ class TestDigest:
     def test_it_is_in_our_marker_or_not_at_all(self, marker, digest):
         assert body_digest(commit_info(tidegate=marker)) == digest
         assert body_digest(commit_info()) is None
+
+
+class TestTableId:
+    @pytest.mark.parametrize(
+        ("marker", "found"),
+        [
+            ({"bodyDigest": "abc", "tableId": "t"}, "t"),
+            ({"bodyDigest": "abc"}, None),
+            ({"tableId": 5}, None),
+            ("abc", None),
+        ],
+    )
+    def test_it_is_in_our_marker_or_not_at_all(self, marker, found):
+        assert table_id(commit_info(tidegate=marker)) == found
+        assert table_id(commit_info()) is None
 
 
 class TestSummary:

@@ -13,7 +13,7 @@ from tests.protocol.factories import (
     unknown,
     vector,
 )
-from tidegate_protocol.snapshot import Snapshot
+from tidegate_protocol.replay.snapshot import Snapshot
 
 
 def folded(*commits):

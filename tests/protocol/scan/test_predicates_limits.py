@@ -2,15 +2,16 @@
 
 import inspect
 import sys
+import time
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.protocol.judging import matches, predicate, refusal
-from tidegate_protocol.predicate.dialect import MAX_BYTES
-from tidegate_protocol.predicate.lexing import MAX_DEPTH
-from tidegate_protocol.predicates import InvalidPredicate
+from tidegate_protocol.scan.predicate.syntax.dialect import MAX_BYTES
+from tidegate_protocol.scan.predicate.syntax.lexing import MAX_DEPTH
+from tidegate_protocol.scan.predicates import InvalidPredicate
 
 
 def outcome(text: str) -> str:
@@ -88,6 +89,50 @@ class TestLimits:
         ands = " AND ".join(f"x <> {n}" for n in range(4000))
         assert not matches(ands, "3999")
         assert matches(ands, "4000")
+
+
+class TestTime:
+    """Reading takes as much longer as the text is longer, whether it is taken or not."""
+
+    @staticmethod
+    def taken(text: str) -> float:
+        best = float("inf")
+        for _ in range(2):
+            began = time.thread_time()
+            outcome(text)
+            best = min(best, time.thread_time() - began)
+        return best
+
+    @pytest.mark.parametrize(
+        ("before", "again", "after"),
+        [
+            ("CAST(x AS interval", " a", "!) = 1"),
+            ("CAST(x AS timestamp", " a", "(1)!) = 1"),
+            ("CAST(x AS timestamp(1)", " a", "!) = 1"),
+            ("CAST(x AS interval", "  ", "!) = 1"),
+            ("CAST(x AS array<", "a<", ") = 1"),
+            ("x = 1", " OR x = 1", ""),
+            ("x IN (1", ", 1", ")"),
+            ("s = ", "'a' ", ""),
+            ("s = '", "''", "'"),
+            ("s = '", "\\\\", "'"),
+            ("s = ", "'a' ", "'"),
+            ("concat(s", ", s", ") = 'a'"),
+            ("s", ".a", " = 1"),
+            ("x", "[0]", " = 1"),
+            ("s LIKE '", "%a_", "'"),
+            ("x IN (SELECT 1", ", 1", ")"),
+            ("x = 1", " OR x IN (SELECT 1)", ""),
+            ("x = 1", " OR x IN (SELECT 1", ""),
+            ("x = 1", " OR rank() OVER (", ""),
+            ("x = ", "(", ""),
+            ("s RLIKE '", "a*", "'"),
+        ],
+    )
+    def test_it_grows_with_the_text(self, before, again, after):
+        short, long = (self.taken(before + again * times + after) for times in (400, 3200))
+        # Eight times as long: that much longer, and sixty-four times where it is squared.
+        assert long <= 16 * short + 0.05
 
 
 WORDS = """

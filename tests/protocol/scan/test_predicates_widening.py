@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.protocol.judging import matches, predicate
+from tests.protocol.judging import matches, predicate, refusal
 
 
 class TestDataColumns:
@@ -55,6 +55,56 @@ class TestDataColumns:
     def test_an_unpartitioned_table_has_data_columns_only(self):
         assert predicate("v > 100", partition_by=[]).matches_partition({})
         assert not predicate("1 = 2", partition_by=[]).matches_partition({})
+
+
+class TestWhatIsNotEvaluated:
+    """SQL that the parser knows counts as true, with what is around it but AND and OR."""
+
+    UNKNOWN = (
+        "x = (SELECT 1)",
+        "(select max(x) from t) = x",
+        "x IN (SELECT y FROM other WHERE other.z > 7)",
+        "x NOT IN (WITH a AS (SELECT 1) SELECT * FROM a)",
+        "x IN (VALUES 8, 9)",
+        "x IN ((SELECT 8) UNION (SELECT 9))",
+        "(x, 1) IN (SELECT a, b FROM t)",
+        "EXISTS (SELECT 1)",
+        "NOT EXISTS (SELECT y FROM other o WHERE o.y = x)",
+        "max(x) = 9",
+        "count(*) > 9",
+        "COUNT(DISTINCT x) > 9",
+        "first(x) IGNORE NULLS = 9",
+        "sum(x) OVER (PARTITION BY v ORDER BY s) = 9",
+        "abs(x) over () = 9",
+        "explode(array(x)) = 9",
+        "any(x = 9)",
+        "x LIKE ANY (SELECT s FROM t)",
+        "x LIKE ANY ('8', '9')",
+        "x NOT LIKE ALL ('1', '9')",
+        "_metadata.file_path = 'a'",
+    )
+
+    @pytest.mark.parametrize("unknown", UNKNOWN)
+    def test_it_may_match(self, unknown):
+        assert matches(unknown, "1")
+        assert matches(f"x = 1 AND {unknown}", "1")
+        assert not matches(f"x = 1 AND {unknown}", "2")
+        assert matches(f"x = 1 OR {unknown}", "2")
+        assert matches(f"NOT ({unknown})", "1")
+        assert predicate(unknown).may_match({"x": "1"}, None)
+
+    def test_columns_outside_of_queries_are_the_tables(self):
+        assert "no column 'nope'" in str(refusal("x IN (SELECT nope FROM t) AND nope = 1"))
+        assert "no column 'nope'" in str(refusal("max(nope) = 1"))
+
+    def test_a_column_may_be_called_like_the_first_word_of_a_query(self):
+        columns = {"x": "integer", "values": "integer", "with": "integer", "_metadata": "integer"}
+        partition = {"x": "1", "values": "2", "with": "3", "_metadata": "4"}
+        parsed = predicate(
+            "(values = 2) AND (with = 3) AND _metadata = 5", columns, partition_by=list(columns)
+        )
+        assert parsed.matches_partition({**partition, "_metadata": "5"})
+        assert not parsed.matches_partition(partition)
 
 
 class TestForeignFunctions:

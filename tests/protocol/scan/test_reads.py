@@ -7,9 +7,9 @@ import pytest
 
 from tests.protocol.factories import add, column, metadata
 from tests.protocol.judging import schema
-from tidegate_protocol.predicates import InvalidPredicate
-from tidegate_protocol.reads import ReadPredicates
-from tidegate_protocol.transaction import Reads
+from tidegate_protocol.proposal.transaction import Reads
+from tidegate_protocol.scan.predicates import InvalidPredicate
+from tidegate_protocol.scan.reads import ReadPredicates
 
 COLUMNS = schema({"x": "integer", "v": "integer"})
 
@@ -176,13 +176,29 @@ class TestPredicatesOfATable:
             with pytest.raises(InvalidPredicate, match=r"reads.predicates\[0\]"):
                 self.of({"y": "integer"})
 
-    def test_a_long_predicate_is_not_kept(self):
+    def test_a_long_predicate_lives_as_long_as_its_reads(self):
         """Parsed, it may take a hundred times as much as its text."""
-        reads = Reads(predicates=(" OR ".join(f"x = {n}" for n in range(100)),))
+        text = " OR ".join(f"x = {n}" for n in range(100))
         table = metadata([column("x")], ("x",))
-        first, again = (ReadPredicates.over(reads, table).predicates for _ in range(2))
-        assert first == again
-        assert first[0] is not again[0]
+        one, other = Reads(predicates=(text,)), Reads(predicates=(text,))
+        first, again, else_ = (
+            ReadPredicates.over(reads, table).predicates for reads in (one, one, other)
+        )
+        assert first == else_
+        assert first[0] is again[0]
+        assert first[0] is not else_[0]
+
+    def test_a_long_text_that_is_none_is_refused_again(self):
+        reads = Reads(predicates=(" OR ".join(f"nothing = {n}" for n in range(100)),))
+        table = metadata([column("x")], ("x",))
+        told = []
+        for _ in range(2):
+            with pytest.raises(
+                InvalidPredicate, match=r"reads\.predicates\[0\]: .*nothing"
+            ) as found:
+                ReadPredicates.over(reads, table)
+            told.append((str(found.value), found.value.position))
+        assert told[0] == told[1]
 
     def test_a_long_partition_value_is_not_kept(self):
         reads = self.of({"x": "string"}, "x")

@@ -10,8 +10,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.protocol.strategies import stored_primitives, values
-from tidegate_protocol.properties import TableProperties
-from tidegate_protocol.schema import (
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.log.statistics import FileStatistics
+from tidegate_protocol.scan.statistics_writing import (
+    ColumnStatistics,
+    build_statistics,
+    statistics_columns,
+    truncate_maximum,
+    truncate_minimum,
+)
+from tidegate_protocol.schema.table_schema import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -25,14 +33,6 @@ from tidegate_protocol.schema import (
     DecimalType,
     Field,
     StructType,
-)
-from tidegate_protocol.statistics import FileStatistics
-from tidegate_protocol.statistics_writing import (
-    ColumnStatistics,
-    build_statistics,
-    statistics_columns,
-    truncate_maximum,
-    truncate_minimum,
 )
 
 LAST = "\U0010ffff"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol.column_paths import InvalidColumnPath, parse, parse_list
+from tidegate_protocol.schema.column_paths import InvalidColumnPath, parse, parse_list
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.protocol.strategies import STORED_PRIMITIVES, stored_primitives, typed
-from tidegate_protocol import paths
-from tidegate_protocol.partition_values import (
+from tidegate_protocol.log import paths
+from tidegate_protocol.schema.partition_values import (
     InvalidValue,
     UnrepresentableValue,
     parse_value,
@@ -18,7 +18,7 @@ from tidegate_protocol.partition_values import (
     partition_path,
     serialize_value,
 )
-from tidegate_protocol.schema import (
+from tidegate_protocol.schema.table_schema import (
     BINARY,
     BOOLEAN,
     BYTE,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.protocol.strategies import STORED_PRIMITIVES, decimal_types, schemas
-from tidegate_protocol.schema import (
+from tidegate_protocol.schema.table_schema import (
     INTEGER,
     LONG,
     MAX_FIELDS,

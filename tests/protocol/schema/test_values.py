@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.protocol.strategies import decimal_types
-from tidegate_protocol.data_types import DecimalType
-from tidegate_protocol.values import (
+from tidegate_protocol.schema.data_types import DecimalType
+from tidegate_protocol.schema.values import (
     INTEGER_LIMITS,
     InvalidValue,
     UnrepresentableValue,

@@ -4,8 +4,9 @@ import hashlib
 
 import pytest
 
-from tidegate_service.core import tokens
-from tidegate_service.core.access import (
+from tidegate_service.core.access import failed_authentications, tokens
+from tidegate_service.core.access.failed_authentications import BURST, PER_S, FailedAuthentications
+from tidegate_service.core.access.roles import (
     ANYBODY,
     OPERATOR,
     Caller,
@@ -14,16 +15,20 @@ from tidegate_service.core.access import (
     Principal,
     Role,
 )
-from tidegate_service.core.tokens import (
+from tidegate_service.core.access.tokens import (
     CACHE_S,
+    TRUSTED_S,
     Authenticator,
     InvalidToken,
     LiveToken,
     NewToken,
     TokenRecord,
 )
+from tidegate_service.core.errors import Unavailable
 
 pytestmark = pytest.mark.anyio
+
+HERE = "127.0.0.1"
 
 
 def principal(*grants: tuple[str, str]) -> Principal:
@@ -96,11 +101,11 @@ class TestRoles:
         assert both.may(Role.READER, "main.air.other")
         assert not both.may(Role.WRITER, "main.air.other")
         assert not both.may_everywhere(Role.READER)
-        assert both.visible() == ("main", "main.air.flights")
+        assert both.scopes(Role.READER) == ("main", "main.air.flights")
 
     def test_without_authentication_everybody_may_do_everything(self):
         assert ANYBODY.may_everywhere(Role.ADMIN)
-        assert ANYBODY.visible() is None
+        assert ANYBODY.scopes(Role.READER) is None
 
 
 class Kept:
@@ -180,7 +185,7 @@ class TestAuthenticator:
     async def test_it_knows_whose_a_token_is(self):
         store = Kept()
         text = await made(store)
-        found = await Authenticator(store, monotonic_s=lambda: 0.0).principal(text)
+        found = await Authenticator(store, monotonic_s=lambda: 0.0).principal(text, address=HERE)
         assert found == Principal(name="etl", grants=(Grant(Role.READER, "*"),))
 
     async def test_nothing_else_is_one(self):
@@ -199,32 +204,33 @@ class TestAuthenticator:
             f"tdg_{'0' * 12}_{'0' * 64}",
             text.replace("_", "__", 1),
         ):
-            assert await authenticator.principal(other) is None
+            assert await authenticator.principal(other, address=HERE) is None
 
     async def test_what_cannot_be_one_is_not_looked_up(self):
         store = Kept()
-        await Authenticator(store, monotonic_s=lambda: 0.0).principal("Robert'); DROP TABLE")
+        authenticator = Authenticator(store, monotonic_s=lambda: 0.0)
+        await authenticator.principal("Robert'); DROP TABLE", address=HERE)
         assert store.asked == 0
 
     async def test_it_is_asked_for_again_once_the_time_is_over(self):
         store, now = Kept(), [100.0]
         text = await made(store)
         authenticator = Authenticator(store, monotonic_s=lambda: now[0])
-        assert await authenticator.principal(text)
+        assert await authenticator.principal(text, address=HERE)
         now[0] += CACHE_S - 0.001
-        assert await authenticator.principal(text)
+        assert await authenticator.principal(text, address=HERE)
         assert store.asked == 1
         await store.revoke(store.token.id, by=OPERATOR)
         now[0] += 0.001
-        assert await authenticator.principal(text) is None
+        assert await authenticator.principal(text, address=HERE) is None
         assert CACHE_S < 5
 
     async def test_a_wrong_secret_is_not_helped_by_the_right_one_before(self):
         store = Kept()
         text = await made(store)
         authenticator = Authenticator(store, monotonic_s=lambda: 0.0)
-        assert await authenticator.principal(text)
-        assert await authenticator.principal(text[:-2] + "00") is None
+        assert await authenticator.principal(text, address=HERE)
+        assert await authenticator.principal(text[:-2] + "00", address=HERE) is None
 
     async def test_what_it_remembers_is_bounded(self, monkeypatch):
         monkeypatch.setattr(tokens, "CACHED_TOKENS", 2)
@@ -232,5 +238,73 @@ class TestAuthenticator:
         authenticator = Authenticator(store, monotonic_s=lambda: 0.0)
         for number in range(5):
             text = await made(store, random=lambda size, n=number: bytes([n]) * size)
-            assert await authenticator.principal(text)
+            assert await authenticator.principal(text, address=HERE)
         assert len(authenticator._known) <= 2
+
+
+class TestFailures:
+    """Tokens that nobody has, from one address."""
+
+    def limited(self, store: "Kept", now: list[float]) -> Authenticator:
+        failures = FailedAuthentications(monotonic_s=lambda: now[0], delay_s=0.0)
+        return Authenticator(store, monotonic_s=lambda: now[0], failures=failures)
+
+    async def try_unknown(self, authenticator: Authenticator, *, address: str = HERE) -> None:
+        for number in range(BURST):
+            unknown = f"tdg_{number:012x}_{'0' * 64}"
+            assert await authenticator.principal(unknown, address=address) is None
+
+    async def test_too_many_are_not_looked_up_any_more(self):
+        store, now = Kept(), [100.0]
+        authenticator = self.limited(store, now)
+        await self.try_unknown(authenticator)
+        with pytest.raises(Unavailable, match="nothing was done"):
+            await authenticator.principal(f"tdg_{'f' * 12}_{'0' * 64}", address=HERE)
+        assert store.asked == BURST
+
+    async def test_nobody_else_is_the_worse_for_it(self):
+        store, now = Kept(), [100.0]
+        text = await made(store)
+        authenticator = self.limited(store, now)
+        await self.try_unknown(authenticator, address="10.0.0.1")
+        assert await authenticator.principal(text, address="10.0.0.2")
+
+    async def test_who_was_valid_there_goes_on(self):
+        store, now = Kept(), [100.0]
+        text = await made(store)
+        authenticator = self.limited(store, now)
+        assert await authenticator.principal(text, address=HERE)
+        now[0] += CACHE_S + 1
+        await self.try_unknown(authenticator)
+        assert await authenticator.principal(text, address=HERE)
+        now[0] += TRUSTED_S / 2
+        assert await authenticator.principal(text, address=HERE)
+
+    async def test_they_are_forgiven_with_time(self):
+        store, now = Kept(), [100.0]
+        text = await made(store)
+        authenticator = self.limited(store, now)
+        await self.try_unknown(authenticator)
+        with pytest.raises(Unavailable):
+            await authenticator.principal(text, address=HERE)
+        now[0] += 1 / PER_S
+        assert await authenticator.principal(text, address=HERE)
+
+    async def test_all_of_an_ipv6_network_is_one_address(self):
+        store, now = Kept(), [100.0]
+        authenticator = self.limited(store, now)
+        for number in range(BURST):
+            unknown = f"tdg_{number:012x}_{'0' * 64}"
+            await authenticator.principal(unknown, address=f"2001:db8::{number:x}")
+        with pytest.raises(Unavailable):
+            await authenticator.principal(f"tdg_{'f' * 12}_{'0' * 64}", address="2001:db8::ffff")
+        other = f"tdg_{'e' * 12}_{'0' * 64}"
+        assert await authenticator.principal(other, address="2001:db8:0:1::1") is None
+        assert await authenticator.principal(other, address="::ffff:10.0.0.1") is None
+
+    async def test_what_is_remembered_is_bounded(self, monkeypatch):
+        monkeypatch.setattr(failed_authentications, "ADDRESSES", 2)
+        failures = FailedAuthentications(monotonic_s=lambda: 0.0, delay_s=0.0)
+        for number in range(5):
+            failures.note(f"10.0.0.{number}")
+        assert len(failures._of) == 2

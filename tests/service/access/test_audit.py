@@ -4,8 +4,9 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.service.guarded import Guarded, id_of, revoke_token, rows
-from tests.service.requests_by_hand import TABLE, add, proposal, table_body
+from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
+from tests.service.catalog_managed.guarded import Guarded, id_of, revoke_token, rows
+from tests.service.commit.committing import quarantine
 
 TRAIL = "SELECT principal, deed, table_name, version, transaction_id, request_id FROM audit"
 
@@ -85,8 +86,8 @@ def test_without_authentication_it_is_anybody(api, database_url):
 @pytest.mark.anyio
 async def test_a_quarantine_is_the_service_s_own(world, database_url):
     table = await world.create(catalog_managed=True)
-    await world.context.index.quarantine(table.id, "the first reason")
-    await world.context.index.quarantine(table.id, "another")
+    for reason in ("the first reason", "another"):
+        await quarantine(world.context.index, table, reason)
     found = rows(database_url, f"{TRAIL} WHERE deed = 'quarantine'")
     assert found == [("tidegate", "quarantine", table.name, None, None, None)]
 

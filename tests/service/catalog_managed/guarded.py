@@ -9,13 +9,13 @@ from typing import TypeVar
 import httpx
 import psycopg
 
-from tests.service.requests_by_hand import table_body
+from tests.service.api.http.requests_by_hand import table_body
 from tests.service.serving import DocumentedClient
-from tidegate_service.core import tokens
-from tidegate_service.core.access import OPERATOR, Grant, Role
-from tidegate_service.core.tokens import TokenRecord
-from tidegate_service.index.access import PostgresTokens
-from tidegate_service.index.engine import create_engine
+from tidegate_service.core.access import tokens
+from tidegate_service.core.access.roles import OPERATOR, Grant, Role
+from tidegate_service.core.access.tokens import TokenRecord
+from tidegate_service.index.access.tokens import PostgresTokens
+from tidegate_service.index.postgres.engine import create_engine
 
 T = TypeVar("T")
 

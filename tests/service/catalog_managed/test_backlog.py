@@ -13,20 +13,20 @@ import pytest
 import tidegate
 from tests.client import answers
 from tests.client.tables import data_file
-from tests.service.committing import paths
-from tests.service.grouping import instance
-from tests.service.requests_by_hand import TABLE, table_body
-from tests.service.requests_by_hand import add as add_line
-from tests.service.requests_by_hand import proposal as body_of
+from tests.service.api.http.requests_by_hand import TABLE, table_body
+from tests.service.api.http.requests_by_hand import add as add_line
+from tests.service.api.http.requests_by_hand import proposal as body_of
+from tests.service.api.http.test_api_unavailable import eventually, locked
+from tests.service.commit.committing import paths
+from tests.service.commit.grouping import instance
+from tests.service.commit.test_groups import BOTH, versions
 from tests.service.serving import DocumentedClient
-from tests.service.test_api_unavailable import eventually, locked
-from tests.service.test_groups import BOTH, versions
 from tests.service.world import add, proposal
-from tidegate.connection import Connection
-from tidegate.flow import RetryPolicy
 from tidegate.lake import Lake
-from tidegate.transport import HttpTransport
-from tidegate_protocol.problems import Code
+from tidegate.wire.connection import Connection
+from tidegate.wire.flow import RetryPolicy
+from tidegate.wire.transport import HttpTransport
+from tidegate_protocol.base.problems import Code
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.errors import Unavailable
 

@@ -13,18 +13,18 @@ import psycopg
 import pytest
 from deltalake import DeltaTable
 
-from tests.service.committing import add as dv_add
-from tests.service.committing import create, land, new_table
-from tests.service.committing import remove as dv_remove
+from tests.service.commit.committing import add as dv_add
+from tests.service.commit.committing import create, land, new_table
+from tests.service.commit.committing import remove as dv_remove
 from tests.service.faults import Fault
 from tests.service.world import World, add, make_world, proposal
+from tidegate_service.core.catalog_managed.publish import publish_table
+from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Unavailable
-from tidegate_service.core.faults import Side, Step
-from tidegate_service.core.outcomes import Committed
-from tidegate_service.core.propose import propose
-from tidegate_service.core.publish import publish_table
-from tidegate_service.core.records import TableState
-from tidegate_service.core.tables import get_table
+from tidegate_service.core.observe.faults import Side, Step
+from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
 

@@ -11,15 +11,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from tests.service.faults import Fault, FaultyLog, FaultyStorage
 from tests.service.world import World, add, proposal
 from tidegate_service.background.publisher import SLOTS, Publisher
-from tidegate_service.core import publish
+from tidegate_service.core.catalog_managed import publish
+from tidegate_service.core.catalog_managed.publish import TAKEN_AT_ONCE, publish_table
+from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports import Index, Log, PutResult, Storage
-from tidegate_service.core.propose import propose
-from tidegate_service.core.publish import TAKEN_AT_ONCE, publish_table
-from tidegate_service.core.records import TableRecord
-from tidegate_service.core.tables import get_table
-from tidegate_service.index import publishing
-from tidegate_service.index.publishing_calls import ALONE
+from tidegate_service.core.ports.index import Index, Log, PutResult, Storage
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.index.publishing import unpublished
+from tidegate_service.index.publishing.calls import ALONE
 
 pytestmark = pytest.mark.anyio
 
@@ -72,15 +72,15 @@ async def test_versions_are_published_in_batches(world: World, index: Index, mon
 
 
 async def test_large_versions_do_not_come_all_at_once(world: World, index: Index, monkeypatch):
-    monkeypatch.setattr(publishing, "EXPANDED_BYTES", 100_000)
+    monkeypatch.setattr(unpublished, "EXPANDED_BYTES", 100_000)
     table = await world.create(catalog_managed=True)
     for number in range(4):
         body = proposal(add(f"f{number}", tags={"large": "x" * 60_000}))
         await propose(world.context, table.id, body)
     assert [version for version, _ in await read(index, table)] == [0, 1]
     assert await publish_table(index, world.context.storage, table) == 2
-    monkeypatch.setattr(publishing, "EXPANDED_BYTES", 10)
-    monkeypatch.setattr(publishing, "STORED_BYTES", 10)
+    monkeypatch.setattr(unpublished, "EXPANDED_BYTES", 10)
+    monkeypatch.setattr(unpublished, "STORED_BYTES", 10)
     assert [version for version, _ in await read(index, table)] == [2]
     head = await get_table(world.context, table.id)
     assert await publish_table(index, world.context.storage, head) == 3
@@ -201,8 +201,8 @@ class HangingStorage(PassedOn):
         self._waiting = 0
         self.all_slots = asyncio.Event()
 
-    def log(self, location: str) -> Log:
-        return HangingLog(self, self._storage.log(location), hangs=location in self._hung)
+    def log(self, location: str, *, who: str | None = None) -> Log:
+        return HangingLog(self, self._storage.log(location, who=who), hangs=location in self._hung)
 
     def heal(self) -> None:
         self._healed.set()
@@ -232,10 +232,10 @@ class DefectiveStorage(PassedOn):
         super().__init__(storage)
         self._location = location
 
-    def log(self, location: str) -> Log:
+    def log(self, location: str, *, who: str | None = None) -> Log:
         if location == self._location:
             raise ZeroDivisionError("a defect")
-        return self._storage.log(location)
+        return self._storage.log(location, who=who)
 
 
 async def test_an_answer_that_is_lost_is_settled_by_looking(

@@ -14,8 +14,8 @@ from tidegate_service.background.publisher import (
     PAUSE_S,
     Publisher,
 )
-from tidegate_service.core.ports import Index
-from tidegate_service.core.publish import Batch
+from tidegate_service.core.catalog_managed.publish import Batch
+from tidegate_service.core.ports.index import Index
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +58,7 @@ async def test_a_commit_behind_the_last_look_wakes_the_table(
     await world.create(catalog_managed=True)
     looks, ended = 0, asyncio.Event()
 
-    async def publish(index, storage, found, *, faults) -> Batch:
+    async def publish(index, storage, found, **effects) -> Batch:
         nonlocal looks
         looks += 1
         if looks == 1:

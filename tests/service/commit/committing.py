@@ -5,7 +5,7 @@ import itertools
 import json
 import uuid
 
-from tidegate_protocol.actions import (
+from tidegate_protocol.log.actions import (
     Action,
     Add,
     CommitInfo,
@@ -14,12 +14,18 @@ from tidegate_protocol.actions import (
     Protocol,
     Remove,
 )
-from tidegate_protocol.codec import decode, encode_lines
-from tidegate_protocol.transaction import IsolationLevel
-from tidegate_service.core.ports import CommitSection, Index
-from tidegate_service.core.ratify import metrics_of
-from tidegate_service.core.records import CommitRecord, NewTable, RatifiedCommit, TableRecord
-from tidegate_service.core.scan import Scan
+from tidegate_protocol.log.codec import decode, encode_lines
+from tidegate_protocol.proposal.transaction import IsolationLevel
+from tidegate_service.core.log.put_version import metrics_of
+from tidegate_service.core.ports.index import CommitSection, Index
+from tidegate_service.core.ports.records import (
+    CommitRecord,
+    NewTable,
+    QuarantineCause,
+    RatifiedCommit,
+    TableRecord,
+)
+from tidegate_service.core.tables.scan import Scan
 
 PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
 METADATA = Metadata(
@@ -144,3 +150,15 @@ async def paths(index: Index, table: TableRecord, version: int) -> list[str]:
 async def scanned(found: Scan) -> list[Add]:
     """The files of a scan, decoded from the lines that it is made of."""
     return [decode(line) async for batch in found.files for line in batch]
+
+
+async def quarantine(
+    index: Index,
+    table: TableRecord,
+    reason: str,
+    cause: QuarantineCause = QuarantineCause.LOG,
+) -> None:
+    """As whoever finds that the table cannot go on."""
+    async with index.commit_section(table.id) as section:
+        await section.quarantine(reason, cause)
+        await section.save()

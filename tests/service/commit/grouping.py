@@ -8,18 +8,18 @@ from typing import Any
 import psycopg
 
 from tests.service.world import World
-from tidegate_protocol.transaction import Proposal
-from tidegate_service.core.committer import Committer
+from tidegate_protocol.proposal.transaction import Proposal
+from tidegate_service.core.commit.group import commit_together
+from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.commit.queue import CommitQueue
+from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.context import Context
-from tidegate_service.core.group import commit_together
-from tidegate_service.core.member import GroupResult, Member
-from tidegate_service.core.outcomes import Outcome
-from tidegate_service.core.ports import Index
-from tidegate_service.core.propose import propose
-from tidegate_service.core.records import TableRecord
-from tidegate_service.core.sections import CommitSections
-from tidegate_service.core.table_ids import TableIds
-from tidegate_service.core.windows import Windows
+from tidegate_service.core.instance.running_commits import RunningCommits
+from tidegate_service.core.instance.table_cache import TableCache
+from tidegate_service.core.instance.window_cache import WindowCache
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.outcomes import Outcome
+from tidegate_service.core.ports.records import TableRecord
 
 Told = Outcome | BaseException
 
@@ -31,7 +31,7 @@ class Instance:
     context: Context
     groups: list[list[str]] = field(default_factory=list)
 
-    async def together(self, members: Sequence[Member], wait: bool) -> GroupResult:
+    async def together(self, members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
         self.groups.append([member.proposal.transaction_id for member in members])
         return await commit_together(members, wait)
 
@@ -47,23 +47,24 @@ class Instance:
         sent = list(sent)
         for table, _ in sent:
             # Known before, so that nobody has to look it up while the others go on.
-            self.context.table_ids.learn(table)
+            self.context.tables.learn(table)
         asked = [self.propose(table, proposal) for table, proposal in sent]
         return await asyncio.gather(*asked, return_exceptions=True)
 
 
 def instance(world: World, *, index: Index | None = None, **fields: Any) -> Instance:
-    """A further instance of the world's tables, which shares nothing but what is stored."""
+    """A further instance of the world's tables, which shares nothing but what is stored, and the
+    knowledge of which tables were looked at."""
     made = Instance(world.context)
 
-    async def together(members: Sequence[Member], wait: bool) -> GroupResult:
+    async def together(members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
         return await made.together(members, wait)
 
-    own = {"sections": CommitSections(), "windows": Windows(), "table_ids": TableIds()}
+    own = {"running": RunningCommits(), "windows": WindowCache(), "tables": TableCache()}
     made.context = replace(
         world.context,
         index=index or world.context.index,
-        committer=Committer(together),
+        commit=CommitQueue(together).commit,
         **own | fields,
     )
     return made

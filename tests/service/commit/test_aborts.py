@@ -10,16 +10,16 @@ import pytest
 
 from tests.service.faults import Fault
 from tests.service.world import add, proposal
-from tidegate_protocol.actions import CommitInfo
-from tidegate_protocol.codec import encode_lines
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Invalid
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import CommitInfo
+from tidegate_protocol.log.codec import encode_lines
+from tidegate_protocol.proposal.transaction import Invalid, Proposal
+from tidegate_service.core.commit.abort_fence import FENCE_OPERATION
+from tidegate_service.core.commit.propose import conflict_check, propose
+from tidegate_service.core.commit.transaction_ids import TransactionState, abort, status
 from tidegate_service.core.errors import CommitStateUnknown, Refused, TableQuarantined
-from tidegate_service.core.fence import FENCE_OPERATION
-from tidegate_service.core.ports import PutResult
-from tidegate_service.core.propose import conflict_check, propose
-from tidegate_service.core.tables import forget_table, get_table
-from tidegate_service.core.transactions import TransactionState, abort, status
+from tidegate_service.core.ports.index import PutResult
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
 
@@ -37,6 +37,11 @@ async def refused_code(world, table, body) -> Code:
     with pytest.raises(Refused) as refusal:
         await propose(world.context, table.id, body)
     return refusal.value.code
+
+
+def wrong(body: Proposal) -> Proposal:
+    """Another body under its id, invalid for as long as the table is partitioned as it is."""
+    return proposal(add("b", partition_values={}), transaction_id=body.transaction_id)
 
 
 async def test_a_put_that_arrives_after_the_abort_does_not_land(world, faults):
@@ -113,7 +118,7 @@ async def test_an_index_made_from_the_log_knows_who_was_aborted(world):
     body = proposal(add("a"))
     await abort(world.context, table.id, body.transaction_id)
     fence = world.log_file(table, 1).read_bytes()
-    await forget_table(world.context, table.id)
+    await world.lose(table)
     world.log_file(table, 1).unlink()
     again = await world.create(name=table.name)
     world.log_file(again, 1).write_bytes(fence)
@@ -130,7 +135,7 @@ async def test_what_lies_in_the_log_has_landed_whatever_a_tombstone_says(world):
     body = proposal(add("a"))
     landed = await propose(world.context, table.id, body)
     content = world.log_file(table, 1).read_bytes()
-    await forget_table(world.context, table.id)
+    await world.lose(table)
     world.log_file(table, 1).unlink()
     again = await world.create(name=table.name)
     async with world.context.index.commit_section(again.id) as section:
@@ -143,7 +148,9 @@ async def test_what_lies_in_the_log_has_landed_whatever_a_tombstone_says(world):
     assert found.record.timestamp == landed.record.timestamp
     assert (await get_table(world.context, again.id)).latest_version == 1
     known = await status(world.context, again.id, body.transaction_id)
-    assert (known.state, known.version) == (TransactionState.COMMITTED, 1)
+    assert known.state is TransactionState.COMMITTED
+    assert known.landed is not None
+    assert known.landed.record == found.record
 
 
 async def test_a_foreign_claim_to_an_aborted_id_leaves_it_aborted(world):
@@ -175,53 +182,24 @@ async def test_a_fence_carries_the_in_commit_timestamp_where_the_table_has_it(wo
     assert line["commitInfo"]["inCommitTimestamp"] == record.timestamp
 
 
-async def test_a_body_that_another_one_of_its_id_closed_does_not_land_after_it_was_told_so(
-    world, faults
-):
+async def test_a_body_that_another_one_of_its_id_closed_does_not_land(world, faults):
     """One id with two bodies: one is on its way when the other one is found invalid."""
     table = await world.create()
     body = proposal(add("a"))
     await left_on_its_way(world, faults, table, body)
-    other = proposal(add("b", size=0), transaction_id=body.transaction_id)
-    assert isinstance(await propose(world.context, table.id, other), Invalid)
-    assert await refused_code(world, table, body) is Code.TRANSACTION_ABORTED
+    assert isinstance(await propose(world.context, table.id, wrong(body)), Invalid)
     assert set(await faults.deliver()) == {PutResult.EXISTS}
     assert await refused_code(world, table, body) is Code.TRANSACTION_ABORTED
-
-
-async def test_aborting_what_an_invalid_body_closed_keeps_the_other_one_out_too(world, faults):
-    table = await world.create()
-    body = proposal(add("a"))
-    await left_on_its_way(world, faults, table, body)
-    other = proposal(add("b", size=0), transaction_id=body.transaction_id)
-    assert isinstance(await propose(world.context, table.id, other), Invalid)
     await abort(world.context, table.id, body.transaction_id)
-    assert set(await faults.deliver()) == {PutResult.EXISTS}
-
-
-async def test_what_an_invalid_body_closed_is_fenced_once_and_only_when_asked_after(world):
-    table = await world.create()
-    invalid = proposal(add("a", size=0))
-    assert isinstance(await propose(world.context, table.id, invalid), Invalid)
-    assert (await get_table(world.context, table.id)).latest_version == 0
-    for _ in range(2):
-        assert await refused_code(world, table, invalid) is Code.TRANSACTION_ABORTED
-        await abort(world.context, table.id, invalid.transaction_id)
     assert (await get_table(world.context, table.id)).latest_version == 1
-    another = proposal(add("a", size=0))
-    assert isinstance(await propose(world.context, table.id, another), Invalid)
-    await propose(world.context, table.id, proposal(add("b")))
-    assert await refused_code(world, table, another) is Code.TRANSACTION_ABORTED
-    assert (await get_table(world.context, table.id)).latest_version == 2
 
 
-async def test_a_late_put_that_came_before_the_fence_has_landed(world, faults):
+async def test_a_body_that_landed_before_the_other_one_was_refused_has_landed(world, faults):
     table = await world.create()
     body = proposal(add("a"))
     await left_on_its_way(world, faults, table, body)
-    other = proposal(add("b", size=0), transaction_id=body.transaction_id)
-    assert isinstance(await propose(world.context, table.id, other), Invalid)
     await faults.deliver()
+    assert await refused_code(world, table, wrong(body)) is Code.TRANSACTION_ID_REUSED
     assert (await propose(world.context, table.id, body)).replayed
     assert (await get_table(world.context, table.id)).latest_version == 1
 

@@ -4,8 +4,11 @@ import pytest
 
 from tests.service.faults import Fault
 from tests.service.world import add, proposal, remove
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, Invalid
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
+from tidegate_service.core.catalog_managed.publish import publish_table
+from tidegate_service.core.commit.propose import conflict_check, propose
+from tidegate_service.core.commit.transaction_ids import TransactionState, abort, status
 from tidegate_service.core.errors import (
     CommitStateUnknown,
     Refused,
@@ -13,12 +16,9 @@ from tidegate_service.core.errors import (
     TableExists,
     TableQuarantined,
 )
-from tidegate_service.core.outcomes import Committed, NothingToCommit, WouldCommit
-from tidegate_service.core.propose import conflict_check, propose
-from tidegate_service.core.publish import publish_table
-from tidegate_service.core.records import TableState
-from tidegate_service.core.tables import forget_table, get_table
-from tidegate_service.core.transactions import TransactionState, abort, status
+from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, WouldCommit
+from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.tables.lookup import forget_table, get_table
 
 pytestmark = pytest.mark.anyio
 
@@ -112,7 +112,7 @@ async def test_a_conflict_check_tells_and_writes_nothing(world, catalog_managed)
 
 async def test_an_invalid_body_judged_at_the_head_closes_its_id(world):
     table = await world.create()
-    body = proposal(add("a"), add("a"))
+    body = proposal(add("a", partition_values={}))
     assert isinstance(await propose(world.context, table.id, body), Invalid)
     found = await status(world.context, table.id, body.transaction_id)
     assert found.state is TransactionState.ABORTED
@@ -231,11 +231,11 @@ async def test_forgetting_keeps_the_whole_log(world, catalog_managed):
 async def test_a_creation_cut_short_is_taken_up_by_the_same_request(world):
     table = await world.create()
     version_0 = world.log_file(table, 0).read_bytes()
-    await forget_table(world.context, table.id)
+    await world.lose(table)
     request = {"name": table.name}
     again = await world.create(**request)
     assert world.log_file(again, 0).read_bytes() == version_0
     assert again.metadata.id == table.metadata.id
-    await forget_table(world.context, again.id)
+    await world.lose(again)
     with pytest.raises(TableExists, match="already holds a Delta log"):
         await world.create(**request, comment="another table")

@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 
-from tidegate_service.core.access import ANYBODY, Caller
+from tidegate_service.core.access.roles import ANYBODY, Caller
 from tidegate_service.core.context import Context
 
 

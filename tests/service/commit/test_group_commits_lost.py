@@ -8,17 +8,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.service.committing import paths
-from tests.service.grouping import instance, transactions
-from tests.service.severing import Cut, severing
+from tests.service.commit.committing import paths
+from tests.service.commit.grouping import instance, transactions
+from tests.service.process.severing import Cut, severing
 from tests.service.world import add, proposal, remove
-from tidegate_protocol.transaction import Conflict, Proposal
-from tidegate_service.core import held_files, land
+from tidegate_protocol.proposal.transaction import Conflict, Proposal
+from tidegate_service.core.commit import buffered_puts, table_batch
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable
-from tidegate_service.core.faults import Side, Step
-from tidegate_service.core.outcomes import Committed
-from tidegate_service.index.engine import create_engine
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.core.observe.faults import Side, Step
+from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.postgres.engine import create_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -184,8 +184,8 @@ class TestWrittenAhead:
 
     @pytest.fixture(autouse=True)
     def at_once(self, monkeypatch):
-        monkeypatch.setattr(land, "WRITTEN_AHEAD", 1)
-        monkeypatch.setattr(held_files, "MOST_BYTES", -1)
+        monkeypatch.setattr(table_batch, "WRITTEN_AHEAD", 1)
+        monkeypatch.setattr(buffered_puts, "MOST_BYTES", -1)
 
     async def test_who_has_put_a_file_may_have_landed(self, world, accept):
         faults = Overtaken(3, accept)

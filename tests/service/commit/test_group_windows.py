@@ -5,18 +5,24 @@ from dataclasses import replace
 
 import pytest
 
-from tests.service.grouping import instance
+from tests.service.commit.grouping import instance
 from tests.service.world import add, proposal, remove
-from tidegate_protocol.actions import Txn
-from tidegate_protocol.transaction import Conflict
-from tidegate_service.core import windows as windows_module
-from tidegate_service.core.outcomes import Committed
-from tidegate_service.core.rebuild import rebuild_table
-from tidegate_service.core.windows import Windows
+from tidegate_protocol.log.actions import Txn
+from tidegate_protocol.proposal.transaction import Conflict
+from tidegate_service.core.instance import window_cache as windows_module
+from tidegate_service.core.instance.window_cache import WindowCache
+from tidegate_service.core.maintenance.rebuild import rebuild_table
+from tidegate_service.core.ports.outcomes import Committed
 
 pytestmark = pytest.mark.anyio
 
 BOTH = pytest.mark.parametrize("catalog_managed", [False, True], ids=["plain", "catalog-managed"])
+
+
+async def taken_from(one, table):
+    """The window that the instance keeps of the table, which it keeps no more."""
+    async with one.context.index.commit_section(table.id) as section:
+        return one.context.windows.take(section.table, section.database)
 
 
 def deletes(path: str, read_version: int):
@@ -58,7 +64,7 @@ async def test_what_is_remembered_of_an_index_made_anew(world, other_index, cata
     await one.propose(table, deletes("a", 1))
     await rebuild_table(other.context, table.id)
     await other.propose(table, deletes("b", 1))
-    taken = one.context.windows.take(await one.context.index.table(table.id))
+    taken = await taken_from(one, table)
     assert taken.after == taken.through == 3
     told = await one.at_once(table, deletes("a", 1), deletes("b", 1), deletes("c", 1))
     assert conflicts_with(told[0], 2)
@@ -94,7 +100,7 @@ async def test_what_was_forgotten_is_read_again(world, monkeypatch, commits):
         )
         assert [conflict.winner.version for conflict in told[:-1]] == list(range(2, 2 + number))
         assert told[-1].record.version == 2 + number
-    held = one.context.windows.take(await one.context.index.table(table.id))
+    held = await taken_from(one, table)
     assert held.through - held.after == min(commits, 6 if commits > 3 else commits)
 
 
@@ -114,36 +120,38 @@ async def test_tables_that_nobody_commits_to_make_room(world, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("changed", "kept"),
+    ("changed", "database", "kept"),
     [
-        ({}, True),
-        ({"latest_version": 9, "latest_timestamp": 9_000}, True),
-        ({"epoch": 7}, False),
-        ({"latest_version": 9, "latest_timestamp": 9_000, "epoch": 7}, False),
+        ({}, "this", True),
+        ({"latest_version": 9, "latest_timestamp": 9_000}, "this", True),
+        ({"epoch": 7}, "this", False),
+        ({"latest_version": 9, "latest_timestamp": 9_000, "epoch": 7}, "this", False),
         # As after a failover that lost what had been committed.
-        ({"latest_version": 1}, False),
-        ({"latest_timestamp": 9_000}, False),
+        ({"latest_version": 1}, "this", False),
+        ({"latest_timestamp": 9_000}, "this", False),
+        ({}, "another", False),
+        ({"latest_version": 9, "latest_timestamp": 9_000}, "another", False),
     ],
 )
-async def test_what_is_kept_is_held_against_the_row(world, changed, kept):
+async def test_what_is_kept_is_held_against_the_row(world, changed, database, kept):
     one = instance(world)
     table = await world.create(catalog_managed=True)
     await one.at_once(table, proposal(add("a")), proposal(add("b")))
     head = await one.context.index.table(table.id)
-    window = one.context.windows.take(head)
+    window = await taken_from(one, table)
     assert (window.after, window.through) == (0, 2)
-    one.context.windows.give(head, window)
+    one.context.windows.give(head, window, "this")
     row = replace(head, **changed)
-    found = one.context.windows.take(row)
+    found = one.context.windows.take(row, database)
     assert (found is window) is kept
     if not kept:
         assert found.after == found.through == row.latest_version
 
 
-class Forgetful(Windows):
+class Forgetful(WindowCache):
     """Remembers nothing."""
 
-    def give(self, table, window) -> None:
+    def give(self, table, window, database) -> None:
         pass
 
 

@@ -7,18 +7,18 @@ from functools import partial
 import psycopg
 import pytest
 
-from tests.service.committing import paths
+from tests.service.commit.committing import paths
+from tests.service.commit.grouping import instance, transactions
+from tests.service.commit.test_group_files import appended, foreign, removed
 from tests.service.faults import Fault, FaultyLog
-from tests.service.grouping import instance, transactions
-from tests.service.test_group_files import appended, foreign, removed
 from tests.service.world import add, proposal, remove
-from tidegate_protocol.actions import Txn
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, Invalid
-from tidegate_service.core import held_files
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Txn
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
+from tidegate_service.core.commit import buffered_puts
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
-from tidegate_service.core.faults import Side, Step
-from tidegate_service.core.outcomes import Committed
+from tidegate_service.core.observe.faults import Side, Step
+from tidegate_service.core.ports.outcomes import Committed
 
 pytestmark = pytest.mark.anyio
 
@@ -75,8 +75,8 @@ async def test_the_files_of_a_group_are_put_at_once(world, watched, database_url
 
 
 async def test_no_more_than_so_many(watched, monkeypatch):
-    monkeypatch.setattr(held_files, "MOST_FILES", 2)
-    monkeypatch.setattr("tidegate_service.core.land.MOST_FILES", 2)
+    monkeypatch.setattr(buffered_puts, "MOST_FILES", 2)
+    monkeypatch.setattr("tidegate_service.core.commit.table_batch.MOST_FILES", 2)
     faults, one, table = await watched()
     told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(5)))
     assert [outcome.record.version for outcome in told] == [2, 3, 4, 5, 6]
@@ -85,7 +85,12 @@ async def test_no_more_than_so_many(watched, monkeypatch):
 
 @pytest.mark.parametrize("bad", [0, 2, 4])
 @pytest.mark.parametrize(
-    "where", ["core.land.ratified", "core.locked.summarize", "index.section.effects_of"]
+    "where",
+    [
+        "core.commit.table_batch.ratified",
+        "core.commit.locked_table.summarize",
+        "index.locking.section.effects_of",
+    ],
 )
 async def test_a_commit_that_is_not_appended_leaves_no_file(
     world, watched, monkeypatch, where, bad
@@ -136,7 +141,7 @@ async def test_each_is_decided_behind_the_one_before(watched):
 async def test_who_asks_the_index_has_the_files_put_first(watched, database_url):
     """A tombstone is written, and what was decided before cannot be taken back then."""
     faults, one, table = await watched()
-    invalid = proposal(add("c", size=-1))
+    invalid = proposal(add("c", partition_values={}))
     told = await one.at_once(
         table,
         proposal(add("d")),
@@ -147,7 +152,8 @@ async def test_who_asks_the_index_has_the_files_put_first(watched, database_url)
     )
     assert isinstance(told[2], Invalid)
     landed = [outcome.record.version for outcome in told if isinstance(outcome, Committed)]
-    assert landed == [2, 3, 4, 5]
+    # Version 4 is the one that keeps it out.
+    assert landed == [2, 3, 5, 6]
     assert faults.puts == 2
     known = await one.context.index.transaction(table.id, invalid.transaction_id)
     assert known is not None

@@ -5,13 +5,14 @@ from functools import partial
 
 import pytest
 
-from tests.service.committing import paths, ratified
+from tests.service.commit.committing import paths, ratified
+from tests.service.commit.test_group_files import appended, foreign
+from tests.service.commit.test_held_files import in_the_log, watching
 from tests.service.faults import FaultyLog
-from tests.service.test_group_files import appended, foreign
-from tests.service.test_held_files import in_the_log, watching
 from tests.service.world import add, proposal
-from tidegate_service.core.ports import FilesFirst
-from tidegate_service.index import unit_of_work, writes
+from tidegate_service.core.ports.index import FilesFirst
+from tidegate_service.index.locking import unit_of_work
+from tidegate_service.index.writing import writes
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +50,7 @@ async def test_after_many_savepoints_rows_are_written_behind_their_files(
     world, watched, monkeypatch
 ):
     monkeypatch.setattr(unit_of_work, "MARKS", 1)
-    monkeypatch.setattr("tidegate_service.core.land.MOST_FILES", 2)
+    monkeypatch.setattr("tidegate_service.core.commit.table_batch.MOST_FILES", 2)
     faults, one, table = await watched()
     faults.deed = lambda: world.log_file(table, 3).write_bytes(foreign(appended("theirs")))
     sent = [proposal(add(f"f{n}"), read_version=1) for n in range(7)]

@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from benchmarks.processes import peak_rss_bytes
-from tests.service.command_line import serving, url_in
-from tests.service.requests_by_hand import NDJSON_TYPE, add, ndjson, table_body
+from tests.service.api.http.requests_by_hand import NDJSON_TYPE, add, ndjson, table_body
+from tests.service.api.http.test_api_streams import adds
+from tests.service.process.command_line import serving, url_in
 from tests.service.serving import DocumentedClient
-from tests.service.test_api_streams import adds
-from tidegate_service.api.action_lines import ActionLines
+from tidegate_service.api.bodies.action_lines import ActionLines
 
 MANY = 120_000
 USUAL_S = 5.0

@@ -4,11 +4,12 @@ import itertools
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import httpx
 import pytest
 from deltalake import DeltaTable
+
+from tests.repository import ROOT
 
 WRITERS = 8
 COMMITS = 15
@@ -32,11 +33,17 @@ def test_versions_are_contiguous_and_every_id_lands_once(
         },
     )
     assert created.status_code == 201, created.text
-    command = [sys.executable, "-m", "tests.service.writer_process", server, "main.test.busy"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.service.process.writer_process",
+        server,
+        "main.test.busy",
+    ]
     processes = [
         subprocess.Popen(
             [*command, str(writer), str(COMMITS)],
-            cwd=Path(__file__).parents[2],
+            cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
         )

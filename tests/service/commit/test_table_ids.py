@@ -2,8 +2,8 @@
 
 import uuid
 
-from tidegate_service.core.records import TableRecord, TableState
-from tidegate_service.core.table_ids import TableIds
+from tidegate_service.core.instance.table_cache import TableCache
+from tidegate_service.core.ports.records import TableRecord, TableState
 
 
 def table(name: str = "main.air.flights", **fields: object) -> TableRecord:
@@ -14,6 +14,7 @@ def table(name: str = "main.air.flights", **fields: object) -> TableRecord:
         "catalog_managed": True,
         "state": TableState.ACTIVE,
         "state_reason": None,
+        "quarantine_cause": None,
         "latest_version": 3,
         "published_version": 3,
         "latest_timestamp": 1,
@@ -30,7 +31,7 @@ def table(name: str = "main.air.flights", **fields: object) -> TableRecord:
 
 class TestKnown:
     def test_a_name_in_any_case_and_an_id_mean_the_table(self):
-        ids, flights = TableIds(), table("main.air.Flights")
+        ids, flights = TableCache(), table("main.air.Flights")
         learnt = ids.learn(flights)
         assert (learnt.id, learnt.name, learnt.location, learnt.catalog_managed) == (
             flights.id,
@@ -42,14 +43,14 @@ class TestKnown:
             assert ids.known(ref) is learnt
 
     def test_what_was_not_learnt_is_not_known(self):
-        ids = TableIds()
+        ids = TableCache()
         ids.learn(table())
         for ref in ("main.air.other", str(uuid.uuid4()), "", "main.air.flight", "main.air"):
             assert ids.known(ref) is None
 
     def test_case_is_that_of_ascii(self):
         """The index has no table of the name with a Kelvin sign, which lower-cases to a k."""
-        ids = TableIds()
+        ids = TableCache()
         ids.learn(table("main.air.k"))
         assert ids.known("main.air.K") is not None
         assert ids.known("main.air.\u212a") is None
@@ -58,20 +59,20 @@ class TestKnown:
 class TestForget:
     def test_by_name_or_id_it_takes_both(self):
         for ref_of in (lambda t: t.name, lambda t: t.id, lambda t: t.name.upper()):
-            ids, flights = TableIds(), table()
+            ids, flights = TableCache(), table()
             ids.learn(flights)
             ids.forget(ref_of(flights))
             assert ids.known(flights.name) is None
             assert ids.known(flights.id) is None
 
     def test_what_is_not_known_is_nothing_to_forget(self):
-        ids, flights = TableIds(), table()
+        ids, flights = TableCache(), table()
         learnt = ids.learn(flights)
         ids.forget("main.air.other")
         assert ids.known(flights.name) is learnt
 
     def test_another_table_of_the_name_takes_its_place_whole(self):
-        ids, old, new = TableIds(), table(), table("MAIN.air.flights")
+        ids, old, new = TableCache(), table(), table("MAIN.air.flights")
         ids.learn(old)
         learnt = ids.learn(new)
         assert ids.known("main.air.flights") is learnt
@@ -82,7 +83,7 @@ class TestForget:
 
 class TestBound:
     def test_the_one_learnt_first_makes_room(self):
-        ids = TableIds(capacity=2)
+        ids = TableCache(capacity=2)
         tables = [table(f"main.air.t{number}") for number in range(4)]
         for one in tables:
             ids.learn(one)
@@ -94,7 +95,7 @@ class TestBound:
             assert ids.known(kept.id) is not None
 
     def test_a_table_learnt_again_takes_no_more_room(self):
-        ids, first, second = TableIds(capacity=2), table("main.air.a"), table("main.air.b")
+        ids, first, second = TableCache(capacity=2), table("main.air.a"), table("main.air.b")
         ids.learn(first)
         for _ in range(5):
             ids.learn(second)

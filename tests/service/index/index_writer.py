@@ -1,14 +1,14 @@
 """A writer process: lands a number of commits on one table and prints each as it is known.
 
-python -m tests.service.index_writer <database url> <table id> <name> <count>
+python -m tests.service.index.index_writer <database url> <table id> <name> <count>
 """
 
 import asyncio
 import sys
 
-from tests.service.committing import add, append
-from tidegate_service.index.engine import create_engine
-from tidegate_service.index.postgres import PostgresIndex
+from tests.service.commit.committing import add, append
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.postgres.engine import create_engine
 
 
 async def write(url: str, table_id: str, name: str, count: int) -> None:

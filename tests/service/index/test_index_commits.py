@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from tests.service.committing import (
+from tests.service.commit.committing import (
     METADATA,
     PROTOCOL,
     add,
@@ -14,16 +14,17 @@ from tests.service.committing import (
     create,
     land,
     new_table,
+    quarantine,
     ratified,
     remove,
 )
-from tidegate_protocol.actions import DomainMetadata, Metadata, Protocol, Txn
-from tidegate_protocol.codec import decode, encode
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import IsolationLevel
-from tidegate_service.core.access import OPERATOR
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import DomainMetadata, Metadata, Protocol, Txn
+from tidegate_protocol.log.codec import decode, encode
+from tidegate_protocol.proposal.transaction import IsolationLevel
+from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.records import Aborted, TableState
+from tidegate_service.core.ports.records import Aborted, QuarantineCause, TableState
 
 pytestmark = pytest.mark.anyio
 
@@ -276,13 +277,38 @@ async def test_a_quarantined_table_is_read_but_says_so(index):
         await section.quarantine("bytes\0differ")
         assert section.table.state is TableState.QUARANTINED
         await section.save()
-    await index.quarantine(table.id, "a later reason")
+    await quarantine(index, table, "a later reason")
     found = await index.table(table.id)
     assert (found.state, found.state_reason) == (TableState.QUARANTINED, "bytes\ufffddiffer")
+    assert found.quarantine_cause is QuarantineCause.LOG
     assert found.num_files == 1
 
 
-@pytest.mark.parametrize("table_id", [str(uuid.uuid4()), "main.test.nowhere", "nul\0"])
+async def test_what_a_table_is_quarantined_for_is_on_its_row(index):
+    """The first reason stays, but for that of a database that was set back."""
+    table = await create(index, add("a"))
+    for reason, cause, told in (
+        ("first", QuarantineCause.LOG, "first"),
+        ("set back", QuarantineCause.SET_BACK, "set back"),
+        ("again", QuarantineCause.SET_BACK, "set back"),
+        ("last", QuarantineCause.LOG, "set back"),
+    ):
+        await quarantine(index, table, reason, cause)
+        found = await index.table(table.id)
+        async with index.commit_group({table.id: ["an-id"]}, wait=True) as group:
+            assert group.sections[table.id].table == found
+        expected = QuarantineCause.LOG if told == "first" else QuarantineCause.SET_BACK
+        assert (found.state_reason, found.quarantine_cause) == (told, expected)
+    async with index.commit_section(table.id) as section:
+        await section.release()
+        assert (section.table.state, section.table.quarantine_cause) == (TableState.ACTIVE, None)
+        await section.save()
+    await quarantine(index, table, "anew")
+    found = await index.table(table.id)
+    assert (found.state_reason, found.quarantine_cause) == ("anew", QuarantineCause.LOG)
+
+
+@pytest.mark.parametrize("table_id", [str(uuid.UUID(int=1)), "main.test.nowhere", "nul\0"])
 async def test_a_table_that_is_not_there(index, table_id):
     with pytest.raises(NotFound) as missing:
         async with index.commit_section(table_id):

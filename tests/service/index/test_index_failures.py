@@ -8,19 +8,20 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.service.committing import add, append, create, land, new_table
-from tidegate_protocol.problems import Code
+from tests.service.commit.committing import add, append, create, land, new_table
+from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, Refused
-from tidegate_service.index import embedded, migrate
-from tidegate_service.index.embedded import EmbeddedPostgres
-from tidegate_service.index.engine import (
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.embedded import server as embedded_server
+from tidegate_service.index.embedded.server import EmbeddedPostgres
+from tidegate_service.index.postgres import migrate
+from tidegate_service.index.postgres.engine import (
     ConnectionSettings,
     DurabilityError,
     check_durability,
     create_engine,
 )
-from tidegate_service.index.failures import is_certain_rollback
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.index.postgres.failures import is_certain_rollback
 
 pytestmark = pytest.mark.anyio
 
@@ -210,7 +211,7 @@ class TestDurability:
 
     @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
     async def test_a_server_that_does_not_sync(self, server_folder, monkeypatch, setting):
-        monkeypatch.setitem(embedded._SETTINGS, setting, "off")
+        monkeypatch.setitem(embedded_server._SETTINGS, setting, "off")
         with EmbeddedPostgres(server_folder) as server:
             engine = create_engine(server.url)
             with pytest.raises(DurabilityError, match=f"{setting} = off"):

@@ -1,4 +1,4 @@
-"""What the schema itself refuses, whatever the code above it does (design section 4)."""
+"""What the schema itself refuses, whatever the code above it does."""
 
 from uuid import UUID
 
@@ -6,11 +6,11 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.service.committing import add, append, create, land, new_table, ratified
+from tests.service.commit.committing import add, append, create, land, new_table, ratified
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.index.connections import driver_of
-from tidegate_service.index.effects import effects_of
-from tidegate_service.index.writes import Staged, write
+from tidegate_service.index.postgres.connections import driver_of
+from tidegate_service.index.rows.effects import effects_of
+from tidegate_service.index.writing.writes import Staged, write
 
 pytestmark = pytest.mark.anyio
 

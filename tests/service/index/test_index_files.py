@@ -7,16 +7,16 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from tests.service.committing import add, append, create, land, paths, remove
-from tidegate_protocol.codec import decode
-from tidegate_service.core.access import OPERATOR
+from tests.service.commit.committing import add, append, create, land, paths, remove
+from tidegate_protocol.log.codec import decode
+from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import NotFound
-from tidegate_service.index.file_rows import CLOSE
-from tidegate_service.index.keys import MAX_KEY_BYTES
-from tidegate_service.index.parameters import int8s, texts, uuids
-from tidegate_service.index.pipeline import Query, Statement, run
-from tidegate_service.index.postgres import PostgresIndex
-from tidegate_service.index.reads import files_page_query
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.postgres.parameters import int8s, texts, uuids
+from tidegate_service.index.postgres.pipeline import Query, Statement, run
+from tidegate_service.index.reading.live_files import files_page_query
+from tidegate_service.index.rows.file_rows import CLOSE
+from tidegate_service.index.rows.keys import MAX_KEY_BYTES
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_service.index.keys import MAX_KEY_BYTES, key
+from tidegate_service.index.rows.keys import MAX_KEY_BYTES, key
 
 texts = (
     st.text() | st.text().map(lambda t: "sha256:" + t) | st.integers(1000, 1100).map("ü".__mul__)

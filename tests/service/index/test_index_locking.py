@@ -9,13 +9,13 @@ from contextlib import AsyncExitStack
 import psycopg
 import pytest
 
-from tests.service.committing import add, append, create, land
-from tidegate_protocol.problems import Code
+from tests.service.commit.committing import add, append, create, land
+from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable
-from tidegate_service.core.records import Aborted, CommitRecord
-from tidegate_service.index.engine import ConnectionSettings, create_engine
-from tidegate_service.index.postgres import PostgresIndex
-from tidegate_service.index.queues import TableQueues
+from tidegate_service.core.ports.records import Aborted, CommitRecord
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.locking.queues import TableQueues
+from tidegate_service.index.postgres.engine import ConnectionSettings, create_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -169,7 +169,7 @@ async def test_processes_at_once_make_one_contiguous_history(index, database_url
             [
                 sys.executable,
                 "-m",
-                "tests.service.index_writer",
+                "tests.service.index.index_writer",
                 database_url,
                 table.id,
                 name,
@@ -244,7 +244,7 @@ class TestQueues:
         inside, leave = asyncio.Event(), asyncio.Event()
 
         async def stay():
-            async with queues.turn(table_id):
+            async with queues.turn(table_id, None):
                 inside.set()
                 await leave.wait()
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.service.committing import add, append, create, land, new_table
-from tests.service.severing import Cut, severing
+from tests.service.commit.committing import add, append, create, land, new_table
+from tests.service.process.severing import Cut, severing
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable, ServiceError
-from tidegate_service.index import connections
-from tidegate_service.index.engine import create_engine
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.postgres import connections, pipeline
+from tidegate_service.index.postgres.engine import create_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -59,6 +59,47 @@ async def test_a_creation_without_an_answer_is_unknown(severed, cut, landed):
     with pytest.raises(CommitStateUnknown):
         await create(cut_index, table=table)
     assert (await cut_index.table(table.id) is not None) is landed
+
+
+UNKNOWN = ["40003", "08007", "25P04", "57014", "57P01", "XX000"]
+"""Also of those that a server or a proxy sends of a COMMIT that it has done."""
+ROLLED_BACK = ["40000", "40001", "40002", "40P01", "23505", "23514", "25P02", "25P03"]
+
+
+class TestAnErrorInPlaceOfAnAnswer:
+    @pytest.mark.parametrize("sqlstate", UNKNOWN)
+    @pytest.mark.parametrize("cut", [Cut.REFUSED, Cut.REFUSED_AND_DONE])
+    async def test_says_nothing(self, index, severed, cut, sqlstate):
+        cut_index, engine, between = severed
+        table = await create(index)
+        async with cut_index.commit_section(table.id) as section:
+            commit = await append(section, add("a"), transaction_id="id")
+            between.watch(COMMIT, cut, sqlstate=sqlstate)
+            with pytest.raises(CommitStateUnknown):
+                await section.save()
+        assert engine.pool.checkedout() == 0
+        found = await index.transaction(table.id, "id")
+        assert found == (commit.record if cut is Cut.REFUSED_AND_DONE else None)
+
+    @pytest.mark.parametrize("sqlstate", ROLLED_BACK)
+    async def test_says_that_nothing_was_done(self, index, severed, sqlstate):
+        cut_index, engine, between = severed
+        table = await create(index)
+        async with cut_index.commit_section(table.id) as section:
+            await append(section, add("a"), transaction_id="id")
+            between.watch(COMMIT, Cut.REFUSED, sqlstate=sqlstate)
+            with pytest.raises(ServiceError) as refused:
+                await section.save()
+        assert not isinstance(refused.value, CommitStateUnknown)
+        assert engine.pool.checkedout() == 0
+
+
+async def test_what_is_in_no_transaction_is_not_committed(severed):
+    """Postgres answers such a COMMIT with COMMIT, and a warning that nobody reads."""
+    _, engine, _ = severed
+    async with engine.connect() as connection:
+        with pytest.raises(psycopg.errors.NoActiveSqlTransaction):
+            await pipeline.commit(await connections.driver_of(connection))
 
 
 @pytest.mark.parametrize("cut", [Cut.BEFORE_IT_ARRIVES, Cut.BEFORE_THE_ANSWER])

@@ -11,15 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidegate_service.index.parameters import (
-    Parameter,
-    byteas,
-    int8s,
-    jsons,
-    texts,
-    uuids,
-)
-from tidegate_service.index.pipeline import (
+from tidegate_service.index.postgres.parameters import Parameter, byteas, int8s, jsons, texts, uuids
+from tidegate_service.index.postgres.pipeline import (
     Query,
     Row,
     Statement,

@@ -6,11 +6,11 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from tests.service.committing import add, append, create
-from tidegate_service.index import pipeline
-from tidegate_service.index.groups import USED_IDS
-from tidegate_service.index.parameters import texts, uuids
-from tidegate_service.index.pipeline import Query, Statement, run
+from tests.service.commit.committing import add, append, create
+from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.parameters import texts, uuids
+from tidegate_service.index.postgres.pipeline import Query, Statement, run
+from tidegate_service.index.reading.used_ids import USED_IDS
 
 pytestmark = pytest.mark.anyio
 

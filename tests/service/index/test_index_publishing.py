@@ -7,11 +7,19 @@ import psycopg
 import pytest
 from sqlalchemy import event, text
 
-from tests.service.committing import add, append, create, land, new_table, ratified
-from tidegate_protocol.problems import Code
-from tidegate_service.core.access import OPERATOR
+from tests.service.commit.committing import (
+    add,
+    append,
+    create,
+    land,
+    new_table,
+    quarantine,
+    ratified,
+)
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import NotFound
-from tidegate_service.index.publishing import FORGET
+from tidegate_service.index.publishing.unpublished import FORGET
 
 pytestmark = pytest.mark.anyio
 
@@ -146,7 +154,7 @@ class TestManyTables:
         assert [len(waiting.versions) for waiting in found] == [1, 4]
 
     async def test_what_is_not_active_or_not_there_does_not_wait(self, index, several):
-        await index.quarantine(several[2].id, "bytes differ")
+        await quarantine(index, several[2], "bytes differ")
         asked = [several[2].id, several[1].id, str(UUID(int=0))]
         found = await asyncio.gather(
             *(index.unpublished_versions(table_id, limit=9) for table_id in asked)
@@ -245,7 +253,7 @@ class TestUnpublished:
         assert await self.names(index) == {managed.name}
 
     async def test_a_quarantined_table_does_not_wait(self, index, managed):
-        await index.quarantine(managed.id, "bytes differ")
+        await quarantine(index, managed, "bytes differ")
         assert await index.unpublished(limit=10) == []
 
     async def test_every_table_has_its_turn(self, index, managed):

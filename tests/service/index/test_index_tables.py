@@ -6,7 +6,7 @@ import uuid
 import pytest
 from sqlalchemy import text
 
-from tests.service.committing import (
+from tests.service.commit.committing import (
     METADATA,
     PROTOCOL,
     add,
@@ -17,14 +17,14 @@ from tests.service.committing import (
     paths,
     ratified,
 )
-from tidegate_protocol.actions import DomainMetadata, Txn
-from tidegate_service.core.access import OPERATOR
+from tidegate_protocol.log.actions import DomainMetadata, Txn
+from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused, TableExists
-from tidegate_service.index import forgetting
-from tidegate_service.index.engine import ConnectionSettings, create_engine
-from tidegate_service.index.locations import folders_above
-from tidegate_service.index.postgres import PostgresIndex
-from tidegate_service.index.schema import metadata
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.postgres.engine import ConnectionSettings, create_engine
+from tidegate_service.index.schema.tables import metadata
+from tidegate_service.index.tables import forgetting
+from tidegate_service.index.tables.locations import folders_above
 
 pytestmark = pytest.mark.anyio
 
@@ -58,6 +58,11 @@ async def test_a_name_is_taken_in_any_case(index):
         ("file:///lake/a/b", "file:///lake/a"),
         ("file:///lake/a/b", "file:///lake"),
         ("s3://bucket", "s3://bucket/table"),
+        # One folder, on some file systems.
+        ("file:///lake/a", "file:///Lake/A"),
+        ("file:///lake/A", "file:///lake/a/b"),
+        ("file:///lake/A/b", "file:///lake/a"),
+        ("file:///lake/\u00c9/A", "file:///LAKE/\u00c9/a"),
     ],
 )
 async def test_overlapping_locations_are_refused(index, there, wanted):
@@ -70,10 +75,11 @@ async def test_overlapping_locations_are_refused(index, there, wanted):
 
 @pytest.mark.parametrize(
     "location",
-    ["file:///lake/ab", "file:///lake/A", "file:///lake/a_", "file:///la", "s3://lake/a"],
+    ["file:///lake/ab", "file:///lake/a_", "file:///la", "s3://lake/b", "s3://lake/A"],
 )
 async def test_locations_side_by_side_are_not_refused(index, location):
-    await create(index, table=new_table(location="file:///lake/a"))
+    for there in ("file:///lake/a", "s3://lake/a"):
+        await create(index, table=new_table(location=there))
     await create(index, table=new_table(location=location))
 
 
@@ -83,6 +89,7 @@ async def test_locations_side_by_side_are_not_refused(index, location):
         ({"location": "file:///lake/a"}, {"location": "file:///lake/a/b"}),
         ({"location": "file:///lake/a/b/c"}, {"location": "file:///lake/a"}),
         ({"location": "file:///lake/a"}, {"location": "file:///lake/a"}),
+        ({"location": "file:///lake/a"}, {"location": "file:///LAKE/A/b"}),
         ({"name": "main.a.b"}, {"name": "main.A.b"}),
     ],
 )
@@ -175,7 +182,7 @@ class TestForgetting:
         assert await index.table(forgotten.id) is None
         async with engine.connect() as connection:
             for name, declared in metadata.tables.items():
-                if name in ("audit", "tokens", "token_grants"):
+                if name in ("audit", "tokens", "token_grants") or name.startswith("forgotten_"):
                     continue  # The trail outlives its tables; tokens are of none.
                 column = "id" if name == "tables" else "table_id"
                 assert column in declared.c
@@ -231,16 +238,18 @@ class TestForgetting:
         await index.mark_published(table.id, 0, 0)
         assert await index.forget(table.id, by=OPERATOR) is True
 
-    async def test_forgetting_waits_for_a_commit_under_way(self, index, waiters):
+    async def test_forgetting_waits_for_a_commit_under_way(self, index, other_index, waiters):
         table = await create(index)
         async with index.commit_section(table.id) as section:
-            forgetting = asyncio.create_task(index.forget(table.id, by=OPERATOR))
+            forgetting = asyncio.create_task(other_index.forget(table.id, by=OPERATOR))
             await waiters(1)
             await append(section, add("a"))
             await section.save()
         assert await forgetting is True
 
-    async def test_a_commit_that_waited_finds_no_table(self, index, waiters, engine):
+    async def test_a_commit_that_waited_finds_no_table(
+        self, index, other_index, waiters, engine
+    ):
         table = await create(index)
         async with engine.connect() as connection:
             await connection.execute(
@@ -248,7 +257,7 @@ class TestForgetting:
             )
             late = asyncio.create_task(land(index, table))
             await waiters(1)
-            forgetting = asyncio.create_task(index.forget(table.id, by=OPERATOR))
+            forgetting = asyncio.create_task(other_index.forget(table.id, by=OPERATOR))
             await waiters(2)
             # Both wait for the row; whoever is second finds what the first has left.
             await connection.rollback()

@@ -6,9 +6,9 @@ import uuid
 import psycopg
 import pytest
 
-from tests.service.scan_tables import VALUES
-from tidegate_service.index import migrate
-from tidegate_service.index.partitions import partition_key
+from tests.service.tables.scan_tables import VALUES
+from tidegate_service.index.postgres import migrate
+from tidegate_service.index.rows.partitions import partition_key
 
 FILE_OF_0006 = """
     INSERT INTO files (table_id, path, dv_id, added_version, size, partition_values, action)
@@ -104,6 +104,7 @@ def test_a_run_that_was_cut_off_is_done_again(old_url):
         table_id = table_of_0006(connection, "p")
         connection.execute(FILE_OF_0006, (table_id, "a", '{"p":"1"}'))
     migrate.upgrade(old_url)
+    migrate.downgrade(old_url, "0007")
     with psycopg.connect(old_url) as connection:
         connection.execute("UPDATE files SET partition = ''")
         connection.execute("UPDATE alembic_version SET version_num = '0006'")

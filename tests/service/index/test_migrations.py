@@ -14,10 +14,10 @@ from sqlalchemy import create_engine
 
 from tests.postgres import cloned
 from tidegate_service.core.errors import IndexUnavailable, ServiceError
-from tidegate_service.index import migrate
-from tidegate_service.index.embedded_cluster import programs
-from tidegate_service.index.schema_access import metadata
-from tidegate_service.index.urls import driver_url
+from tidegate_service.index.embedded.cluster import programs
+from tidegate_service.index.postgres import migrate
+from tidegate_service.index.postgres.urls import driver_url
+from tidegate_service.index.schema.access import metadata
 
 
 def schema_of(url: str) -> str:
@@ -139,6 +139,35 @@ def test_a_database_of_the_first_release_is_upgraded_with_its_data(empty_databas
             written,
         ).fetchall()
     assert found == [(0, None, 0), (1, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        (None, None),
+        ("version 3, written by another writer, cannot be read: torn", "log"),
+        (
+            "version 3 is published in the log and not in the index: the database was set back, by "
+            "a restore or by a failover that lost commits; `rebuild` takes in what is published",
+            "set-back",
+        ),
+    ],
+)
+def test_what_tables_are_quarantined_for_is_told_from_their_reasons(
+    empty_database_url, reason, cause
+):
+    migrate.upgrade(empty_database_url)
+    migrate.downgrade(empty_database_url, "0008")
+    written = write_as_0001(empty_database_url)
+    if reason is not None:
+        with psycopg.connect(empty_database_url) as connection:
+            connection.execute(
+                "UPDATE tables SET state = 'quarantined', state_reason = %s", [reason]
+            )
+    migrate.upgrade(empty_database_url)
+    with psycopg.connect(empty_database_url) as connection:
+        query = "SELECT quarantine_cause FROM tables WHERE id = %(id)s"
+        assert connection.execute(query, written).fetchall() == [(cause,)]
 
 
 def test_the_first_release_goes_on_working_on_this_schema(database_url):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tidegate_service.index.together import Together
+from tidegate_service.index.postgres.together import Together
 
 pytestmark = pytest.mark.anyio
 

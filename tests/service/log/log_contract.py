@@ -15,9 +15,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegate_protocol.log_files import commit_name
+from tidegate_protocol.log.content import whole
+from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnknown
-from tidegate_service.core.ports import Log, LogEntry, PutResult, Storage, UnreadableFile
+from tidegate_service.core.ports.index import Log, LogEntry, PutResult, Storage, UnreadableFile
 
 Plant = Callable[[str, str, bytes], None]
 
@@ -35,13 +36,18 @@ FOREIGN_LOG_FILES = [
     "00000000000000000010.checkpoint.0000000001.0000000002.parquet",
     "00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json",
     "00000000000000000004.00000000000000000006.compacted.json",
+    "00000000000000000004.crc",
+    "_last_checkpoint",
+    "_sidecars/016ae953-37a9-438e-8683-9a9a4a79a395.parquet",
+    "_staged_commits/00000000000000000000.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
+    "_commits/00000000000000000001.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
 ]
 OTHER_FILES = [
     "README.md",
     "0.json",
     "00000000000000000000.json.tmp",
     ".00000000000000000000.json.crc",
-    "_staged_commits/00000000000000000000.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
+    "_other/00000000000000000000.json",
 ]
 
 
@@ -89,8 +95,10 @@ class LogContract:
 
         assert await log.put_if_absent(0, content) is PutResult.CREATED
 
-        assert await log.read(0) == content
-        assert await storage.log(location).read(0) == content
+        for reader in (log, storage.log(location)):
+            found = await reader.read(0)
+            assert found is not None
+            assert whole(found) == content
 
     @pytest.mark.parametrize("second", [b"first\n", b"second\n"], ids=["same", "other"])
     async def test_a_second_put_is_refused_and_changes_nothing(
@@ -202,6 +210,17 @@ class LogContract:
 
         assert await storage.log(location).holds_anything()
 
+    async def test_the_version_that_may_be_there_is_nothing(
+        self, storage: Storage, location, plant: Plant
+    ):
+        log = storage.log(location)
+        plant(location, commit_name(7), b"seven\n")
+        assert not await log.holds_anything(but_version=7)
+        assert await log.holds_anything(but_version=0)
+
+        plant(location, commit_name(8), b"eight\n")
+        assert await log.holds_anything(but_version=7)
+
     async def test_other_files_are_nothing(self, storage: Storage, location, plant: Plant):
         for name in OTHER_FILES:
             plant(location, name, b"other")
@@ -223,7 +242,7 @@ class LogContract:
     async def test_entries_are_the_files_in_the_order_of_their_bytes(
         self, storage: Storage, location, plant: Plant
     ):
-        names = [*FOREIGN_LOG_FILES, *OTHER_FILES, *UNUSUAL_NAMES, "_last_checkpoint"]
+        names = [*FOREIGN_LOG_FILES, *OTHER_FILES, *UNUSUAL_NAMES]
         before = time.time()
         for number, name in enumerate(names):
             plant(location, name, b"x" * number)
@@ -247,6 +266,25 @@ class LogContract:
 
         assert [name for batch in batches for name in batch] == names
         assert max(map(len, batches)) <= 1000
+
+    async def test_what_comes_behind_a_version_is_listed_alone(
+        self, storage: Storage, location, plant: Plant
+    ):
+        checkpoint = "00000000000000000003.checkpoint.parquet"
+        names = [*(commit_name(version) for version in (1, 2, 4)), checkpoint, "_last_checkpoint"]
+        for name in (*names, "_sidecars/a.parquet"):
+            plant(location, name, b"x")
+        log = storage.log(location)
+
+        behind = {
+            version: [e.name async for batch in log.entries(behind=version) for e in batch]
+            for version in (0, 2, 3, 9)
+        }
+
+        assert behind[0] == sorted(names)
+        assert behind[2] == [checkpoint, commit_name(4), "_last_checkpoint"]
+        assert behind[3] == [commit_name(4), "_last_checkpoint"]
+        assert behind[9] == ["_last_checkpoint"]
 
     @pytest.mark.parametrize("name", UNUSUAL_NAMES)
     async def test_a_file_of_any_name_is_read(self, storage: Storage, location, plant: Plant, name):

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from tests.service.world import World, add, proposal
-from tidegate_protocol.problems import PROBLEMS, Code
-from tidegate_service.core.clock import MAX_CLOCK_SKEW_MS
+from tidegate_protocol.base.problems import PROBLEMS, Code
+from tidegate_service.core.commit.propose import conflict_check, propose
+from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import ClockSkew
-from tidegate_service.core.propose import conflict_check, propose
-from tidegate_service.core.tables import get_table
-from tidegate_service.core.transactions import abort
+from tidegate_service.core.log.clock_skew import MAX_CLOCK_SKEW_MS
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
 

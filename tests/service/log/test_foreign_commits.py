@@ -4,13 +4,14 @@ import json
 
 import pytest
 
+from tests.service.commit.grouping import instance
 from tests.service.world import add, proposal
-from tidegate_protocol.transaction import Conflict
+from tidegate_protocol.proposal.transaction import Conflict
+from tidegate_service.core.commit.propose import conflict_check, propose
+from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import Refused, TableQuarantined
-from tidegate_service.core.propose import conflict_check, propose
-from tidegate_service.core.records import TableState
-from tidegate_service.core.tables import forget_table, get_table
-from tidegate_service.core.transactions import abort
+from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +39,7 @@ async def test_our_own_commit_whose_index_rows_were_lost_is_found_in_the_log(wor
     await propose(world.context, table.id, body)
     content = world.log_file(table, 1).read_bytes()
     # The same log seen by an index that never heard of version 1.
-    await forget_table(world.context, table.id)
+    await world.lose(table)
     world.log_file(table, 1).unlink()
     again = await world.create(name=table.name)
     world.log_file(again, 1).write_bytes(content)
@@ -62,6 +63,30 @@ async def test_a_foreign_commit_is_ingested_and_judged_against(world):
     assert (head.latest_version, head.num_files) == (3, 2)
 
 
+async def test_a_decision_taken_again_behind_foreign_versions_is_an_attempt(world):
+    table = await world.create()
+    first = await propose(world.context, table.id, proposal(add("a")))
+    assert first.record.metrics.attempts == 1
+    foreign_commit(world, table, 2, FOREIGN_ADD)
+    foreign_commit(world, table, 3, FOREIGN_ADD)
+    behind = await propose(world.context, table.id, proposal(add("b")))
+    # Both are read in at once, and it is decided once more.
+    assert (behind.record.version, behind.record.metrics.attempts) == (4, 2)
+    again = await propose(world.context, table.id, proposal(add("c")))
+    assert again.record.metrics.attempts == 1
+    kept = await world.context.index.commit(table.id, 4)
+    assert kept.metrics.attempts == 2
+
+
+async def test_those_decided_with_it_are_decided_again_too(world):
+    one = instance(world)
+    table = await world.create()
+    foreign_commit(world, table, 1, FOREIGN_ADD)
+    told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(3)))
+    assert [outcome.record.version for outcome in told] == [2, 3, 4]
+    assert all(outcome.record.metrics.attempts >= 2 for outcome in told)
+
+
 async def test_a_read_version_only_the_log_knows_is_looked_for(world):
     table = await world.create()
     foreign_commit(world, table, 1, FOREIGN_ADD)
@@ -77,7 +102,7 @@ async def test_our_own_commit_beyond_what_the_index_knows_lands_once(world):
     assert (await propose(world.context, table.id, body)).record.version == 2
     log = [world.log_file(table, version).read_bytes() for version in (1, 2)]
     # The same log seen by an index that never heard of either version.
-    await forget_table(world.context, table.id)
+    await world.lose(table)
     for version in (1, 2):
         world.log_file(table, version).unlink()
     again = await world.create(name=table.name)
@@ -141,15 +166,18 @@ async def test_a_foreign_commit_that_claims_a_used_id_is_kept_without_it(world):
 
 async def test_our_own_commit_read_in_again_keeps_the_time_that_it_was_answered_with(world):
     """Right behind foreign versions without times of their own, which are dated as they are met."""
-    behind = await world.create()
     table = await world.create()
     for version in (1, 2):
         foreign_commit(world, table, version, FOREIGN_ADD)
     body = proposal(add("a"))
     landed = await propose(world.context, table.id, body)
-    # An older table's log with the same versions, of which its index has not heard.
+    log = [world.log_file(table, version).read_bytes() for version in (1, 2, 3)]
+    # The same log seen by an index that never heard of those versions.
+    await world.lose(table)
     for version in (1, 2, 3):
-        content = world.log_file(table, version).read_bytes()
+        world.log_file(table, version).unlink()
+    behind = await world.create(name=table.name)
+    for version, content in zip((1, 2, 3), log, strict=True):
         world.log_file(behind, version).write_bytes(content)
     found = await propose(world.context, behind.id, body)
     assert found.replayed

@@ -5,25 +5,26 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.service.commit.committing import quarantine
+from tests.service.commit.grouping import instance
 from tests.service.faults import FaultyLog
-from tests.service.grouping import instance
 from tests.service.world import add, proposal
-from tidegate_protocol.transaction import Conflict
+from tidegate_protocol.proposal.transaction import Conflict
+from tidegate_service.core.commit.propose import conflict_check, propose
+from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import (
     NotFound,
     Refused,
     StorageUnavailable,
     TableQuarantined,
 )
-from tidegate_service.core.outcomes import Committed, NothingToCommit
-from tidegate_service.core.propose import conflict_check, propose
-from tidegate_service.core.rebuild import rebuild_table
-from tidegate_service.core.records import TableState
-from tidegate_service.core.release import release_table
-from tidegate_service.core.scan import ScanRequest, scan
-from tidegate_service.core.tables import get_table
-from tidegate_service.core.transactions import abort
-from tidegate_service.core.verify import verify_table
+from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.rebuild import rebuild_table
+from tidegate_service.core.maintenance.verify import verify_table
+from tidegate_service.core.ports.outcomes import Committed, NothingToCommit
+from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.tables.scan import ScanRequest, scan
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +74,8 @@ async def test_a_transaction_that_read_before_the_hole_cannot_be_judged(world, d
     with pytest.raises(Refused, match="version 1"):
         await propose(world.context, table.id, stale)
     fresh = proposal(add("x=1/more"), read_version=3, predicates=("x = 1",))
-    assert (await propose(world.context, table.id, fresh)).record.version == 4
+    # Behind the version that keeps the refused one out.
+    assert (await propose(world.context, table.id, fresh)).record.version == 5
     assert isinstance(
         await propose(
             world.context, table.id, proposal(add("y"), read_version=3, predicates=("x = 1",))
@@ -130,7 +132,7 @@ async def test_it_is_released_once_the_lost_file_is_back(world, database_url):
 
 async def test_a_conflict_check_does_not_end_a_quarantine(world, database_url):
     table, _ = await left_behind(world, database_url)
-    await world.context.index.quarantine(table.id, "somebody looks into it")
+    await quarantine(world.context.index, table, "somebody looks into it")
     with pytest.raises(TableQuarantined, match="somebody looks into it"):
         await conflict_check(world.context, table.id, proposal(add("x=1/more")))
     assert (await get_table(world.context, table.id)).state is TableState.QUARANTINED
@@ -174,15 +176,20 @@ async def test_commits_behind_a_look_need_none_for_a_while(world, database_url, 
     for name in "abc":
         await one.propose(table, proposal(add(f"x=1/{name}")))
     assert looks == [1]
-    monkeypatch.setattr("tidegate_service.core.looks.QUIET_MS", 0)
+    monkeypatch.setattr("tidegate_service.core.instance.log_looks.QUIET_MS", 0)
     await one.propose(table, proposal(add("x=1/later")))
     assert looks == [1, 4]
     monkeypatch.undo()
     await one.propose(table, proposal(add("x=1/more")))
-    at_ms = one.context.looks._made[table.id].at_ms
-    assert one.context.looks.spare(await get_table(world.context, table.id), at_ms)
+    made = one.context.looks._made[table.id]
+
+    async def is_spared():
+        head = await get_table(world.context, table.id)
+        return one.context.looks.spare(head, made.at_ms, database=made.database)
+
+    assert await is_spared()
     await rebuild_table(one.context, table.id)
-    assert not one.context.looks.spare(await get_table(world.context, table.id), at_ms)
+    assert not await is_spared()
 
 
 async def test_a_look_that_no_commit_followed_is_for_nothing(world, database_url):

@@ -4,9 +4,8 @@ from typing import Any, assert_never
 
 import httpx
 
-from tidegate_protocol.actions import Add, Remove
-from tidegate_protocol.commits import commit_info
-from tidegate_protocol.outcomes import (
+from tidegate_protocol.base.problems import PROBLEMS, Code
+from tidegate_protocol.ledger.outcomes import (
     ConflictCheckOutcome,
     LandedCommit,
     NothingToCommit,
@@ -19,8 +18,9 @@ from tidegate_protocol.outcomes import (
     VersionNotFound,
     WouldCommit,
 )
-from tidegate_protocol.problems import PROBLEMS, Code
-from tidegate_protocol.transaction import Conflict, Invalid
+from tidegate_protocol.log.actions import Add, Remove
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
+from tidegate_protocol.replay.commits import commit_info
 
 Outcome = ProposeOutcome | ConflictCheckOutcome
 
@@ -96,6 +96,13 @@ def check_problem(answer: httpx.Response, code: Code) -> None:
     assert answer.headers["content-type"] == "application/problem+json", answer.text
     _same(answer.json(), {"code": code.value, "status": PROBLEMS[code].status})
     assert answer.status_code == PROBLEMS[code].status
+
+
+def is_unknown(answer: httpx.Response, outcome: Outcome) -> bool:
+    """Whether the answer is that nobody knows, in place of a refusal which would be true of the
+    last attempt alone: what became of the one before, whose group was lost, it does not say."""
+    of_one_attempt = isinstance(outcome, Quarantined | TableNotFound | VersionNotFound)
+    return of_one_attempt and is_problem(answer, Code.COMMIT_STATE_UNKNOWN)
 
 
 def is_problem(answer: httpx.Response, code: Code) -> bool:

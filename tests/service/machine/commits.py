@@ -10,21 +10,20 @@ from urllib.parse import quote
 import httpx
 
 from tests.service.machine import answers, drawing, promises, seen
-from tests.service.machine.answers import is_problem
+from tests.service.machine.answers import is_problem, is_unknown
 from tests.service.machine.drawing import Change, Envelope, Past, ReadsDraw, TableDraw
 from tests.service.machine.model import Model, Table, created_by, timestamp_in, txn_id
 from tests.service.machine.rig import Rig
 from tests.service.machine.seen import Rows
 from tests.service.machine.ways import Way
 from tests.service.machine.wire import Put
-from tidegate_protocol.codec import decode
-from tidegate_protocol.commits import commit_info, parse_commit
-from tidegate_protocol.ledger import Ledger
-from tidegate_protocol.ledger_state import TableLedger, Tombstone
-from tidegate_protocol.outcomes import (
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.ledger.ledger import Ledger
+from tidegate_protocol.ledger.outcomes import (
     ConflictCheckOutcome,
     Created,
     LandedCommit,
+    NothingToCommit,
     Quarantined,
     Ratified,
     Replayed,
@@ -32,9 +31,12 @@ from tidegate_protocol.outcomes import (
     VersionNotFound,
     WouldCommit,
 )
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, Invalid, IsolationLevel, Proposal
-from tidegate_service.core.ports import PutResult
+from tidegate_protocol.ledger.state import TableLedger, Tombstone
+from tidegate_protocol.log.codec import decode
+from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, IsolationLevel, Proposal
+from tidegate_protocol.replay.commits import commit_info, parse_commit
+from tidegate_service.core.ports.index import PutResult
 
 _runs = itertools.count(1)
 
@@ -47,7 +49,6 @@ class Commits:
         self.model = Model()
         self.memory = promises.Memory()
         self.tables: list[Table] = []
-        self._closed: set[str] = set()
         self._run = next(_runs)
         self._began_ms = 0
 
@@ -104,9 +105,10 @@ class Commits:
         rows, files = self._look(table)
         waited = bool(table.waiting)
         self.model.took_in(table, rows)
-        self._fenced_late(table, proposal.transaction_id, rows, files)
         settled = self.model.settled(table)
-        outcome = self.model.proposed(table, proposal, rows, answered=answer is not None)
+        closes = self._closes(table, proposal)
+        refused = answer is not None and answer.status_code != 503
+        outcome = self.model.proposed(table, proposal, rows, answered=refused)
         in_index = isinstance(outcome, Ratified) and (
             outcome.commit.version == self.model.of(table).latest_version
         )
@@ -117,10 +119,16 @@ class Commits:
             landed = self._left_behind(table, proposal, settled, files)
         if answer is None and isinstance(outcome, Ratified) and not waited:
             assert landed == way.dies_after_landing(managed=table.managed)
-        if isinstance(outcome, Invalid) and proposal.read_version is None:
-            self._closed.add(proposal.transaction_id)
-            if way.cut is not None:
-                self._fenced_late(table, proposal.transaction_id, rows, files)
+        elif table.waiting and _is_of_the_head(proposal, outcome):
+            # Its instance died when it had looked into the log.
+            assert not refused
+            at_end = settled.conflict_check(table.id, proposal)
+            if isinstance(at_end, WouldCommit):
+                landed = self._left_behind(table, proposal, settled, files)
+            elif isinstance(at_end, Invalid) and closes:
+                self._fence(table, proposal.transaction_id, rows, files)
+        elif isinstance(outcome, Invalid) and closes:
+            self._fence(table, proposal.transaction_id, rows, files)
         if answer is not None:
             if isinstance(outcome, Ratified | VersionNotFound) and not in_index:
                 # The log was looked into; what is found there is kept only where it is of use.
@@ -150,20 +158,16 @@ class Commits:
         if way.put is Put.REFUSED and is_problem(answer, Code.STORAGE_UNAVAILABLE):
             assert not in_index
             return
-        if isinstance(outcome, TransactionAborted) and is_problem(answer, Code.TABLE_QUARANTINED):
-            # It cannot be fenced, so nobody can say yet that it never lands.
-            assert self.model.is_quarantined(table)
-            assert proposal.transaction_id in self._closed
-            return
         assert not isinstance(outcome, WouldCommit), f"did not land: {answer.text}"
         if isinstance(outcome, Ratified) and way.cut is not None and answer.status_code == 200:
             outcome = Replayed(commit=outcome.commit)
-        closed = isinstance(outcome, Invalid) and proposal.read_version is None
-        if closed and way.cut is not None and is_problem(answer, Code.TRANSACTION_ABORTED):
+        of_the_head = isinstance(outcome, Invalid) and _is_of_the_head(proposal, outcome)
+        if of_the_head and way.cut is not None and is_problem(answer, Code.TRANSACTION_ABORTED):
             # Its COMMIT was lost, and what it met then is its own tombstone.
             outcome = TransactionAborted(transaction_id=proposal.transaction_id)
         published = self.model.of(table).published_version
-        answers.check(answer, outcome, published=published)
+        if way.cut is None or not is_unknown(answer, outcome):
+            answers.check(answer, outcome, published=published)
         self.memory.answered(
             table, proposal.transaction_id, proposal.digest(), answer.status_code, answer.json()
         )
@@ -198,26 +202,21 @@ class Commits:
         answer = self.rig.run(instance.send("POST", path))
         rows, files = self._look(table)
         self.model.took_in(table, rows)
-        self._fenced_late(table, id_, rows, files)
         known = self.model.of(table).transaction(id_)
         fence = None
         if known is None and not table.managed:
             fence = self._fence(table, id_, rows, files)
-        elif known is None:
+        elif known is None and not self.model.is_quarantined(table):
             self.model.abort(table, id_)
         if answer is not None:
             self._abort_answered(table, id_, way, answer, known=known, fenced=fence)
         self.check(table, rows, files)
 
-    def _fenced_late(self, table: Table, id_: str, rows: Rows, files: Mapping[int, bytes]) -> None:
-        """An id that an invalid body closed is fenced when it is asked after."""
-        if table.managed or self.model.of(table).transaction(id_) is not Tombstone.ABORTED:
-            return
-        content = self.model.left_behind(table, files)
-        if content is not None:
-            assert id_ in self._closed, f"{id_} was fenced twice"
-            assert parse_commit(content)[0].operation_parameters == {"transactionId": id_}
-            self.model.took_in(table, rows)
+    def _closes(self, table: Table, proposal: Proposal) -> bool:
+        """Whether the proposal's id takes a version where it is refused: another head might have
+        made another answer of it, and an attempt of it may be on its way."""
+        unseen = self.model.of(table).transaction(proposal.transaction_id) is None
+        return unseen and not table.managed and _depends_on_the_head(proposal)
 
     def _fence(self, table: Table, id_: str, rows: Rows, files: Mapping[int, bytes]) -> bool:
         """Whether the index has the fence; one that only the log has waits."""
@@ -241,12 +240,7 @@ class Commits:
         if isinstance(known, LandedCommit):
             answers.check_problem(answer, Code.TRANSACTION_COMMITTED)
             assert answer.json()["version"] == known.version
-        elif known is not None and answer.is_error:
-            assert id_ in self._closed
-            refused = way.put is Put.REFUSED and not self.model.is_quarantined(table)
-            code = Code.STORAGE_UNAVAILABLE if refused else Code.TABLE_QUARANTINED
-            answers.check_problem(answer, code)
-        elif known is None and fenced is False and self.model.is_quarantined(table):
+        elif known is None and not fenced and self.model.is_quarantined(table):
             answers.check_problem(answer, Code.TABLE_QUARANTINED)
         elif known is None and fenced is False and way.put is Put.REFUSED:
             answers.check_problem(answer, Code.STORAGE_UNAVAILABLE)
@@ -300,18 +294,11 @@ class Commits:
                 self.model.stray(table, one.version, one.content)
             else:
                 assert one.version == known.latest_version + len(table.waiting) + 1
-                self._arrived_late(table, one.content)
+                settled, id_ = self.model.settled(table).tables[table.id], txn_id(one.content)
+                closed = settled.transaction(id_) is Tombstone.ABORTED
+                assert not closed, f"{id_} was closed, and its commit arrived"
+                table.waiting.append(one.content)
         self.check(table)
-
-    def _arrived_late(self, table: Table, content: bytes) -> None:
-        """An id that was closed because a body under it was refused, which takes no version as
-        an abort does, may land by another body that was on its way: the log wins."""
-        settled = self.model.settled(table).tables[table.id]
-        id_ = txn_id(content)
-        if settled.transaction(id_) is Tombstone.ABORTED:
-            assert id_ in self._closed, f"{id_} was aborted, and its commit arrived"
-            self.memory.reopened(table, id_)
-        table.waiting.append(content)
 
     def check(
         self, table: Table, rows: Rows | None = None, files: Mapping[int, bytes] | None = None
@@ -338,6 +325,16 @@ class Commits:
         before, latest = (commit.timestamp for commit in known.commits[-2:])
         assert latest == before + 1 or self._began_ms <= latest <= now_ms() + 1
         assert latest > before, table
+
+
+def _depends_on_the_head(proposal: Proposal) -> bool:
+    return proposal.read_version is None and not is_invalid_at_any_version(proposal)
+
+
+def _is_of_the_head(proposal: Proposal, outcome: object) -> bool:
+    if isinstance(outcome, Invalid) and outcome.code is Code.TRANSACTION_ID_REUSED:
+        return False
+    return isinstance(outcome, Invalid | NothingToCommit) and _depends_on_the_head(proposal)
 
 
 def _is_of_the_id(outcome: ConflictCheckOutcome) -> bool:

@@ -11,15 +11,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tidegate_protocol.actions import Add
-from tidegate_protocol.codec import encode
-from tidegate_protocol.features import with_features
-from tidegate_protocol.snapshot import Snapshot
-from tidegate_protocol.transaction import Proposal, Reads
+from tidegate_protocol.features.table_features import with_features
+from tidegate_protocol.log.actions import Add
+from tidegate_protocol.log.codec import encode
+from tidegate_protocol.proposal.transaction import Proposal, Reads
+from tidegate_protocol.replay.snapshot import Snapshot
 
 Line = Mapping[str, Any]
 
 FILES = 6
+NO_VALUE = FILES - 1
+"""The file whose partition has none."""
 COLUMNS = [
     {"name": name, "type": "integer", "nullable": True, "metadata": {}} for name in ("x", "v")
 ]
@@ -145,7 +147,7 @@ _others = st.builds(
     adds=st.lists(_files, max_size=1).map(tuple),
     txn=st.none() | st.integers(0, 2),
     domain=st.sampled_from([None, "one", "two", "removed"]),
-    metadata=st.sampled_from([None, None, "name", "property", "column", "append"]),
+    metadata=st.sampled_from([None, None, "name", "property", "column", "append", "null"]),
     protocol=st.sampled_from([False, False, True]),
     unknown=st.sampled_from([False, False, False, True]),
 )
@@ -234,7 +236,7 @@ def _line_of(action: Any) -> Any:
 
 
 def _addition(number: int, partitioned: bool, data_change: bool) -> Line:
-    x = None if number == FILES - 1 else str(number % 2)
+    x = None if number == NO_VALUE else str(number % 2)
     low = number * 10
     statistics = {"numRecords": 2, "minValues": {"v": low}, "maxValues": {"v": low + 9}}
     body = {
@@ -288,6 +290,11 @@ def _changed_metadata(how: str, body: dict[str, Any]) -> Line:
             old = body["configuration"].get("ours")
             value = "2" if old == "1" else "1"
             body["configuration"] = {**body["configuration"], "ours": value}
+        case "null":
+            # What takes files without a partition value does not the next time.
+            schema = json.loads(body["schemaString"])
+            schema["fields"][0]["nullable"] = not schema["fields"][0]["nullable"]
+            body["schemaString"] = json.dumps(schema)
         case "append":
             body["configuration"] = {**body["configuration"], "delta.appendOnly": "true"}
     return {"metaData": body}

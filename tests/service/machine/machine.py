@@ -20,7 +20,7 @@ from tests.service.machine.model import Table
 from tests.service.machine.races import Races
 from tests.service.machine.rig import Rig
 from tests.service.machine.ways import Publishing, Way
-from tidegate_protocol.transaction import Proposal
+from tidegate_protocol.proposal.transaction import Proposal
 
 MAX_TABLES = 3
 
@@ -183,10 +183,9 @@ class ServiceMachine(RuleBasedStateMachine):
         proposed: list[Sent] = []
         for to_second, change, reads, lag in drawn:
             table = second if to_second else first
-            # Judged at the head, a refused body closes its id, and whoever meets that, or itself
-            # after a COMMIT that was lost, fences it.
-            fenced = lag is None and (alike or way.cut is not None)
-            envelope = Envelope(lag=0 if fenced else lag)
+            # Judged at the head, what may be refused there takes a version then, which no order
+            # of the requests alone makes.
+            envelope = Envelope(lag=0 if drawing.NO_VALUE in change.adds else lag)
             proposed.append((table, self._new(table, change, reads, envelope)))
         if alike:
             table, copied = proposed[0]

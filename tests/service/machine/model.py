@@ -12,11 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.service.machine.seen import Rows
-from tidegate_protocol.actions import CommitInfo, Metadata
-from tidegate_protocol.commits import commit_info, parse_commit
-from tidegate_protocol.ledger import Ledger
-from tidegate_protocol.ledger_state import TableLedger
-from tidegate_protocol.outcomes import (
+from tidegate_protocol.ledger.ledger import Ledger
+from tidegate_protocol.ledger.outcomes import (
     Ingested,
     LandedCommit,
     ProposeOutcome,
@@ -25,8 +22,11 @@ from tidegate_protocol.outcomes import (
     Ratified,
     Stray,
 )
-from tidegate_protocol.transaction import Proposal
-from tidegate_service.core.ingest import FENCE_OPERATION, FENCED_ID
+from tidegate_protocol.ledger.state import TableLedger
+from tidegate_protocol.log.actions import CommitInfo, Metadata
+from tidegate_protocol.proposal.transaction import Proposal
+from tidegate_protocol.replay.commits import commit_info, parse_commit
+from tidegate_service.core.log.foreign_commits import FENCE_OPERATION, FENCED_ID
 
 
 @dataclass(eq=False)
@@ -70,6 +70,30 @@ class Model:
         if table.waiting and _is_quarantined(rows) and not self.is_quarantined(table):
             self.ledger, outcome = _ingested(self.ledger, table.id, table.waiting[0], modified_ms=0)
             assert isinstance(outcome, Quarantined), "a readable file quarantined the table"
+        if table.managed:
+            self.looked_at(table, rows)
+
+    def looked_at(self, table: Table, rows: Rows) -> None:
+        """Follow a look of an instance that was not sure of the table's head. It quarantines the
+        table where a file lies in the log that some version behind the published ones cannot be
+        published over; when an instance looks is its own affair."""
+        known = self.of(table)
+        if not _is_quarantined(rows) or known.quarantine_reason is not None:
+            return
+        version = known.published_version + 1
+        while version in known.strays and not is_odd(known, version):
+            version += 1
+        assert version in known.strays, "quarantined, and nothing is in the way of publishing"
+        self._put(replace(known, quarantine_reason=f"something else lies as version {version}"))
+
+    def ended_quarantine(self, table: Table, rows: Rows) -> None:
+        """Follow a rebuild, which ends the quarantine of a catalog-managed table where all that it
+        has can be published. A file behind its head is none of it, and found by the next look."""
+        known = self.of(table)
+        if known.quarantine_reason is None or _is_quarantined(rows):
+            return
+        assert not any(is_odd(known, v) for v in known.strays if v <= known.latest_version)
+        self._put(replace(known, quarantine_reason=None))
 
     def proposed(
         self, table: Table, proposal: Proposal, rows: Rows, *, answered: bool
@@ -162,7 +186,9 @@ class Model:
 def _ingested(
     ledger: Ledger, table_id: str, content: bytes, *, modified_ms: int
 ) -> tuple[Ledger, object]:
-    """A fence (`core.fence`) closes the id that it names, which the ledger knows nothing of."""
+    """A fence (`core.commit.abort_fence`) closes the id that it names, which the ledger knows
+    nothing of.
+    """
     ledger, outcome = ledger.foreign_commit(table_id, content, modified_ms=modified_ms)
     if isinstance(outcome, Ingested):
         fenced = fenced_by(outcome.commit)
@@ -193,6 +219,12 @@ def txn_id(content: bytes) -> str:
     assert info is not None
     assert info.txn_id is not None
     return info.txn_id
+
+
+def is_odd(known: TableLedger, version: int) -> bool:
+    """Whether the file that lies as this version of a catalog-managed table is another one than the
+    index has, or one that it has not."""
+    return version > known.latest_version or known.commits[version].content != known.strays[version]
 
 
 def _is_quarantined(rows: Rows) -> bool:

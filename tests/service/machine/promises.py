@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 from tests.service.machine.model import Model, Table
 from tests.service.machine.seen import Rows
-from tidegate_protocol.actions import Add
-from tidegate_protocol.codec import encode
-from tidegate_protocol.ledger_state import TableLedger, Tombstone
-from tidegate_protocol.snapshot import Snapshot
+from tidegate_protocol.ledger.state import TableLedger, Tombstone
+from tidegate_protocol.log.actions import Add
+from tidegate_protocol.log.codec import encode
+from tidegate_protocol.replay.snapshot import Snapshot
 
 Id = tuple[str, str]
 Answer = Mapping[str, object]
@@ -40,11 +40,6 @@ class Memory:
             assert earlier is None, f"landed after it was answered {earlier}"
         elif status in (409, 410, 422):
             self._refused.setdefault((*key, digest), status)
-
-    def reopened(self, table: Table, transaction_id: str) -> None:
-        """Nothing that was refused of this id counts any more."""
-        for key in [key for key in self._refused if key[:2] == (table.id, transaction_id)]:
-            del self._refused[key]
 
     def check(self, table: Table, rows: Rows, files: Mapping[int, bytes]) -> None:
         head, published = rows.head.latest_version, rows.head.published_version

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import httpx
 
 from tests.service.machine import answers, drawing
-from tests.service.machine.answers import is_problem
+from tests.service.machine.answers import is_problem, is_unknown
 from tests.service.machine.commits import now_ms
 from tests.service.machine.model import Table, timestamp_in, txn_id
 from tests.service.machine.rig import Instance
@@ -15,10 +15,10 @@ from tests.service.machine.seen import Rows
 from tests.service.machine.upkeep import Upkeep
 from tests.service.machine.ways import Way
 from tests.service.machine.wire import Put
-from tidegate_protocol.commits import body_digest, commit_info, parse_commit
-from tidegate_protocol.outcomes import Ratified, Replayed
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Proposal
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.ledger.outcomes import Ratified, Replayed
+from tidegate_protocol.proposal.transaction import Proposal
+from tidegate_protocol.replay.commits import body_digest, commit_info, parse_commit
 
 Sent = tuple[Table, Proposal]
 Told = tuple[Proposal, httpx.Response | None]
@@ -103,11 +103,10 @@ class Races(Upkeep):
                     answer.status_code,
                     answer.json(),
                 )
-            if proposal.read_version is None and proposal.transaction_id in rows.aborted:
-                self._closed.add(proposal.transaction_id)
 
     def _made(self, table: Table, order: Sequence[Told], rows: Rows, way: Way) -> None:
         for proposal, answer in order:
+            self._heed(table, answer, rows)
             versions = self.model.of(table).latest_version
             outcome = self.model.proposed(table, proposal, rows, answered=answer is not None)
             if isinstance(outcome, Ratified):
@@ -117,7 +116,10 @@ class Races(Upkeep):
             if isinstance(outcome, Ratified) and way.fails and answer.status_code == 200:
                 # Its group was lost, and it found itself there.
                 outcome = Replayed(commit=outcome.commit)
+            if way.fails and is_unknown(answer, outcome):
+                continue
             answers.check(answer, outcome, published=self.model.of(table).published_version)
+        self.model.looked_at(table, rows)
 
     def _check_times(self, rows: Rows, head: int) -> None:
         """I12 of all versions after the head."""
@@ -155,9 +157,16 @@ class Races(Upkeep):
         self, table: Table, order: tuple[tuple[Proposal, httpx.Response], ...], rows: Rows
     ) -> None:
         for proposal, answer in order:
+            self._heed(table, answer, rows)
             outcome = self.model.proposed(table, proposal, rows, answered=True)
             published = self.model.of(table).published_version
             answers.check(answer, outcome, published=published)
+        self.model.looked_at(table, rows)
+
+    def _heed(self, table: Table, answer: httpx.Response | None, rows: Rows) -> None:
+        """An instance that looked at a table says so to whoever it looked for."""
+        if answer is not None and is_problem(answer, Code.TABLE_QUARANTINED):
+            self.model.looked_at(table, rows)
 
 
 def _request(table: Table, proposal: Proposal, way: Way) -> tuple[str, bytes, str]:

@@ -21,15 +21,16 @@ import psycopg
 import uvloop
 
 from tests.service.machine.wire import Died, Script, ScriptedStorage
-from tests.service.severing import Severing, severing
+from tests.service.process.severing import Severing, severing
+from tests.service.serving import OF_NO_PAGE
 from tidegate_service.app import open_service
 from tidegate_service.background.publisher import Publisher
-from tidegate_service.core.committer import Together
+from tidegate_service.core.commit.queue import Together
+from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.context import Context
-from tidegate_service.core.faults import Side, Step
-from tidegate_service.core.member import GroupResult, Member
-from tidegate_service.core.outcomes import Committed
-from tidegate_service.index import schema
+from tidegate_service.core.observe.faults import Side, Step
+from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.index.schema.tables import tables
 from tidegate_service.settings import Settings
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class Landings:
     def noting(self, together: Together) -> Together:
         """The same, its groups noted."""
 
-        async def noted(members: Sequence[Member], wait: bool) -> GroupResult:
+        async def noted(members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
             result = await together(members, wait)
             landed = Counter(member.table for member in members if _has_landed(member))
             for table, count in landed.items():
@@ -66,7 +67,7 @@ class Landings:
         return noted
 
 
-def _has_landed(member: Member) -> bool:
+def _has_landed(member: WaitingProposal) -> bool:
     answer = member.answer
     if not answer.done() or answer.cancelled() or answer.exception() is not None:
         return False
@@ -91,11 +92,13 @@ class Instance:
         )
         storage = ScriptedStorage(service.context.storage, self.script)
         self.context = replace(service.context, storage=storage, faults=self.script)
-        committer = self.context.committer
+        committer = self.context.commit.__self__  # type: ignore[attr-defined]
         committer._together = self._landings.noting(committer._together)
         service.app.state.context = self.context
         self._client = await self._stack.enter_async_context(
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=service.app), base_url=API)
+            httpx.AsyncClient(
+                transport=httpx.ASGITransport(app=service.app), base_url=API, headers=OF_NO_PAGE
+            )
         )
 
     async def close(self) -> None:
@@ -173,7 +176,7 @@ class Rig:
     def empty(self) -> None:
         """Every table is forgotten: the next machine starts from nothing. The audit trail, which
         only ever grows, says nothing that a machine looks at."""
-        emptied = schema.metadata.tables.keys() - {"audit"}
+        emptied = tables.metadata.tables.keys() - {"audit"}
         self.sql.execute(f"TRUNCATE {', '.join(sorted(emptied))}")
 
     def forget_scripts(self) -> None:

@@ -8,9 +8,9 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import namedtuple_row
 
-from tidegate_protocol.actions import Add, file_key
-from tidegate_protocol.codec import decode
-from tidegate_protocol.snapshot import FileKey
+from tidegate_protocol.log.actions import Add, file_key
+from tidegate_protocol.log.codec import decode
+from tidegate_protocol.replay.snapshot import FileKey
 
 _HEAD = """
 SELECT latest_version, published_version, latest_timestamp, state, num_files, size_bytes,

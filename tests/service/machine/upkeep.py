@@ -9,16 +9,16 @@ from hypothesis import note
 
 from tests.service.machine import answers, promises
 from tests.service.machine.commits import Commits
-from tests.service.machine.model import Table
+from tests.service.machine.model import Table, is_odd
 from tests.service.machine.rig import Instance
 from tests.service.machine.ways import Publishing
 from tests.service.machine.wire import Died, die
-from tidegate_protocol.codec import encode
-from tidegate_protocol.ledger_state import Tombstone
-from tidegate_protocol.outcomes import LandedCommit
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.ledger.outcomes import LandedCommit
+from tidegate_protocol.ledger.state import Tombstone
+from tidegate_protocol.log.codec import encode
+from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.publish import publish_table
 
 _copies = itertools.count(1)
 
@@ -109,11 +109,11 @@ class Upkeep(Commits):
         assert answer is not None
         match self.model.of(table).transaction(id_):
             case LandedCommit(version=version):
-                assert answer.json() == {
-                    "transaction_id": id_,
-                    "state": "committed",
-                    "version": version,
-                }
+                told = answer.json()
+                commit = told.pop("commit")
+                assert told == {"transaction_id": id_, "state": "committed", "version": version}
+                assert (commit["transaction_id"], commit["version"]) == (id_, version)
+                assert commit["replayed"]
             case Tombstone.ABORTED:
                 assert answer.json()["state"] == "aborted"
             case None:
@@ -125,19 +125,18 @@ class Upkeep(Commits):
         assert answer is not None
         rows, files = self._look(table)
         settled = self.model.settled(table).tables[table.id]
-        odd = {
-            version
-            for version, content in settled.strays.items()
-            if version > settled.latest_version or settled.commits[version].content != content
-        }
+        odd = any(is_odd(settled, version) for version in settled.strays)
         if answer.status_code == 200:
-            assert settled.quarantine_reason is None
+            assert settled.quarantine_reason is None or table.managed
             self.model.took_in(table, rows)
+            self.model.ended_quarantine(table, rows)
             self.model.published(table, rows, files)
             self.model.redated(table, rows)
         else:
             assert answer.status_code in (409, 422), answer.text
             assert settled.quarantine_reason is not None or odd, answer.text
+            # A catalog-managed table is closed by that.
+            self.model.took_in(table, rows)
         self.check(table, rows, files)
 
     @property

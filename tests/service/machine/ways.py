@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tests.service.machine.rig import Instance, Rig
 from tests.service.machine.wire import Put, die
-from tests.service.severing import Cut
-from tidegate_service.core.faults import Side, Step
+from tests.service.process.severing import Cut
+from tidegate_service.core.observe.faults import Side, Step
 
 COMMIT = b"COMMIT\0"
 """The statement as it is sent; its end tells it from "READ COMMITTED"."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from tidegate_protocol.content import Content
+from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.faults import Side, Step
-from tidegate_service.core.ports import Log, PutResult, Storage
+from tidegate_service.core.observe.faults import Side, Step
+from tidegate_service.core.ports.index import Log, PutResult, Storage
 from tidegate_service.storage.roots import one_by_one
 
 
@@ -43,7 +43,7 @@ class Held:
 
 
 class Script:
-    """What one instance meets next; implements `core.faults.FaultPoints`."""
+    """What one instance meets next; implements `core.observe.faults.FaultPoints`."""
 
     def __init__(self) -> None:
         self.put: Put | None = None
@@ -91,8 +91,8 @@ class ScriptedStorage:
         self._storage = storage
         self._script = script
 
-    def log(self, location: str) -> "ScriptedLog":
-        return ScriptedLog(location, self._storage.log(location), self._script)
+    def log(self, location: str, *, who: str | None = None) -> "ScriptedLog":
+        return ScriptedLog(location, self._storage.log(location, who=who), self._script)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._storage, name)

@@ -8,16 +8,16 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.service.faults import FaultyLog, FaultyStorage
-from tests.service.test_foreign_commits import FOREIGN_ADD, foreign_commit
+from tests.service.log.test_foreign_commits import FOREIGN_ADD, foreign_commit
 from tests.service.world import add, proposal, remove
-from tidegate_protocol.actions import Txn
+from tidegate_protocol.log.actions import Txn
+from tidegate_service.core.catalog_managed.publish import publish_table
+from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import NotFound, Refused, Unavailable
-from tidegate_service.core.outcomes import Committed
-from tidegate_service.core.propose import propose
-from tidegate_service.core.publish import publish_table
-from tidegate_service.core.rebuild import rebuild_table
-from tidegate_service.core.tables import get_table
-from tidegate_service.core.verify import DifferenceKind, verify_table
+from tidegate_service.core.maintenance.rebuild import rebuild_table
+from tidegate_service.core.maintenance.verify import DifferenceKind, verify_table
+from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
 
@@ -149,8 +149,8 @@ class CommittedMeanwhile(FaultyStorage):
         super().__init__(world.context.storage)
         self._between = (world, table)
 
-    def log(self, location):
-        return _LogInBetween(super().log(location), *self._between)
+    def log(self, location, *, who=None):
+        return _LogInBetween(super().log(location, who=who), *self._between)
 
 
 class _LogInBetween(FaultyLog):
@@ -158,11 +158,11 @@ class _LogInBetween(FaultyLog):
         super().__init__(log, deque(), [])
         self._world, self._table = world, table
 
-    async def entries(self):
+    async def entries(self, *, behind=None):
         await propose(self._world.context, self._table.id, proposal(add("meanwhile")))
         head = await get_table(self._world.context, self._table.id)
         await publish_table(self._world.context.index, self._world.context.storage, head)
-        async for batch in super().entries():
+        async for batch in super().entries(behind=behind):
             yield batch
 
 
@@ -183,13 +183,13 @@ class RebuiltMeanwhile(FaultyStorage):
         super().__init__(world.context.storage)
         self._between = (world, table)
 
-    def log(self, location):
-        return _LogThatShrinks(super().log(location), *self._between)
+    def log(self, location, *, who=None):
+        return _LogThatShrinks(super().log(location, who=who), *self._between)
 
 
 class _LogThatShrinks(_LogInBetween):
-    async def entries(self):
-        async for batch in FaultyLog.entries(self):
+    async def entries(self, *, behind=None):
+        async for batch in FaultyLog.entries(self, behind=behind):
             yield batch
         DeltaTable(self._table.location).create_checkpoint()
         for version in range(3):

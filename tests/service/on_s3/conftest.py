@@ -13,9 +13,9 @@ from tests.postgres import cloned
 from tests.service.faults import FaultyStorage
 from tests.service.world import World, make_world
 from tests.store_proxy import StoreProxy
-from tidegate_service.core.records import TableRecord
-from tidegate_service.index.embedded import EmbeddedPostgres
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.settings import Settings
 from tidegate_service.storage import ObjectStorage
 

@@ -1,3 +1,3 @@
-"""The tests of `tests/service/test_publisher.py`, on S3."""
+"""The tests of `tests/service/catalog_managed/test_publisher.py`, on S3."""
 
-from tests.service.test_publisher import *  # noqa: F403
+from tests.service.catalog_managed.test_publisher import *  # noqa: F403

@@ -6,14 +6,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from obstore.store import S3Store
 
-from tests.service.committing import scanned
-from tests.service.delta_logs import names
+from tests.service.commit.committing import scanned
+from tests.service.tables.delta_logs import names
 from tests.service.world import add, proposal
+from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.outcomes import Committed
-from tidegate_service.core.propose import propose
-from tidegate_service.core.register import RegisterTable, register_table
-from tidegate_service.core.scan import ScanRequest, scan
+from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.core.tables.register import RegisterTable, register_table
+from tidegate_service.core.tables.scan import ScanRequest, scan
 
 pytestmark = pytest.mark.anyio
 

@@ -4,8 +4,8 @@ import httpx
 import pytest
 from deltalake import DeltaTable
 
-from tests.service.command_line import serving, tidegate
-from tests.service.requests_by_hand import add, proposal, table_body
+from tests.service.api.http.requests_by_hand import add, proposal, table_body
+from tests.service.process.command_line import serving, tidegate
 from tidegate_service.app import CannotStart
 
 NAME = "main.air.flights"

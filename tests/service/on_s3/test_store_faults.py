@@ -8,12 +8,12 @@ import pytest
 from tests.service.world import add, proposal
 from tests.store_proxy import COMMITS, StoreFault
 from tidegate_service.background.publisher import Publisher
-from tidegate_service.core import ratify
+from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
-from tidegate_service.core.outcomes import Committed
-from tidegate_service.core.propose import propose
-from tidegate_service.core.records import TableState
-from tidegate_service.core.tables import get_table
+from tidegate_service.core.log import put_version
+from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.storage import remote_root
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +33,7 @@ def impatient(monkeypatch):
     """Deadlines that a test can wait for."""
     monkeypatch.setattr(remote_root, "PUT_S", 1.0)
     monkeypatch.setattr(remote_root, "CALL_S", 2.0)
-    monkeypatch.setattr(ratify, "OCCUPY_S", 3.0)
+    monkeypatch.setattr(put_version, "OCCUPY_S", 3.0)
 
 
 @pytest.mark.parametrize("fault", SETTLED)

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests import vectors
-from tests.service.test_vectors_http import ALL, HttpDriver
+from tests.service.api.routes.test_vectors_http import ALL, HttpDriver
 from tests.vectors import Kind, Vector
 
 SAMPLE = ALL[::12]

@@ -10,9 +10,10 @@ from typing import Any
 
 import httpx
 
+from tests.service.api.http.requests_by_hand import add, proposal, table_body
 from tests.service.instances import Deed, Instance, instances
-from tests.service.requests_by_hand import add, proposal, table_body
-from tidegate_service.core.faults import Side, Step
+from tests.service.serving import OF_NO_PAGE
+from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.settings import Settings
 
 _numbers = itertools.count()
@@ -28,11 +29,13 @@ class Pair:
     victim: Instance
     survivor: Instance
     folder: Path
-    client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=40.0))
+    client: httpx.Client = field(
+        default_factory=lambda: httpx.Client(timeout=40.0, headers=OF_NO_PAGE)
+    )
 
-    def create(self, *, catalog_managed: bool) -> "Table":
+    def create(self, *, catalog_managed: bool, **fields: Any) -> "Table":
         name = f"main.crash.t{next(_numbers)}"
-        body = table_body(name, catalog_managed=catalog_managed)
+        body = table_body(name, catalog_managed=catalog_managed, **fields)
         made = self.client.post(f"{self.victim.api}/tables", json=body).raise_for_status()
         return Table(self, name, Path(made.json()["location"].removeprefix("file://")))
 

@@ -1,7 +1,7 @@
 """A writer that is killed before its n-th line, for every n.
 
-`python -m tests.service.killed_writer <folder> <path> <content>` forks one writer for each line
-of `storage/local_files.py` that a put runs through; writer n works under the root
+`python -m tests.service.process.killed_writer <folder> <path> <content>` forks one writer for each
+line of `storage/local_files.py` that a put runs through; writer n works under the root
 `<folder>/<n>` and ends by SIGKILL just before its n-th line. One JSON line a writer is printed:
 `{"root": ..., "line": <line that was about to run, null for the writer that ended by itself>}`.
 """

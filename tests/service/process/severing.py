@@ -1,6 +1,7 @@
 """A socket between the index and Postgres that loses messages on purpose."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
@@ -8,6 +9,11 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 SOCKET = ".s.PGSQL.5432"
+SYNC = b"S\0\0\0\4"
+
+
+_READY = b"Z\0\0\0\5I"
+"""ReadyForQuery, in no transaction."""
 
 
 class Cut(Enum):
@@ -16,8 +22,13 @@ class Cut(Enum):
     NOT_AT_ALL = "not at all"
     BEFORE_IT_ARRIVES = "before it arrives"
     BEFORE_THE_ANSWER = "before the answer"
+    # Without the Sync behind it, so that the server waits for more in the middle of a pipeline.
+    WITHIN_ITS_PIPELINE = "within its pipeline"
     # The connection stays, and nothing comes any more; new connections are refused.
     SILENCE = "silence"
+    # An error is sent in place of an answer.
+    REFUSED = "refused, and it never arrives"
+    REFUSED_AND_DONE = "refused, and done all the same"
 
 
 class Severing:
@@ -27,12 +38,15 @@ class Severing:
         self._server = server
         self._statement = b""
         self._cut = Cut.NOT_AT_ALL
+        self._sqlstate = ""
         self._silent = False
+        self.held_back = threading.Event()
+        """Set once a pipeline has arrived without its end."""
         self._connections: set[asyncio.Task[None]] = set()
 
-    def watch(self, statement: bytes, cut: Cut) -> None:
-        """Cut the next connection that sends this; once."""
-        self._statement, self._cut = statement, cut
+    def watch(self, statement: bytes, cut: Cut, *, sqlstate: str = "") -> None:
+        """Cut the next connection that sends this; once. `sqlstate` is what it is refused with."""
+        self._statement, self._cut, self._sqlstate = statement, cut, sqlstate
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._silent:
@@ -53,14 +67,22 @@ class Severing:
                 if cut is Cut.SILENCE:
                     self._silent = True
                     continue
+                if cut is Cut.WITHIN_ITS_PIPELINE:
+                    assert data.endswith(SYNC)
+                    downstream.write(data.removesuffix(SYNC))
+                    await downstream.drain()
+                    self.held_back.set()
+                    continue
                 answers.cancel()
-                if cut is Cut.BEFORE_THE_ANSWER:
-                    await asyncio.wait([answers])
+                await asyncio.wait([answers])
+                if cut in (Cut.BEFORE_THE_ANSWER, Cut.REFUSED_AND_DONE):
                     downstream.write(data)
                     # The answer is read to its end (ReadyForQuery, idle) and kept.
                     answer = b""
-                    while not answer.endswith(b"Z\0\0\0\5I"):
+                    while not answer.endswith(_READY):
                         answer += await upstream.read(65536)
+                if cut in (Cut.REFUSED, Cut.REFUSED_AND_DONE):
+                    writer.write(_refusal(self._sqlstate) + _READY)
                 break
         finally:
             answers.cancel()
@@ -78,6 +100,12 @@ class Severing:
                 writer.write(data)
                 await writer.drain()
         writer.close()
+
+
+def _refusal(sqlstate: str) -> bytes:
+    """An ErrorResponse, whose length counts itself."""
+    fields = f"SERROR\0VERROR\0C{sqlstate}\0Mno\0\0".encode()
+    return b"E" + (len(fields) + 4).to_bytes(4, "big") + fields
 
 
 @asynccontextmanager

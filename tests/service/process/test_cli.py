@@ -9,7 +9,8 @@ import time
 import httpx
 import pytest
 
-from tests.service.command_line import (
+from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
+from tests.service.process.command_line import (
     START_S,
     STOP_S,
     TIDEGATE,
@@ -19,7 +20,6 @@ from tests.service.command_line import (
     tidegate,
     url_in,
 )
-from tests.service.requests_by_hand import TABLE, add, proposal, table_body
 from tidegate_service.app import application
 from tidegate_service.settings import Settings, flag_name
 
@@ -180,6 +180,8 @@ class TestCommands:
             "register",
             "history",
             "release",
+            "forgotten",
+            "delete-forgotten",
         ]
 
     def test_the_version(self):
@@ -188,4 +190,4 @@ class TestCommands:
 
 def commands(help_text: str) -> list[str]:
     listed = help_text.partition("Commands")[2]
-    return re.findall(r"^\W*([a-z]+)\s{2,}\w", listed, re.MULTILINE)
+    return re.findall(r"^\W*([a-z-]+)\s{2,}\w", listed, re.MULTILINE)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.service.command_line import invoke, tidegate
-from tests.service.test_api_unavailable import closed
+from tests.service.api.http.test_api_unavailable import closed
+from tests.service.process.command_line import invoke, tidegate
 from tidegate_service.cli.options import own_url
 from tidegate_service.settings import Settings
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.command_line import invoke
-from tests.service.requests_by_hand import SCHEMA, add, proposal
+from tests.service.api.http.requests_by_hand import SCHEMA, add, proposal
+from tests.service.process.command_line import invoke
 
 
 @pytest.fixture
@@ -18,6 +18,7 @@ def table(shared_server, tmp_path):
     def run(*arguments: object) -> str:
         done = invoke("table", *arguments, "--url", shared_server)
         assert done.exit_code == 0, done.stderr
+        assert ("delta.autoOptimize has no effect" in done.stderr) is ("create" in arguments)
         return done.stdout
 
     return run
@@ -35,6 +36,8 @@ class TestTables:
             "month",
             "--property",
             "delta.appendOnly=true",
+            "--property",
+            "delta.autoOptimize=true",
             "--comment",
             "by hand",
             "--catalog-managed",

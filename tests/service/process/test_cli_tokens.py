@@ -7,10 +7,10 @@ import httpx
 import pytest
 
 from tests.client.loopback import Reply, loopback_server
-from tests.service.command_line import invoke, serving, tidegate, url_in
-from tests.service.guarded import all_tokens, id_of, make_token
-from tests.service.requests_by_hand import SCHEMA, TABLE
-from tidegate_service.core.access import Grant, Role
+from tests.service.api.http.requests_by_hand import SCHEMA, TABLE
+from tests.service.catalog_managed.guarded import all_tokens, id_of, make_token
+from tests.service.process.command_line import invoke, serving, tidegate, url_in
+from tidegate_service.core.access.roles import Grant, Role
 
 TOKEN = re.compile(r"tdg_[0-9a-f]{12}_[0-9a-f]{64}\n\Z")
 
@@ -66,6 +66,9 @@ class TestCreate:
             (("--role", "reader", "--on", "*", "--expires", "soon"), "found 'soon'"),
             (("--role", "reader", "--on", "*", "--expires", "0d"), "found '0d'"),
             (("--role", "reader", "--on", "*", "--label", "a b"), "expected a label"),
+            (("--role", "reader", "--on", "*", "--label", "operator"), "expected another label"),
+            (("--role", "reader", "--on", "*", "--label", "Tidegate"), "found 'Tidegate'"),
+            (("--role", "reader", "--on", "*", "--label", "anonymous"), "expected another label"),
         ],
     )
     def test_what_cannot_be_one_is_said(self, database_url, arguments, message):

@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.postgres import cloned
-from tests.service.crashing import Pair, Table, crash_and_retry, pair
-from tidegate_service.core.faults import Side, Step
-from tidegate_service.index.embedded import EmbeddedPostgres
+from tests.service.process.crashing import Pair, Table, crash_and_retry, pair
+from tidegate_service.core.observe.faults import Side, Step
+from tidegate_service.index.embedded.server import EmbeddedPostgres
 
 CELLS = [
     pytest.param(step, side, id=f"{side.value}-{step.value}") for step in Step for side in Side

@@ -12,13 +12,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tidegate_service.index.embedded import DataDirectoryInUse, EmbeddedPostgres
-from tidegate_service.index.embedded_account import EmbeddedPostgresError, _overriding
+from tidegate_service.index.embedded.account import EmbeddedPostgresError, _overriding
+from tidegate_service.index.embedded.server import DataDirectoryInUse, EmbeddedPostgres
 
 SERVICE = """
 import sys
 from pathlib import Path
-from tidegate_service.index.embedded import EmbeddedPostgres
+from tidegate_service.index.embedded.server import EmbeddedPostgres
 server = EmbeddedPostgres(Path(sys.argv[1]))
 print(server.start(), flush=True)
 sys.stdin.read()

@@ -14,10 +14,10 @@ import psycopg
 import pytest
 
 from tests.postgres import cloned
-from tests.service.crashing import Pair, Table, check_log, landed, new_body, pair
 from tests.service.instances import Deed
-from tidegate_service.core.faults import Side, Step
-from tidegate_service.index.embedded import EmbeddedPostgres
+from tests.service.process.crashing import Pair, Table, check_log, landed, new_body, pair
+from tidegate_service.core.observe.faults import Side, Step
+from tidegate_service.index.embedded.server import EmbeddedPostgres
 
 STOP_S = 15.0
 LOCK_TABLE = "SELECT 1 FROM tables WHERE name = %s FOR UPDATE"

@@ -17,7 +17,8 @@ from typing import BinaryIO
 import httpx
 import pytest
 
-from tests.service.command_line import (
+from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
+from tests.service.process.command_line import (
     START_S,
     STOP_S,
     TIDEGATE,
@@ -26,7 +27,6 @@ from tests.service.command_line import (
     tidegate,
     url_in,
 )
-from tests.service.requests_by_hand import TABLE, add, proposal, table_body
 
 WORKERS = 2
 SERVING = [str(number) for number in range(1, WORKERS + 1)]

@@ -1,4 +1,4 @@
-"""One of many writers, as a process of its own: `python -m tests.service.writer_process`.
+"""One of many writers, as a process of its own: `python -m tests.service.process.writer_process`.
 
 Appends a file of its own per commit; every third commit replaces the file of the one before,
 which it reads by predicate, and takes the work up again from the new head when it loses. Prints

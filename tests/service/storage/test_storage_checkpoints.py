@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.service.delta_logs import ADD, DeltaLog, add, line, lines_of, metadata, write_rows
-from tidegate_protocol.actions import (
+from tests.service.tables.delta_logs import ADD, DeltaLog, add, line, lines_of, metadata, write_rows
+from tidegate_protocol.log.actions import (
     Add,
     DeletionVector,
     DomainMetadata,
@@ -19,9 +19,9 @@ from tidegate_protocol.actions import (
     Txn,
     UnknownAction,
 )
-from tidegate_protocol.codec import decode, encode
-from tidegate_protocol.snapshot import Snapshot
-from tidegate_service.core.ports import UnreadableFile
+from tidegate_protocol.log.codec import decode, encode
+from tidegate_protocol.replay.snapshot import Snapshot
+from tidegate_service.core.ports.index import UnreadableFile
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage import checkpoints as module
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.service.faults import FaultyStorage
-from tests.service.log_contract import LogContract
-from tidegate_protocol.log_files import commit_name
-from tidegate_protocol.problems import Code
+from tests.service.log.log_contract import LogContract
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import Refused, StorageUnavailable
-from tidegate_service.core.ports import PutResult
+from tidegate_service.core.ports.index import PutResult
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_protocol.log_files import commit_name
+from tests.service.storage.stepping import content_of
+from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports import PutResult
+from tidegate_service.core.ports.index import PutResult
 from tidegate_service.storage import local_files
 from tidegate_service.storage.local_files import STAGED_AT_ONCE, LocalFiles
 
@@ -223,7 +224,7 @@ def test_a_name_that_is_taken_ends_it_and_is_left_alone(put, files, tmp_path, pl
     files.put_if_absent(taken, b"theirs\n", create_folders=True)
     assert put() == [*[PutResult.CREATED] * place, PutResult.EXISTS]
     assert there(tmp_path) == [commit_name(version) for version in range(place + 1)]
-    assert files.read(taken) == b"theirs\n"
+    assert content_of(files, taken) == b"theirs\n"
     assert temporaries(tmp_path) == []
 
 

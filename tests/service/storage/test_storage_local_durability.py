@@ -16,16 +16,18 @@ from threading import Barrier as ThreadBarrier
 
 import pytest
 
-from tidegate_protocol.log_files import commit_name
+from tests.repository import ROOT
+from tests.service.storage.stepping import content_of
+from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports import PutResult
+from tidegate_service.core.ports.index import PutResult
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.local_files import LocalFiles
 
 pytestmark = pytest.mark.anyio
 
 LOG = "main/flights/_delta_log"
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = ROOT
 
 
 @pytest.fixture
@@ -102,7 +104,14 @@ class TestKilledWriters:
     def deaths(self, tmp_path):
         """One writer killed before each of its lines, the last one not killed."""
         done = subprocess.run(
-            [sys.executable, "-m", "tests.service.killed_writer", tmp_path, commit(0), CONTENT],
+            [
+                sys.executable,
+                "-m",
+                "tests.service.process.killed_writer",
+                tmp_path,
+                commit(0),
+                CONTENT,
+            ],
             cwd=REPOSITORY,
             check=True,
             capture_output=True,
@@ -190,7 +199,7 @@ class TestSyncing:
         assert events[-1] == folder
         events.clear()
 
-        assert files.read(commit(0)) == b"zero\n"
+        assert content_of(files, commit(0)) == b"zero\n"
         assert events == [file, folder]
 
 
@@ -211,7 +220,7 @@ class TestFaults:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-        assert files.read(commit(1)) is None
+        assert content_of(files, commit(1)) is None
         assert temporaries(tmp_path) == []
 
     def test_a_file_that_cannot_be_synced(self, put, files, tmp_path, monkeypatch):
@@ -220,7 +229,7 @@ class TestFaults:
             put()
         monkeypatch.undo()
 
-        assert files.read(commit(1)) is None
+        assert content_of(files, commit(1)) is None
         assert temporaries(tmp_path) == []
 
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EXDEV, errno.EMLINK])
@@ -249,7 +258,7 @@ class TestFaults:
             put()
         monkeypatch.undo()
 
-        assert (files.read(commit(1)) is not None) is applied
+        assert (content_of(files, commit(1)) is not None) is applied
         assert put() is (PutResult.EXISTS if applied else PutResult.CREATED)
 
     def test_a_name_that_cannot_be_synced(self, put, monkeypatch):

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.store_proxy import StoreProxy
-from tidegate_protocol.log_files import commit_name
-from tidegate_service.core.ports import PutResult, UnreadableFile
+from tidegate_protocol.log.file_names import commit_name
+from tidegate_service.core.ports.index import PutResult, UnreadableFile
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.object_storage import ObjectLog
 

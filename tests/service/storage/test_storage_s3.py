@@ -5,11 +5,11 @@ import pytest
 from obstore.store import S3Store
 
 from demo.s3_server import S3Server
-from tests.service.log_contract import LogContract
-from tests.service.test_storage_local import folder_of
-from tidegate_protocol.problems import Code
+from tests.service.log.log_contract import LogContract
+from tests.service.storage.test_storage_local import folder_of
+from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused, StorageUnavailable
-from tidegate_service.core.ports import PutResult
+from tidegate_service.core.ports.index import PutResult
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from tests.service.log_contract import listed
+from tests.service.log.log_contract import listed
 from tests.store_proxy import StoreFault, StoreProxy
-from tidegate_protocol.log_files import commit_name
-from tidegate_service.core import ratify
+from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports import PutResult
-from tidegate_service.index.engine import ConnectionSettings
+from tidegate_service.core.log import put_version
+from tidegate_service.core.ports.index import PutResult
+from tidegate_service.index.postgres.engine import ConnectionSettings
 from tidegate_service.storage import ObjectStorage, remote_root, stores
 
 pytestmark = pytest.mark.anyio
@@ -347,4 +347,4 @@ def test_no_deadline_outlasts_the_row_lock():
     idle_s = ConnectionSettings().idle_in_transaction_timeout_ms / 1000
 
     assert stores.PUT_S <= stores.CALL_S < idle_s
-    assert idle_s > ratify.OCCUPY_S
+    assert idle_s > put_version.OCCUPY_S

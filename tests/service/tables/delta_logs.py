@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate_protocol.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove
-from tidegate_protocol.codec import encode
-from tidegate_protocol.snapshot import Snapshot
+from tests.repository import ROOT
+from tidegate_protocol.log.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove
+from tidegate_protocol.log.codec import encode
+from tidegate_protocol.replay.snapshot import Snapshot
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
+GOLDEN = ROOT.parent / "shared" / "golden"
 ABSENT = f"the golden tables are not beside the checkout, at ../shared/{GOLDEN.name}"
 
 SCHEMA = {

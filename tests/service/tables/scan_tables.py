@@ -3,10 +3,10 @@
 import json
 import random
 
-from tests.service.committing import PROTOCOL, add, land, new_table, ratified, remove
-from tidegate_protocol.actions import Add, Metadata
-from tidegate_service.core.ports import Index
-from tidegate_service.core.records import TableRecord
+from tests.service.commit.committing import PROTOCOL, add, land, new_table, ratified, remove
+from tidegate_protocol.log.actions import Add, Metadata
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.records import TableRecord
 
 VALUES = [
     None,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tidegate_protocol.problems import Code
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.access.locations import LocationPolicy, canonical_url
+from tidegate_service.core.access.names import check_name
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.locations import LocationPolicy, canonical_url
-from tidegate_service.core.names import check_name
 
 POLICY = LocationPolicy(warehouse="file:///data/warehouse", prefixes=("file:///lake",))
 
@@ -194,6 +194,61 @@ def test_a_canonical_url_is_a_fixed_point():
     once = canonical_url("file:///lake/t//")
     assert once == "file:///lake/t"
     assert canonical_url(once) == once
+
+
+SCOPES = LocationPolicy(
+    warehouse="s3://lake/tables", prefixes=("s3://lake", "s3://lake/tables/open", "gs://lake")
+)
+
+
+@pytest.mark.parametrize(
+    ("location", "scope"),
+    [
+        ("s3://lake/tables/main", "main"),
+        ("s3://lake/tables/main/air", "main.air"),
+        ("s3://lake/tables/main/air/flights", "main.air.flights"),
+        ("s3://lake/tables/main/air/flights/x", "main.air.flights"),
+        ("s3://lake/tables/MAIN/Air/x", "main.air.x"),
+        ("s3://lake/tables/main/a b/x", "main"),
+        ("s3://lake/tables/main/month=5/x", "main"),
+        ("s3://lake/tables/ma\u017fter/x", "*"),
+        ("s3://lake/tables/opened/x", "opened.x"),
+        ("s3://lake/tables", "*"),
+        ("s3://lake", "*"),
+        ("s3://lake/tables/open", None),
+        ("s3://lake/tables/open/x", None),
+        ("s3://lake/tables/Open/x", "open.x"),
+        ("s3://lake/tables2/main", None),
+        # Object stores tell cases apart.
+        ("s3://lake/Tables/main/air", None),
+        ("gs://lake/tables/main", None),
+    ],
+)
+def test_a_folder_of_the_warehouse_is_a_scope_s(location, scope):
+    assert SCOPES.scope_of(location) == scope
+
+
+def test_a_bucket_as_the_warehouse_is_divided_in_the_same_way():
+    policy = LocationPolicy(warehouse="s3://lake")
+    assert policy.scope_of("s3://lake/main/air") == "main.air"
+    assert policy.scope_of("s3://lake") == "*"
+
+
+def test_a_local_warehouse_is_found_in_any_case():
+    policy = LocationPolicy(warehouse="file:///data/Lake", prefixes=("file:///data",))
+    assert policy.scope_of("file:///DATA/lake/main/x") == "main.x"
+    assert policy.scope_of("file:///data/LAKE/Main/AIR/") == "main.air"
+    assert policy.scope_of("file:///data/LAKE") == "*"
+    assert policy.scope_of("file:///data/other") is None
+
+
+def test_a_local_folder_that_is_no_name_is_no_other_name_s():
+    """Though by Unicode's folding it is one."""
+    policy = LocationPolicy(warehouse="file:///data/\u00c4/lake", prefixes=("file:///data",))
+    assert policy.scope_of("file:///data/\u00c4/lake/main/\u00df/t") == "main"
+    assert policy.scope_of("file:///data/\u00c4/lake/ma\u017fter/x") == "*"
+    # The warehouse is found by it all the same: a file system may take it for that.
+    assert policy.scope_of("file:///data/\u00e4/Lake/main/x") == "main.x"
 
 
 def test_a_bucket_is_one_store_and_a_local_folder_is_one():

@@ -6,7 +6,7 @@ import shutil
 import psycopg
 import pytest
 
-from tests.service.delta_logs import (
+from tests.service.tables.delta_logs import (
     PROTOCOL,
     DeltaLog,
     add,
@@ -17,9 +17,9 @@ from tests.service.delta_logs import (
     names,
 )
 from tests.service.world import make_world
-from tidegate_protocol.actions import Metadata, Protocol
+from tidegate_protocol.log.actions import Metadata, Protocol
 from tidegate_service.core.errors import Refused, ServiceError, StorageUnavailable
-from tidegate_service.core.register import RegisterTable, register_table
+from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from tests.service.delta_logs import names
+from tests.service.tables.delta_logs import names
 from tests.service.world import make_world
-from tidegate_service.core.register import RegisterTable, register_table
+from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

@@ -11,17 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake.exceptions import DeltaProtocolError
 
-from tests.service.committing import scanned
-from tests.service.delta_logs import ABSENT, GOLDEN, names
+from tests.service.commit.committing import scanned
+from tests.service.tables.delta_logs import ABSENT, GOLDEN, names
 from tests.service.world import make_world
-from tidegate_protocol.actions import Add
-from tidegate_protocol.known_features import SUPPORTED_WRITER_FEATURES
-from tidegate_protocol.paths import decode
-from tidegate_protocol.schema import parse_schema, to_json
+from tidegate_protocol.features.known import SUPPORTED_WRITER_FEATURES
+from tidegate_protocol.log.actions import Add
+from tidegate_protocol.log.paths import decode
+from tidegate_protocol.schema.table_schema import parse_schema, to_json
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.records import TableRecord
-from tidegate_service.core.register import RegisterTable, register_table
-from tidegate_service.core.scan import ScanRequest, scan
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.register import RegisterTable, register_table
+from tidegate_service.core.tables.scan import ScanRequest, scan
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ import os
 import psycopg
 import pytest
 
-from tests.service.delta_logs import (
+from tests.service.tables.delta_logs import (
     PROTOCOL,
     DeltaLog,
     add,
@@ -18,7 +18,7 @@ from tests.service.delta_logs import (
     remove,
 )
 from tests.service.world import make_world
-from tidegate_protocol.actions import (
+from tidegate_protocol.log.actions import (
     CommitInfo,
     DeletionVector,
     DomainMetadata,
@@ -26,10 +26,10 @@ from tidegate_protocol.actions import (
     Txn,
     file_key,
 )
-from tidegate_protocol.snapshot import Snapshot
-from tidegate_service.core.register import RegisterTable, register_table
-from tidegate_service.index.engine import ConnectionSettings, create_engine
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_protocol.replay.snapshot import Snapshot
+from tidegate_service.core.tables.register import RegisterTable, register_table
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.postgres.engine import ConnectionSettings, create_engine
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
@@ -276,8 +276,8 @@ async def test_what_is_committed_meanwhile_is_there_too(world, log):
     """Somebody commits after the log was listed and before it is read to its head."""
 
     class Busy(ObjectStorage):
-        def log(self, location: str):
-            found = super().log(location)
+        def log(self, location: str, *, who: str | None = None):
+            found = super().log(location, who=who)
             real = found.read
 
             async def read(version: int):
@@ -300,8 +300,8 @@ async def test_a_store_may_be_slower_than_the_database_is_patient(world, log, da
     log.checkpoint(HEAD, lines_of(SNAPSHOTS[HEAD]))
 
     class Slow(ObjectStorage):
-        def log(self, location: str):
-            found = super().log(location)
+        def log(self, location: str, *, who: str | None = None):
+            found = super().log(location, who=who)
             entries, read = found.entries, found.checkpoint_actions
 
             async def slowly(batches):
@@ -309,7 +309,7 @@ async def test_a_store_may_be_slower_than_the_database_is_patient(world, log, da
                     await asyncio.to_thread(wait)
                     yield batch
 
-            found.entries = lambda: slowly(entries())
+            found.entries = lambda **which: slowly(entries(**which))
             found.checkpoint_actions = lambda name: slowly(read(name))
             return found
 

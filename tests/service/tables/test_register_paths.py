@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.service.committing import scanned
-from tests.service.delta_logs import (
+from tests.service.commit.committing import scanned
+from tests.service.tables.delta_logs import (
     PROTOCOL,
     DeltaLog,
     add,
@@ -15,13 +15,13 @@ from tests.service.delta_logs import (
     names,
     remove,
 )
-from tests.service.test_register_broken import refusal
+from tests.service.tables.test_register_broken import refusal
 from tests.service.world import make_world
-from tidegate_protocol.actions import Add, DeletionVector
+from tidegate_protocol.log.actions import Add, DeletionVector
+from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.locations import LocationPolicy
-from tidegate_service.core.register import RegisterTable, register_table
-from tidegate_service.core.scan import ScanRequest, scan
+from tidegate_service.core.tables.register import RegisterTable, register_table
+from tidegate_service.core.tables.scan import ScanRequest, scan
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

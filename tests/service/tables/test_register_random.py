@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.service.delta_logs import (
+from tests.service.tables.delta_logs import (
     PROTOCOL,
     DeltaLog,
     add,
@@ -16,11 +16,11 @@ from tests.service.delta_logs import (
     names,
     remove,
 )
-from tests.service.test_register_logs import KINDS, assert_holds
+from tests.service.tables.test_register_logs import KINDS, assert_holds
 from tests.service.world import make_world
-from tidegate_protocol.actions import Action, DeletionVector, DomainMetadata, Txn
-from tidegate_service.core.register import RegisterTable, register_table
-from tidegate_service.core.tables import forget_table
+from tidegate_protocol.log.actions import Action, DeletionVector, DomainMetadata, Txn
+from tidegate_service.core.tables.lookup import forget_table
+from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

@@ -7,23 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.committing import scanned
-from tests.service.delta_logs import PROTOCOL, DeltaLog, add, folded, lines_of, metadata, names
-from tests.service.severing import Cut, severing
-from tests.service.test_register_broken import rows_left
+from tests.service.commit.committing import scanned
+from tests.service.process.severing import Cut, severing
+from tests.service.tables.delta_logs import (
+    PROTOCOL,
+    DeltaLog,
+    add,
+    folded,
+    lines_of,
+    metadata,
+    names,
+)
+from tests.service.tables.test_register_broken import rows_left
 from tests.service.world import make_world, proposal, remove
-from tidegate_protocol.actions import CommitInfo, Txn
-from tidegate_protocol.transaction import Conflict
+from tidegate_protocol.log.actions import CommitInfo, Txn
+from tidegate_protocol.proposal.transaction import Conflict
+from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.commit.transaction_ids import abort, app_transaction
 from tidegate_service.core.errors import NotFound, Refused, ShuttingDown, TableExists
-from tidegate_service.core.history import content, history
-from tidegate_service.core.outcomes import Committed
-from tidegate_service.core.propose import propose
-from tidegate_service.core.register import RegisterTable, register_table
-from tidegate_service.core.scan import ScanRequest, scan
-from tidegate_service.core.tables import forget_table
-from tidegate_service.core.transactions import abort, app_transaction
-from tidegate_service.index.engine import create_engine
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.core.tables.history import content, history
+from tidegate_service.core.tables.lookup import forget_table
+from tidegate_service.core.tables.register import RegisterTable, register_table
+from tidegate_service.core.tables.scan import ScanRequest, scan
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.postgres.engine import create_engine
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
@@ -134,10 +142,10 @@ class TestAgain:
     async def test_a_request_that_went_away_leaves_its_registration_to_end(self, world, log):
         asked = RegisterTable(name=next(names), location=log.location)
         request = asyncio.create_task(register_table(world.context, asked))
-        while not world.context.sections.under_way((log.location, "register")):
+        while not world.context.running.under_way((log.location, "register")):
             await asyncio.sleep(0)
         request.cancel()
-        assert await world.context.sections.drain(timeout_s=30)
+        assert await world.context.running.drain(timeout_s=30)
         table = await world.context.index.table(asked.name)
         assert table is not None
         assert table.latest_version == 3

@@ -5,11 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from tests.service.committing import add, land
-from tests.service.scan_tables import create, table_metadata
-from tests.service.test_index_files import nodes
-from tidegate_service.index.connections import driver_of
-from tidegate_service.index.scanning import PARTITIONS, page_statement
+from tests.service.commit.committing import add, land
+from tests.service.index.test_index_files import nodes
+from tests.service.tables.scan_tables import create, table_metadata
+from tidegate_service.index.postgres.connections import driver_of
+from tidegate_service.index.reading.scanning import PARTITIONS, page_statement
 
 pytestmark = pytest.mark.anyio
 

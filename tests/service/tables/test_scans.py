@@ -6,17 +6,17 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from tests.service.committing import add, land, paths, remove, scanned
-from tests.service.scan_tables import PREDICATES, create, generated, table_metadata
+from tests.service.commit.committing import add, land, paths, remove, scanned
+from tests.service.tables.scan_tables import PREDICATES, create, generated, table_metadata
 from tests.service.world import make_world
-from tidegate_protocol.predicates import parse_predicate
-from tidegate_protocol.schema import parse_schema
-from tidegate_protocol.statistics import statistics_of
-from tidegate_service.core.access import OPERATOR
+from tidegate_protocol.log.statistics import statistics_of
+from tidegate_protocol.scan.predicates import parse_predicate
+from tidegate_protocol.schema.table_schema import parse_schema
+from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.scan import ScanRequest, scan
-from tidegate_service.index import scanning
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.core.tables.scan import ScanRequest, scan
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.reading import scanning
 from tidegate_service.storage.object_storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

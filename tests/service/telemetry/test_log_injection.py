@@ -7,10 +7,10 @@ import httpx
 import psycopg
 import pytest
 
-from tests.service.command_line import serving, url_in
-from tests.service.guarded import make_token
-from tests.service.requests_by_hand import TABLE, add, exchange, proposal, table_body
-from tidegate_service.core.access import Grant, Role
+from tests.service.api.http.requests_by_hand import TABLE, add, exchange, proposal, table_body
+from tests.service.catalog_managed.guarded import make_token
+from tests.service.process.command_line import serving, url_in
+from tidegate_service.core.access.roles import Grant, Role
 
 HOSTILE = {
     "a line feed": 'a\n{"level":"error","event":"forged"}',

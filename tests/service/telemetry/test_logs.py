@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.requests_by_hand import TABLE, add, exchange, proposal, table_body
-from tidegate_service.core.correlation import Correlation, enter
+from tests.service.api.http.requests_by_hand import TABLE, add, exchange, proposal, table_body
+from tidegate_service.core.observe.correlation import Correlation, enter
 from tidegate_service.logs import JsonFormatter
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

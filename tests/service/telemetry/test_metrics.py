@@ -10,9 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.repository import ROOT
 from tests.server import StartService
-from tests.service.requests_by_hand import add, table_body
-from tests.service.test_api_unavailable import closed, locked
-from tidegate_service.core.telemetry import Outcome, Phase
+from tests.service.api.http.requests_by_hand import add, table_body
+from tests.service.api.http.test_api_unavailable import closed, locked
+from tidegate_service.core.observe.telemetry import Outcome, Phase
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

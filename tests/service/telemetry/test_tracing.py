@@ -21,10 +21,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.server import StartService
-from tests.service.command_line import tidegate
-from tests.service.requests_by_hand import TABLE, add, proposal, table_body
-from tidegate_service.core.correlation import Correlation, enter
-from tidegate_service.core.telemetry import Phase
+from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
+from tests.service.process.command_line import tidegate
+from tidegate_service.core.observe.correlation import Correlation, enter
+from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.settings import InvalidSettings, load
 from tidegate_service.telemetry.metrics import Metrics
 from tidegate_service.telemetry.recorder import Recorder

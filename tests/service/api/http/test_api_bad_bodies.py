@@ -6,7 +6,14 @@ import json
 import httpx
 import pytest
 
-from tests.service.requests_by_hand import JSON_TYPE, NDJSON_TYPE, add, ndjson, proposal, table_body
+from tests.service.api.http.requests_by_hand import (
+    JSON_TYPE,
+    NDJSON_TYPE,
+    add,
+    ndjson,
+    proposal,
+    table_body,
+)
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 

@@ -9,12 +9,13 @@ import httpx
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tidegate_protocol.problems import Code
-from tidegate_service.api.edge import Edge, Limits
-from tidegate_service.api.problems import AnswerBrokenOff
-from tidegate_service.api.requests import SCOPE_KEY, Gate
+from tidegate_protocol.base.problems import Code
+from tidegate_service.api.http.edge import ANSWER_BYTES, SLICE_BYTES, Edge
+from tidegate_service.api.http.limits import Limits
+from tidegate_service.api.http.problems import AnswerBrokenOff
+from tidegate_service.api.http.requests import SCOPE_KEY, Gate
 from tidegate_service.core.errors import IndexUnavailable, ServiceError
 from tidegate_service.logs import JsonFormatter
 
@@ -136,12 +137,28 @@ class TestDeadline:
     async def test_an_answer_on_its_way_may_take_longer_as_a_whole(self):
         async def slow() -> AsyncIterator[bytes]:
             for _ in range(8):
-                await asyncio.sleep(0.02)
-                yield b"x"
+                await asyncio.sleep(0.1)
+                yield b"x" * ANSWER_BYTES
 
-        async with client_of(StreamingResponse(slow()), deadline_s=0.1) as client:
+        async with client_of(StreamingResponse(slow()), deadline_s=0.5) as client:
             answer = await client.get("/")
-        assert answer.text == "x" * 8
+        assert len(answer.content) == 8 * ANSWER_BYTES
+
+    @pytest.mark.parametrize("size", [1, ANSWER_BYTES], ids=["a trickle", "a flood"])
+    async def test_an_answer_that_goes_on_for_ever_is_broken_off(self, caplog, size):
+        async def endless() -> AsyncIterator[bytes]:
+            while True:
+                await asyncio.sleep(0.01)
+                yield b"x" * size
+
+        async with (
+            asyncio.timeout(60),
+            client_of(StreamingResponse(endless()), deadline_s=0.1) as c,
+        ):
+            with pytest.raises(AssertionError):
+                await c.get("/")
+        (event,) = access_events(caplog)
+        assert (event["broken_off"], event["code"]) == (True, Code.DEADLINE_EXCEEDED)
 
     async def test_an_answer_that_stalls_is_broken_off(self, caplog):
         async def stalled() -> AsyncIterator[bytes]:
@@ -211,10 +228,10 @@ class TestGate:
             await PlainTextResponse("done")(scope, receive, send)
 
         async with client_of(waits, gate=gate, max_requests=1) as client:
-            first = asyncio.create_task(client.get("/"))
+            first = asyncio.create_task(client.get("/api/v1/tables"))
             await inside.wait()
             assert gate.under_way == 1
-            second = await client.get("/")
+            second = await client.get("/api/v1/tables")
             go_on.set()
             assert (await first).status_code == 200
         assert second.status_code == 429
@@ -263,3 +280,34 @@ class TestErrors:
             kind = kinds.pop()
             assert isinstance(kind.code, Code)
             kinds.extend(kind.__subclasses__())
+
+
+class TestAnswers:
+    async def test_a_large_one_is_under_way_until_most_of_it_is_taken(self):
+        body = bytes(range(256)) * 4096 + b"end"
+        assert len(body) > 3 * SLICE_BYTES
+        gate, taken, under_way = Gate(), list[Message](), list[int]()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await PlainTextResponse(body)(scope, receive, send)
+
+        async def take(message: Message) -> None:
+            taken.append(message)
+            under_way.append(gate.under_way)
+
+        limits = Limits(max_requests=10, max_body_bytes=100, deadline_s=30, long_deadline_s=30)
+        scope = {"type": "http", "path": "/", "method": "GET", "headers": [(b"host", b"localhost")]}
+        await Edge(app, limits=limits, gate=gate)(scope, forever_nothing, take)
+
+        start, *slices = taken
+        assert b"".join(slice_["body"] for slice_ in slices) == body
+        assert max(len(slice_["body"]) for slice_ in slices) == SLICE_BYTES
+        assert [slice_.get("more_body", False) for slice_ in slices] == [True] * 4 + [False]
+        assert start["status"] == 200
+        assert set(under_way) == {1}
+        assert gate.under_way == 0
+
+
+async def forever_nothing() -> Message:
+    await asyncio.Event().wait()
+    raise AssertionError("the event is never set")

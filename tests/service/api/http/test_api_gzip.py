@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.service.requests_by_hand import JSON_TYPE, NDJSON_TYPE, add, ndjson, proposal
-from tidegate_service.api.encodings import FREE_BYTES, MAX_RATIO, Gunzip
+from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE, add, ndjson, proposal
+from tidegate_service.api.bodies.encodings import FREE_BYTES, MAX_RATIO, Gunzip
 from tidegate_service.core.errors import Refused
 
 MIB = 1024 * 1024
@@ -147,6 +147,22 @@ class TestBombs:
 
     def test_nor_in_many_members(self, call):
         assert call(gzip.compress(b" " * MIB) * 50).status_code == 413
+
+    @pytest.mark.parametrize("member", [b"", b"x" * 100], ids=["empty", "short"])
+    def test_nor_in_members_that_hold_next_to_nothing(self, call, member):
+        members = gzip.compress(member) * (2 * MIB // len(gzip.compress(member)))
+        answer = call(members)
+        assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
+        assert "members of gzip" in answer.json()["detail"]
+
+    def test_members_of_a_kilobyte_each_are_taken(self):
+        text = random.Random(7).randbytes(100 * 1024)
+        packed = b"".join(
+            gzip.compress(text[start : start + 1024]) for start in range(0, len(text), 1024)
+        )
+        gunzip = Gunzip(max_bytes=MIB)
+        assert b"".join(gunzip.pieces(packed)) == text
+        gunzip.end()
 
     def test_nor_in_one_inside_another(self, call):
         assert call(gzip.compress(gzip.compress(b" " * (60 * MIB)))).status_code == 422

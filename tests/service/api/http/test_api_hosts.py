@@ -4,20 +4,22 @@ import httpx
 import pytest
 from starlette.types import Scope
 
-from tests.service.requests_by_hand import exchange
-from tidegate_protocol.problems import Code
-from tidegate_service.api.hosts import Hosts, allowed
+from tests.service.api.http.requests_by_hand import exchange
+from tidegate_protocol.base.problems import Code
+from tidegate_service.api.http.hosts import Hosts, allowed
 from tidegate_service.core.errors import Refused
 
 
-def scope(*headers: tuple[str, str], version: str = "1.1") -> Scope:
+def scope(*headers: tuple[str, str], version: str = "1.1", method: str = "GET") -> Scope:
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers]
-    return {"type": "http", "http_version": version, "headers": raw}
+    return {"type": "http", "http_version": version, "method": method, "headers": raw}
 
 
-def refusal(hosts: Hosts, *headers: tuple[str, str], version: str = "1.1") -> Code | None:
+def refusal(
+    hosts: Hosts, *headers: tuple[str, str], version: str = "1.1", method: str = "GET"
+) -> Code | None:
     try:
-        hosts.check(scope(*headers, version=version))
+        hosts.check(scope(*headers, version=version, method=method))
     except Refused as refused:
         return refused.code
     return None
@@ -114,7 +116,93 @@ class TestOrigins:
         assert (found is None) is taken
 
 
+HOST = ("host", "localhost:8720")
+JSON = ("content-type", "application/json")
+
+
+class TestPagesOfOtherOrigins:
+    @pytest.mark.parametrize("method", ["POST", "DELETE", "PUT", "PATCH"])
+    @pytest.mark.parametrize(
+        ("headers", "found"),
+        [
+            # What a page of another port of loopback can make a browser send.
+            ([("origin", "http://localhost:3000"), JSON], Code.HOST_NOT_ALLOWED),
+            ([("origin", "http://localhost"), JSON], Code.HOST_NOT_ALLOWED),
+            ([("origin", "http://127.0.0.1:8720"), JSON], Code.HOST_NOT_ALLOWED),
+            ([("sec-fetch-site", "same-site"), JSON], Code.HOST_NOT_ALLOWED),
+            ([("sec-fetch-site", "cross-site"), JSON], Code.HOST_NOT_ALLOWED),
+            (
+                [("sec-fetch-site", "cross-site"), ("origin", "http://localhost:8720")],
+                Code.HOST_NOT_ALLOWED,
+            ),
+            # The service's own pages, and programs.
+            ([("origin", "http://localhost:8720")], None),
+            ([("origin", "http://LOCALHOST:8720"), ("sec-fetch-site", "same-origin")], None),
+            ([("sec-fetch-site", "none")], None),
+            ([JSON], None),
+            ([("content-type", "Application/JSON; charset=utf-8")], None),
+            ([("content-type", "application/x-ndjson")], None),
+            ([("x-request-id", "mine")], None),
+        ],
+    )
+    def test_change_nothing(self, method, headers, found):
+        assert refusal(LOOPBACK, HOST, *headers, method=method) is found
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            [],
+            [("content-type", "text/plain")],
+            [("content-type", "application/x-www-form-urlencoded")],
+            [("content-type", "text/plain; application/json")],
+            [("x-forwarded-for", "127.0.0.1")],
+        ],
+    )
+    def test_nor_where_a_browser_names_no_origin(self, headers):
+        refused = refusal(LOOPBACK, HOST, *headers, method="POST")
+        assert refused is Code.UNSUPPORTED_MEDIA_TYPE
+        # No form sends it, so a browser asks first.
+        assert refusal(LOOPBACK, HOST, *headers, method="DELETE") is None
+
+    def test_a_default_port_is_the_same_origin(self):
+        for host, origin in [
+            ("localhost", "http://localhost:80"),
+            ("localhost:80", "http://localhost"),
+            ("lake.example", "https://lake.example"),
+            ("lake.example:443", "https://lake.example"),
+        ]:
+            hosts = allowed(["lake.example"], authenticated=False)
+            named = (("host", host), ("origin", origin))
+            assert refusal(hosts, *named, method="POST") is None, (host, origin)
+        crossed = (("host", "localhost:443"), ("origin", "http://localhost"))
+        assert refusal(LOOPBACK, *crossed, method="POST") is Code.HOST_NOT_ALLOWED
+
+    def test_may_be_read_from(self):
+        assert refusal(LOOPBACK, HOST, ("sec-fetch-site", "cross-site")) is None
+
+    def test_with_tokens_the_token_is_what_no_page_can_send(self):
+        assert refusal(ANY, HOST, method="POST") is None
+
+
 class TestOverHttp:
+    @pytest.mark.parametrize("call", ["transactions/some-id/abort", "rebuild", "release"])
+    def test_a_page_of_another_port_of_loopback_writes_nothing(
+        self, shared_server, shared_api, flights, call
+    ):
+        table = f"/tables/{flights}"
+        url = f"{shared_server}/api/v1{table}/{call}"
+        before = shared_api.get(table).json()
+        for headers in (
+            {"Origin": "http://localhost:3000"},
+            {"Sec-Fetch-Site": "same-site", "Content-Type": "application/json"},
+            {},
+        ):
+            answer = httpx.post(url, headers=headers)
+            assert answer.status_code in (415, 421), answer.text
+        status = shared_api.get(f"{table}/transactions/some-id")
+        assert status.json()["code"] == "transaction-not-found"
+        assert shared_api.get(table).json() == before
+
     @pytest.mark.parametrize("path", ["/api/v1/tables", "/docs", "/openapi.json", "/metrics"])
     def test_a_name_that_was_made_to_resolve_to_loopback_is_refused(self, shared_server, path):
         answer = httpx.get(f"{shared_server}{path}", headers={"Host": "attacker.example"})

@@ -6,8 +6,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.service.requests_by_hand import TABLE, add, exchange, proposal, table_body
-from tidegate_service.api import server as server_module
+from tests.service.api.http.requests_by_hand import TABLE, add, exchange, proposal, table_body
+from tests.service.serving import OF_NO_PAGE
+from tidegate_service.api.http import server as server_module
 
 
 def raw(request: str) -> bytes:
@@ -64,7 +65,7 @@ class TestRouting:
         ],
     )
     def test_another_method(self, shared_server, method, path, allowed):
-        answer = httpx.request(method, f"{shared_server}{path}")
+        answer = httpx.request(method, f"{shared_server}{path}", headers=OF_NO_PAGE)
         assert answer.status_code == 405
         assert answer.headers["allow"] == allowed
         if method != "HEAD":

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.malformed import MALFORMED, MEDIA_TYPES, WHOLE
-from tests.service.requests_by_hand import table_body
+from tests.service.api.http.malformed import MALFORMED, MEDIA_TYPES, WHOLE
+from tests.service.api.http.requests_by_hand import table_body
 from tests.service.serving import document
-from tidegate_service.api.requests import JSON, NDJSON
+from tidegate_service.api.http.requests import JSON, NDJSON
 
 TABLE = "main.malformed.untouched"
 

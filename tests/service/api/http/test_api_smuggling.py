@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.service.requests_by_hand import exchange
+from tests.service.api.http.requests_by_hand import exchange
 
 HOST = "Host: localhost\r\n"
 JSON = f"{HOST}Content-Type: application/json\r\n"

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.service.requests_by_hand import NDJSON_TYPE, TABLE, add, ndjson, table_body
+from tests.service.api.http.requests_by_hand import NDJSON_TYPE, TABLE, add, ndjson, table_body
 from tests.service.serving import DocumentedClient
 
 GZIP = {"Content-Encoding": "gzip"}

@@ -12,9 +12,16 @@ import httpx
 import psycopg
 import pytest
 
-from tests.service.requests_by_hand import TABLE, add, exchange, proposal, remove, table_body
+from tests.service.api.http.requests_by_hand import (
+    TABLE,
+    add,
+    exchange,
+    proposal,
+    remove,
+    table_body,
+)
 from tests.service.serving import DocumentedClient
-from tidegate_service.api import server as server_module
+from tidegate_service.api.http import server as server_module
 
 CALLS = [
     ("GET", "/tables", None, 200),
@@ -89,7 +96,7 @@ class TestIndex:
         assert len(causes) == len(CALLS) + 1
         assert all("Error" in cause for cause in causes), "the log says what the client is spared"
 
-        assert http.get("/readyz").status_code == 200
+        eventually(lambda: http.get("/readyz").status_code == 200)
         for method, path, body, expected in CALLS:
             assert api.request(method, path, json=body).status_code == expected, path
 
@@ -122,7 +129,7 @@ class TestStorage:
             assert str(tmp_path) not in answer.text
         finally:
             away.rename(warehouse)
-        assert http.get("/readyz").status_code == 200
+        eventually(lambda: http.get("/readyz").status_code == 200)
         answer = api.post(f"/tables/{TABLE}/commits", json=body)
         assert (answer.status_code, answer.json()["version"]) == (201, 1)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tidegate_service.api.deadlines import Deadlines
+from tidegate_service.api.http.deadlines import Deadlines
 
 pytestmark = pytest.mark.anyio
 

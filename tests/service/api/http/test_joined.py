@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tidegate_service.api.joined import Joined
+from tidegate_service.api.http.joined import Joined
 
 HEAD = b"HTTP/1.1 201 Created\r\ncontent-length: 4\r\n\r\n"
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 
 def joined() -> tuple[Wire, Joined]:
     wire = Wire()
-    return wire, Joined(wire, asyncio.get_running_loop())
+    return wire, Joined(wire, asyncio.get_running_loop(), close=wire.close)
 
 
 async def test_a_head_goes_with_its_body():

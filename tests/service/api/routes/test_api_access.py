@@ -6,10 +6,10 @@ import httpx
 import pytest
 
 from tests.postgres import cloned
-from tests.service.guarded import Guarded, revoke_token
-from tests.service.requests_by_hand import add, exchange, proposal, table_body
+from tests.service.api.http.requests_by_hand import add, exchange, proposal, table_body
+from tests.service.catalog_managed.guarded import Guarded, revoke_token
 from tests.service.serving import document, running
-from tidegate_service.core.tokens import CACHE_S
+from tidegate_service.core.access.tokens import CACHE_S
 from tidegate_service.settings import Settings
 
 TABLE = "main.air.flights"
@@ -31,6 +31,8 @@ POLICIES = {
     "verify_table": "reader",
     "rebuild_table": "admin",
     "release_table": "admin",
+    "list_forgotten_tables": "admin",
+    "delete_forgotten_table": "admin",
     "metrics": "reader",
     "healthz": NONE,
     "readyz": NONE,
@@ -70,7 +72,9 @@ def operations() -> dict[str, tuple[str, str]]:
 def call(client: httpx.Client, name: str, *, table: str = TABLE) -> httpx.Response:
     """An operation on a table, with as little as makes it pass the checks of its parameters."""
     method, template = operations()[name]
-    path = template.format(table=table, version=0, transaction_id="t-1", app_id="a")
+    path = template.format(
+        table=table, version=0, transaction_id="t-1", app_id="a", table_id="none"
+    )
     body = BODIES[name](table) if name in BODIES else None
     return client.request(method, path, json=body)
 
@@ -205,15 +209,6 @@ class TestRights:
                 assert len(first["tables"]) == 1, "a page is not thinned out by what is left out"
                 names |= {table["name"] for table in first["tables"]}
         assert names == seen
-
-    def test_a_location_in_use_does_not_say_by_whom(self, guarded):
-        with guarded.client(guarded.token("admin", "*")) as client:
-            location = client.get(f"/tables/{TABLE}").json()["location"]
-        with guarded.client(guarded.token("admin", "mine")) as client:
-            body = table_body("mine.a.b", location=f"{location}/inside")
-            answer = client.post("/tables", json=body)
-        assert (answer.status_code, answer.json()["code"]) == (409, "table-exists")
-        assert TABLE not in answer.text
 
 
 class TestTokens:

@@ -7,7 +7,7 @@ import uuid
 import deltalake
 import pytest
 
-from tests.service.requests_by_hand import (
+from tests.service.api.http.requests_by_hand import (
     NDJSON_TYPE,
     TABLE,
     add,
@@ -199,6 +199,14 @@ class TestConflict:
         assert answer.status_code == 201
         body = answer.json()
         assert (body["version"], body["read_version"], body["rebased_over"]) == (2, 0, 1)
+
+    @pytest.mark.parametrize(("month", "status"), [("5", 409), ("6", 201)])
+    def test_what_is_not_evaluated_may_match(self, shared_api, table, month, status):
+        shared_api.post(f"/tables/{table}/commits", json=proposal(add(f"month={month}/b", month)))
+        queried = "month = 5 AND month IN (SELECT m FROM main.air.months WHERE open)"
+        body = {**self.conflicting(), "reads": {"predicates": [queried]}}
+        answer = shared_api.post(f"/tables/{table}/commits", json=body)
+        assert answer.status_code == status
 
     def test_a_check_foretells_it_and_writes_nothing(self, shared_api, table):
         body = self.conflicting()

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from tests.service.requests_by_hand import add, proposal, remove
-from tidegate_service.api import arrow
-from tidegate_service.api.requests import JSON, NDJSON
-from tidegate_service.index.postgres import PostgresIndex
+from tests.service.api.http.requests_by_hand import add, proposal, remove
+from tidegate_service.api.answers import arrow
+from tidegate_service.api.http.requests import JSON, NDJSON
+from tidegate_service.index.commit_index import PostgresIndex
 
 
 def paths(files: list[dict[str, dict[str, object]]]) -> list[object]:
@@ -105,8 +105,15 @@ class TestPredicates:
         found = paths(scan(predicates=["month = 4", "MONTH > 5"]).json()["files"])
         assert found == ["month=4/a.parquet", "month=6/a.parquet"]
 
+    def test_what_is_not_evaluated_may_match(self, scan):
+        queried = "carrier IN (SELECT code FROM other.lake.carriers)"
+        assert len(paths(scan(predicates=[queried]).json()["files"])) == 3
+        narrowed = scan(predicates=[f"month = 5 AND {queried} AND count(*) > 1"])
+        assert paths(narrowed.json()["files"]) == ["month=5/b.parquet"]
+
     @pytest.mark.parametrize(
-        "predicate", ["", "month =", "nope = 1", "sum(month) > 1", "a" * 60000, "'", "\u202e", ";"]
+        "predicate",
+        ["", "month =", "nope = 1", "month IN (SELECT", "a" * 60000, "'", "\u202e", ";"],
     )
     def test_what_cannot_be_read_is_refused(self, scan, predicate):
         answer = scan(predicates=[predicate])

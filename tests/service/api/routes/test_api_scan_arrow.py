@@ -6,10 +6,11 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from tests.service.requests_by_hand import add, proposal
-from tidegate_protocol.codec import decode
-from tidegate_service.api import arrow
-from tidegate_service.api.answers import ScanHead
+from tests.service.api.http.requests_by_hand import add, proposal
+from tidegate_protocol.log.codec import decode
+from tidegate_service.api.answers import arrow
+from tidegate_service.api.answers.types import ScanHead
+from tidegate_service.core.sharing.pools import Pool
 
 ARROW = {"Accept": arrow.MEDIA_TYPE}
 END = b"\xff\xff\xff\xff\0\0\0\0"
@@ -56,7 +57,7 @@ async def stream(*batches):
         for batch in batches:
             yield batch
 
-    return [part async for part in arrow.as_arrow(HEAD, files())]
+    return [part async for part in arrow.as_arrow(HEAD, files(), Pool("scans", 1).of("anybody"))]
 
 
 @pytest.mark.anyio
@@ -122,7 +123,7 @@ async def test_one_that_breaks_off_has_no_end():
     sent = []
 
     async def send():
-        async for part in arrow.as_arrow(HEAD, files()):
+        async for part in arrow.as_arrow(HEAD, files(), Pool("scans", 1).of("anybody")):
             sent.append(part)
 
     with pytest.raises(ConnectionError):

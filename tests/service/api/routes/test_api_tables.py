@@ -8,7 +8,7 @@ import deltalake
 import httpx
 import pytest
 
-from tests.service.requests_by_hand import SCHEMA, TABLE, add, proposal, table_body
+from tests.service.api.http.requests_by_hand import SCHEMA, TABLE, add, proposal, table_body
 
 BOTH_KINDS = pytest.mark.parametrize("catalog_managed", [False, True])
 
@@ -47,6 +47,26 @@ class TestCreate:
         answer = api.post("/tables", json=table_body(actions=[add()]))
         assert answer.status_code == 201
         assert (answer.json()["num_files"], answer.json()["size_bytes"]) == (1, 10)
+
+    def test_properties_without_effect_are_told(self, api):
+        properties = {
+            "DELTA.autooptimize.optimizewrite": "true",
+            "delta.appendOnly": "true",
+            "delta.compatibility.symlinkFormatManifest.enabled": "true",
+            "mine": "1",
+        }
+        answer = api.post("/tables", json=table_body(properties=properties))
+        assert answer.status_code == 201
+        told = answer.json()["warnings"]
+        assert [text.split()[2] for text in told] == [
+            "delta.autoOptimize.optimizeWrite",
+            "delta.compatibility.symlinkFormatManifest.enabled",
+        ]
+        # The head is as ever.
+        assert "warnings" not in api.get(f"/tables/{TABLE}").json()
+
+    def test_there_may_be_nothing_to_tell(self, api):
+        assert "warnings" not in api.post("/tables", json=table_body()).json()
 
     def test_properties_and_protocol(self, api):
         body = table_body(

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from tests.service.requests_by_hand import add, proposal
+from tests.service.api.http.requests_by_hand import add, proposal
 
 
 def txn(app_id: str, version: int, **fields: int) -> dict[str, object]:
@@ -13,13 +13,21 @@ def txn(app_id: str, version: int, **fields: int) -> dict[str, object]:
 
 class TestTransactions:
     def test_committed_with_its_version(self, shared_api, flights):
-        shared_api.post(f"/tables/{flights}/commits", json=proposal(add(), transaction_id="t-1"))
+        body = proposal(add(), transaction_id="t-1")
+        first = shared_api.post(f"/tables/{flights}/commits", json=body).json()
         found = shared_api.get(f"/tables/{flights}/transactions/t-1").json()
-        assert found == {"transaction_id": "t-1", "state": "committed", "version": 1}
+        assert found == {
+            "transaction_id": "t-1",
+            "state": "committed",
+            "version": 1,
+            "commit": {**first, "replayed": True},
+        }
+        again = shared_api.post(f"/tables/{flights}/commits", json=body).json()
+        assert found["commit"] == again
 
     def test_aborted_it_never_lands(self, shared_api, flights):
         url = f"/tables/{flights}/transactions/t-1"
-        aborted = {"transaction_id": "t-1", "state": "aborted", "version": None}
+        aborted = {"transaction_id": "t-1", "state": "aborted", "version": None, "commit": None}
         for _ in range(2):
             answer = shared_api.post(f"{url}/abort")
             assert (answer.status_code, answer.json()) == (200, aborted)

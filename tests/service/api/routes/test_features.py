@@ -6,16 +6,17 @@ import deltalake
 import msgspec
 import pytest
 
-from tests.service.committing import scanned
+from tests.service.commit.committing import scanned
 from tests.service.world import add, proposal, remove
-from tidegate_protocol.actions import DeletionVector
-from tidegate_protocol.codec import decode
-from tidegate_protocol.problems import Code
-from tidegate_protocol.transaction import Conflict, Invalid
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import DeletionVector
+from tidegate_protocol.log.codec import decode
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
+from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.outcomes import Committed
-from tidegate_service.core.propose import propose
-from tidegate_service.core.scan import ScanRequest, scan
+from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.core.tables.register import RegisterTable, register_table
+from tidegate_service.core.tables.scan import ScanRequest, scan
 
 pytestmark = pytest.mark.anyio
 
@@ -45,6 +46,55 @@ async def metadata_with(world, table, **properties):
     """The table's metaData action with more properties."""
     body = json.loads((await world.context.index.table(table.id)).metadata.raw)["metaData"]
     return action("metaData", **{**body, "configuration": {**body["configuration"], **properties}})
+
+
+class TestCollations:
+    async def test_a_table_of_another_engine_is_carried(self, world, tmp_path):
+        """Its name is a preview's, and nothing of it is for readers to know."""
+        folder = tmp_path / "lake" / "collated"
+        (folder / "_delta_log").mkdir(parents=True)
+        collated = {"__COLLATIONS": {"s": "icu.UNICODE"}}
+        fields = [
+            {"name": "id", "type": "integer", "nullable": True, "metadata": {}},
+            {"name": "s", "type": "string", "nullable": True, "metadata": collated},
+        ]
+        metadata = {
+            "id": "0eb3e007-b3cc-40e4-bca1-a5970d86b5a6",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps({"type": "struct", "fields": fields}),
+            "partitionColumns": [],
+            "configuration": {},
+            "createdTime": 1773779518731,
+        }
+        names = ["domainMetadata", "collations-preview", "appendOnly", "invariants"]
+        protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": names}
+        lines = [{"metaData": metadata}, {"protocol": protocol}]
+        log = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "_delta_log" / f"{0:020}.json").write_text(log)
+
+        request = RegisterTable(name="main.lake.collated", location=f"file://{folder}")
+        table, _ = await register_table(world.context, request)
+        stats = json.dumps({"numRecords": 1, "minValues": {"s": "b"}, "maxValues": {"s": "b"}})
+        file = action(
+            "add",
+            path="f",
+            partitionValues={},
+            size=1,
+            modificationTime=1,
+            dataChange=True,
+            stats=stats,
+        )
+        assert isinstance(await propose(world.context, table.id, proposal(file)), Committed)
+        changed = proposal(
+            await metadata_with(world, table, owner="me"),
+            read_version=1,
+            operation="SET TBLPROPERTIES",
+        )
+        assert isinstance(await propose(world.context, table.id, changed), Committed)
+        # What sorts otherwise is not skipped.
+        read = await scan(world.context, table.id, ScanRequest(predicates=("s = 'B'",)))
+        assert [found.path for found in await scanned(read)] == ["f"]
+        assert read.protocol.writer_features == frozenset(names)
 
 
 class TestRowTracking:

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from tests.postgres import cloned
-from tests.service import hostile_paths as corpus
-from tests.service.hostile_paths import LOCATIONS, OK, PATHS, VECTORS
-from tests.service.requests_by_hand import JSON_TYPE, add, proposal, remove, table_body
+from tests.service.api.http.requests_by_hand import JSON_TYPE, add, proposal, remove, table_body
+from tests.service.api.routes import hostile_paths as corpus
+from tests.service.api.routes.hostile_paths import LOCATIONS, OK, PATHS, VECTORS
 from tests.service.serving import DocumentedClient, running
 from tidegate_service.settings import Settings
 
@@ -153,7 +153,7 @@ class TestLocations:
         with DocumentedClient(base_url=f"{url}/api/v1") as client:
             name = f"main.hostile.t{uuid.uuid4().hex}"
             answer = client.post("/tables", json=table_body(name, location=link.as_uri() + target))
-        # Whoever runs the service can mend it, so it is no refusal for ever.
-        assert (answer.status_code, answer.json()["code"]) == (503, "storage-unavailable")
+        # What lies at a place is looked for before anything is put there.
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid-location")
         assert list(outside.iterdir()) == []
         assert str(outside) not in answer.text

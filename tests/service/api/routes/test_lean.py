@@ -7,12 +7,12 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from tidegate_service.api.lean import LeanRoute, Shortcut
-from tidegate_service.api.parameters import TableRef
-from tidegate_service.api.policies import OnTable, Public, policy_of
-from tidegate_service.api.requests import SCOPE_KEY, RequestState
+from tidegate_service.api.http.requests import SCOPE_KEY, RequestState
+from tidegate_service.api.routes.lean import LeanRoute, Shortcut
+from tidegate_service.api.routes.parameters import TableRef
+from tidegate_service.api.routes.policies import OnTable, Public, policy_of
 from tidegate_service.app import application
-from tidegate_service.core.access import ANYBODY, Role
+from tidegate_service.core.access.roles import ANYBODY, Role
 from tidegate_service.core.errors import NotFound, ServiceError
 
 WRITER = Depends(OnTable(Role.WRITER))

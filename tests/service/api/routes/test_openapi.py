@@ -6,13 +6,16 @@ from typing import Any
 
 import msgspec
 
+from tests.protocol.factories import add, metadata, prepared, reads, state, winner
 from tests.repository import ROOT
-from tests.service.requests_by_hand import NDJSON_TYPE
+from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tests.service.serving import DocumentedClient, document
-from tidegate_protocol.actions import KINDS
-from tidegate_protocol.problems import PROBLEMS, Code
-from tidegate_service.api import answers, codes, examples
-from tidegate_service.api.problems import MEDIA_TYPE
+from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
+from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.log.actions import KINDS
+from tidegate_protocol.proposal.transaction import Conflict
+from tidegate_service.api.answers import types
+from tidegate_service.api.describe import codes, examples
 from tidegate_service.app import application
 
 EXPECTED = {
@@ -32,6 +35,8 @@ EXPECTED = {
     ("GET", "/api/v1/tables/{table}/verify"): "verify_table",
     ("POST", "/api/v1/tables/{table}/rebuild"): "rebuild_table",
     ("POST", "/api/v1/tables/{table}/release"): "release_table",
+    ("GET", "/api/v1/forgotten-tables"): "list_forgotten_tables",
+    ("DELETE", "/api/v1/forgotten-tables/{table_id}"): "delete_forgotten_table",
     ("GET", "/healthz"): "healthz",
     ("GET", "/readyz"): "readyz",
     ("GET", "/metrics"): "metrics",
@@ -51,7 +56,7 @@ def documented_codes(operation: dict[str, Any]) -> set[str]:
     return {
         code
         for answer in operation["responses"].values()
-        for code in answer.get("content", {}).get(MEDIA_TYPE, {}).get("examples", {})
+        for code in answer.get("content", {}).get(PROBLEM_MEDIA_TYPE, {}).get("examples", {})
     }
 
 
@@ -158,7 +163,7 @@ class TestAnswers:
                 content = answer.get("content", {}).get("application/json")
                 if content is None or not path.startswith("/api"):
                     continue
-                kind = getattr(answers, content["schema"]["$ref"].rpartition("/")[2])
+                kind = getattr(types, content["schema"]["$ref"].rpartition("/")[2])
                 example = msgspec.json.encode(content["example"])
                 again = msgspec.json.encode(msgspec.json.decode(example, type=kind))
                 assert json.loads(again) == content["example"]
@@ -168,7 +173,7 @@ class TestProblems:
     def test_each_stands_under_its_status(self):
         for operation in operations().values():
             for status, answer in operation["responses"].items():
-                found = answer.get("content", {}).get(MEDIA_TYPE, {}).get("examples", {})
+                found = answer.get("content", {}).get(PROBLEM_MEDIA_TYPE, {}).get("examples", {})
                 assert answer["description"]
                 for code, example in found.items():
                     assert str(PROBLEMS[Code(code)].status) == status
@@ -189,7 +194,7 @@ class TestProblems:
 
     def test_calls_on_a_table_can_miss_it(self):
         for (_, path), name in EXPECTED.items():
-            named = "{table}" in path
+            named = "{table}" in path or "{table_id}" in path
             assert (Code.TABLE_NOT_FOUND in documented_codes(operations()[name])) == named
 
     def test_together_they_are_all_codes(self):
@@ -217,6 +222,24 @@ class TestPage:
             assert retry == ("yes" if PROBLEMS[code].retryable else "no")
             assert meaning == PROBLEMS[code].title
             assert advice.endswith(".")
+
+    def test_its_conflict_is_what_the_rules_say(self):
+        text = (ROOT / "docs" / "problems.md").read_text()
+        (block,) = re.findall(r"^```json\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        example = json.loads(block)
+        told = example["conflict"]
+        won = winner(
+            add(told["path"], told["partition"]),
+            version=told["version"],
+            operation=told["operation"],
+        )
+        table = state(metadata(["month", "v"], ["month"]), version=told["version"] - 1)
+        lost = judge(
+            prepared(add("mine", {"month": "5"}), at=table, reads=reads("month = 5")), [won]
+        )
+        assert isinstance(lost, Conflict)
+        assert (lost.detail, lost.code.value) == (example["detail"], example["code"])
+        assert (lost.path, lost.partition) == (told["path"], told["partition"])
 
     def test_every_code_is_described_once_in_code(self):
         assert set(PROBLEMS) == set(Code)

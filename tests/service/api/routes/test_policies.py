@@ -5,17 +5,17 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from tidegate_service.api.edge import Limits
-from tidegate_service.api.policies import (
+from tidegate_service.api.http.limits import Limits
+from tidegate_service.api.http.requests import SCOPE_KEY, Gate, RequestState, context_of
+from tidegate_service.api.routes.policies import (
     OnBody,
     OnTable,
     Public,
     RouteWithoutPolicy,
     require_policies,
 )
-from tidegate_service.api.requests import SCOPE_KEY, Gate, RequestState, context_of
 from tidegate_service.app import application
-from tidegate_service.core.access import Role
+from tidegate_service.core.access.roles import Role
 
 
 async def answers(request: Request) -> Response:
@@ -65,7 +65,7 @@ def test_what_cannot_have_one_is_refused(route):
 
 def test_the_application_is_built_only_with_them(monkeypatch):
     from tidegate_service.api import application as module
-    from tidegate_service.api import health
+    from tidegate_service.api.routes import health
 
     router = APIRouter()
     router.add_api_route("/forgotten", answers)

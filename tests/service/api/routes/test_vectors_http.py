@@ -11,8 +11,8 @@ import pytest
 from tests import vectors
 from tests.vector_facts import Log
 from tests.vectors import Kind, Landed, Lost, Outcome, Refused, TableSpec, Vector
-from tidegate_protocol.codec import encode
-from tidegate_protocol.transaction import Proposal
+from tidegate_protocol.log.codec import encode
+from tidegate_protocol.proposal.transaction import Proposal
 
 ALL = vectors.load()
 _names = itertools.count()

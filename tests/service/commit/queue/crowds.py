@@ -1,4 +1,4 @@
-"""Proposals that wait in a `Committer`, and a group's work that ends when a test says so."""
+"""Proposals that wait in a `CommitQueue`, and a group's work that ends when a test says so."""
 
 import asyncio
 import contextvars
@@ -7,17 +7,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.service.world import add, proposal
-from tidegate_service.core.committer import Committer, CommitterLimits
+from tidegate_service.core.access.locations import LocationPolicy
+from tidegate_service.core.access.roles import Caller, Principal
+from tidegate_service.core.commit.queue import CommitQueue, QueueLimits
+from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.context import Context
-from tidegate_service.core.locations import LocationPolicy
-from tidegate_service.core.member import GroupResult, Member
-from tidegate_service.core.outcomes import NothingToCommit, Outcome
-from tidegate_service.core.records import TableRecord, TableState
-from tidegate_service.core.table_ids import TableIdentity
-from tidegate_service.index.engine import create_engine
-from tidegate_service.index.postgres import PostgresIndex
+from tidegate_service.core.instance.table_cache import TableIdentity
+from tidegate_service.core.ports.outcomes import NothingToCommit, Outcome
+from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.postgres.engine import create_engine
 from tidegate_service.storage import ObjectStorage
 
 ROUNDS = 8
@@ -29,7 +31,7 @@ begin of the next one; no timer but one of no time runs out in them."""
 class Group:
     """Members that were put together, and the end of their work."""
 
-    members: Sequence[Member]
+    members: Sequence[WaitingProposal]
     wait: bool
     end: asyncio.Future[GroupResult]
 
@@ -43,7 +45,9 @@ class Group:
             member.tell(outcome(member))
         self.end.set_result(GroupResult())
 
-    def leave(self, *, again: Sequence[Member] = (), busy: Sequence[Member] = ()) -> None:
+    def leave(
+        self, *, again: Sequence[WaitingProposal] = (), busy: Sequence[WaitingProposal] = ()
+    ) -> None:
         """These have none, the others have."""
         left = {*again, *busy}
         for member in self.members:
@@ -58,9 +62,9 @@ class Crowd:
     def __init__(self, **limits: float) -> None:
         self.groups: list[Group] = []
         limits = {"quiet_s": 0.0} | limits
-        self.committer = Committer(
+        self.committer = CommitQueue(
             self._together,
-            CommitterLimits(**limits),
+            QueueLimits(**limits),
             store_of=lambda location: location.partition("//")[2].partition("/")[0],
         )
         warehouse = Path(tempfile.gettempdir()).as_uri()
@@ -72,10 +76,10 @@ class Crowd:
             new_id=lambda: "id",
             monotonic_s=time.monotonic,
             now_ms=lambda: 0,
-            committer=self.committer,
+            commit=self.committer.commit,
         )
 
-    async def _together(self, members: Sequence[Member], wait: bool) -> GroupResult:
+    async def _together(self, members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
         group = Group(list(members), wait, asyncio.get_running_loop().create_future())
         self.groups.append(group)
         return await group.end
@@ -89,9 +93,13 @@ class Crowd:
         plain: bool = False,
         alone: bool = False,
         store: str = "one",
-    ) -> Member:
-        return Member(
-            context=self.context,
+        who: str | None = None,
+    ) -> WaitingProposal:
+        context = self.context
+        if who is not None:
+            context = context.called_by(Caller(principal=Principal(name=who, grants=())))
+        return WaitingProposal(
+            context=context,
             table=TableIdentity(
                 id=table, name=table, location=f"s3://{store}/{table}", catalog_managed=not plain
             ),
@@ -102,10 +110,10 @@ class Crowd:
             alone=alone,
         )
 
-    def send(self, table: str, *ids: str, **fields: int) -> list[asyncio.Task[Outcome]]:
+    def send(self, table: str, *ids: str, **fields: Any) -> list[asyncio.Task[Outcome]]:
         """These proposals arrive, in this order, once the loop goes on."""
         members = [self.member(table, id_, **fields) for id_ in ids]
-        return [asyncio.create_task(self.committer.commit(member)) for member in members]
+        return [asyncio.create_task(self.committer.wait(member)) for member in members]
 
     async def settle(self) -> None:
         """Whatever can happen without time passing has happened."""
@@ -114,7 +122,7 @@ class Crowd:
 
     async def end(self) -> None:
         """All that is left goes its way."""
-        while self.context.sections.count:
+        while self.context.running.count:
             for group in self.groups:
                 if not group.end.done():
                     group.tell()
@@ -125,10 +133,11 @@ class Crowd:
         """Nothing is left of anybody."""
         committer = self.committer
         left = committer._queues or committer._ready or committer._shared or committer._own
-        return not left and not committer.waiting and not self.context.sections.count
+        left = left or committer._own_of_store or committer._own_of_caller
+        return not left and not committer.waiting and not self.context.running.count
 
 
-def outcome(member: Member) -> NothingToCommit:
+def outcome(member: WaitingProposal) -> NothingToCommit:
     """One that tells whose it is."""
     table = TableRecord(
         id=member.table.id,
@@ -137,6 +146,7 @@ def outcome(member: Member) -> NothingToCommit:
         catalog_managed=member.table.catalog_managed,
         state=TableState.ACTIVE,
         state_reason=None,
+        quarantine_cause=None,
         latest_version=0,
         published_version=0,
         latest_timestamp=0,

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.service.crowds import Crowd
-from tidegate_service.core.committer import GROUP_ACTIONS, GROUP_MEMBERS
+from tests.service.commit.queue.crowds import Crowd
+from tidegate_service.core.commit.table_queue import GROUP_ACTIONS, GROUP_MEMBERS
 
 pytestmark = pytest.mark.anyio
 
@@ -59,16 +59,16 @@ async def test_an_id_that_is_named_twice_waits_for_its_first_copy():
     await crowd.settle()
     # Ids are of a table; another one's does not matter.
     assert crowd.groups[0].ids == ["a", "b", "c", "a"]
-    assert crowd.context.sections.under_way(("t", "a"))
+    assert crowd.context.running.under_way(("t", "a"))
     crowd.groups[0].tell()
     await crowd.settle()
     assert crowd.groups[1].ids == ["a"]
     crowd.groups[1].tell()
     await crowd.settle()
-    assert crowd.context.sections.under_way(("t", "a"))
+    assert crowd.context.running.under_way(("t", "a"))
     crowd.groups[2].tell()
     await crowd.settle()
-    assert not crowd.context.sections.under_way(("t", "a"))
+    assert not crowd.context.running.under_way(("t", "a"))
     assert len(crowd.groups) == 3
     assert crowd.is_forgotten()
 

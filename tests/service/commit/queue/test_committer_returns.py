@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.service.crowds import Crowd
-from tidegate_service.core.committer import GROUP_ACTIONS
+from tests.service.commit.queue.crowds import Crowd
+from tidegate_service.core.commit.table_queue import GROUP_ACTIONS
 
 pytestmark = pytest.mark.anyio
 

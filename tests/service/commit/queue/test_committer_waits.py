@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.service.crowds import Crowd
-from tidegate_protocol.problems import Code
+from tests.service.commit.queue.crowds import Crowd
+from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, ShuttingDown, Unavailable
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,7 @@ class TestWaiting:
         with pytest.raises(IndexUnavailable, match=r"took more than 0\.01 s"):
             await second
         assert crowd.committer.waiting == 0
-        assert not crowd.context.sections.under_way(("t", "b"))
+        assert not crowd.context.running.under_way(("t", "b"))
         crowd.groups[0].tell()
         assert (await first).transaction_id == "a"
         await crowd.settle()
@@ -91,7 +91,7 @@ class TestWaiting:
         with pytest.raises(Unavailable, match="nothing was done") as refused:
             await beyond
         assert refused.value.code is Code.BACKPRESSURE
-        assert not crowd.context.sections.under_way(("t", "e"))
+        assert not crowd.context.running.under_way(("t", "e"))
         # Other tables have room of their own.
         crowd.send("u", "f")
         await crowd.settle()
@@ -118,11 +118,11 @@ class TestLeaving:
             caller.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await caller
-        assert crowd.context.sections.under_way(("t", "a"))
-        assert crowd.context.sections.under_way(("t", "b"))
+        assert crowd.context.running.under_way(("t", "a"))
+        assert crowd.context.running.under_way(("t", "b"))
         crowd.groups[0].tell()
         await crowd.settle()
-        assert not crowd.context.sections.under_way(("t", "a"))
+        assert not crowd.context.running.under_way(("t", "a"))
         assert crowd.groups[1].ids == ["b"]
         crowd.groups[1].tell()
         await crowd.settle()
@@ -134,7 +134,7 @@ class TestLeaving:
         await crowd.settle()
         (waiting,) = crowd.send("t", "b")
         await crowd.settle()
-        draining = asyncio.create_task(crowd.context.sections.drain(timeout_s=20))
+        draining = asyncio.create_task(crowd.context.running.drain(timeout_s=20))
         await crowd.settle()
         (late,) = crowd.send("u", "c")
         with pytest.raises(ShuttingDown):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tidegate_service.core.errors import ShuttingDown
-from tidegate_service.core.sections import CommitSections
+from tidegate_service.core.instance.running_commits import RunningCommits
 
 pytestmark = pytest.mark.anyio
 
@@ -13,7 +13,7 @@ KEY = ("table", "txn")
 
 
 async def test_a_cancelled_caller_leaves_the_section_to_its_end():
-    sections = CommitSections()
+    sections = RunningCommits()
     started, release, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def section() -> int:
@@ -36,7 +36,7 @@ async def test_a_cancelled_caller_leaves_the_section_to_its_end():
 
 
 async def test_the_result_and_the_exception_reach_the_caller():
-    sections = CommitSections()
+    sections = RunningCommits()
 
     async def wins() -> str:
         return "v1"
@@ -51,7 +51,7 @@ async def test_the_result_and_the_exception_reach_the_caller():
 
 
 async def test_two_sections_of_one_transaction_are_both_counted():
-    sections = CommitSections()
+    sections = RunningCommits()
     first, second = asyncio.Event(), asyncio.Event()
 
     async def until(event: asyncio.Event) -> None:
@@ -70,7 +70,7 @@ async def test_two_sections_of_one_transaction_are_both_counted():
 
 
 async def test_a_stopping_instance_starts_nothing_and_reports_what_did_not_end():
-    sections = CommitSections()
+    sections = RunningCommits()
     release = asyncio.Event()
     caller = asyncio.create_task(sections.run(KEY, _wait(release)))
     await asyncio.sleep(0)

@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of what reads others' text: log lines, commits and predicates."""

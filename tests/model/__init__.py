@@ -1,0 +1,1 @@
+"""Explicit-state models of the two commit points, explored exhaustively to a bound."""

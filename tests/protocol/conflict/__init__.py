@@ -1,0 +1,1 @@
+"""Tests of the conflict rules, their mutants, and windows."""

@@ -1,0 +1,85 @@
+"""Our rules against an oracle of its own (`tests/conflict_oracle.py`), over everything that the
+rules look at.
+
+What the oracle refuses by Delta's rules we never accept; what we refuse beyond that, it names.
+"""
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conflict_oracle import TABLE, Judge, verdict
+from tests.conflict_schedules import Schedule, draw
+from tests.protocol.schedules import judged
+from tidegate_protocol.conflict import checker
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
+
+
+def compared(schedule: Schedule) -> str:
+    """Assert that our rules say what the oracle does; what that was."""
+    ours = judged(schedule)
+    if isinstance(ours, Invalid):
+        return "invalid"
+    told = verdict(schedule)
+    if isinstance(ours, Conflict):
+        assert told.ours is not None, (schedule, ours.detail)
+        assert ours.code.value == told.ours.error, (schedule, ours.detail, told)
+        return "both" if told.deltas is not None else f"only ours: {told.ours.won.name.lower()}"
+    assert told.deltas is None, (schedule, told)
+    assert told.ours is None, (schedule, told)
+    return "spared by statistics" if told.spared else "neither"
+
+
+@given(st.integers(0, 2**64), st.integers(1, 3))
+@settings(max_examples=600)
+def test_we_judge_as_the_oracle_does(seed, winners):
+    compared(draw(Random(seed), winners=winners))
+
+
+def test_the_draws_meet_every_row_and_every_answer():
+    """Ten thousand schedules by one seed; what they come to is the list of where we refuse more."""
+    rng = Random(11)
+    answers: Counter[str] = Counter()
+    rows = set()
+    for _ in range(10_000):
+        schedule = draw(rng, winners=rng.choice([1, 1, 2, 3]))
+        answers[compared(schedule)] += 1
+        told = verdict(schedule)
+        rows |= {told.ours, told.deltas}
+    print(dict(answers))
+    assert set(TABLE) <= rows
+    stricter = {f"only ours: {row.won.name.lower()}" for row in TABLE if row.by is Judge.TIDEGATE}
+    assert stricter <= answers.keys()
+    assert answers["neither"] > 500
+    assert answers["spared by statistics"] > 20
+    assert answers["invalid"] < 3_000
+
+
+def compare_many(count: int) -> None:
+    rng = Random(11)
+    for _ in range(count):
+        compared(draw(rng, winners=1))
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        checker.unknown_rule,
+        checker.protocol_rule,
+        checker.metadata_rule,
+        checker.domain_rule,
+        checker.application_rule,
+        checker.added_files_rule,
+        checker.removed_read_rule,
+        checker.removed_twice_rule,
+    ],
+    ids=lambda rule: rule.__name__,
+)
+def test_a_missing_rule_is_noticed(monkeypatch, missing):
+    left = tuple(rule for rule in checker.RULES if rule is not missing)
+    monkeypatch.setattr(checker, "RULES", left)
+    with pytest.raises(AssertionError):
+        compare_many(1_000)

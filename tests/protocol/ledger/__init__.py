@@ -1,0 +1,1 @@
+"""Tests of the ledger, and the vectors that it has to answer."""

@@ -1,0 +1,1 @@
+"""Tests of what a proposal is checked for before conflicts."""

@@ -1,0 +1,177 @@
+"""CHECK constraints and generated columns: text that no writer could read is kept out of tables."""
+
+import pytest
+
+from tests.protocol.factories import NO_TABLE, column, features, metadata, prepared, state
+from tests.protocol.racing import refused
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.prepare import expressions
+from tidegate_protocol.schema.data_types import StructType
+
+GENERATED = "delta.generationExpression"
+ARRAY = {"type": "array", "elementType": "integer", "containsNull": True}
+STRUCT = {
+    "type": "struct",
+    "fields": [column("b"), column("arr", ARRAY)],
+}
+COLUMNS = (
+    "num",
+    column("text", "string"),
+    column("a.b"),
+    column("arr", ARRAY),
+    column("s", STRUCT),
+)
+MAPPED = features("checkConstraints", "generatedColumns", readers=["columnMapping"])
+
+
+def checked(*texts, columns=COLUMNS):
+    constraints = {f"delta.constraints.c{at}": text for at, text in enumerate(texts)}
+    return metadata(columns, properties=constraints)
+
+
+def generated(text, *columns):
+    return metadata([*(columns or COLUMNS), column("g", **{GENERATED: text})])
+
+
+def why_not(new, at=None, operation="ADD CONSTRAINT"):
+    invalid = refused(new, at=at or state(metadata(COLUMNS)), operation=operation)
+    assert invalid.code is Code.INVALID_SCHEMA
+    return invalid.detail
+
+
+class TestConstraints:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "num < 5 and text < 'd'",
+            "true",
+            "NUM > 0",
+            "`a.b` IS NOT NULL",
+            "s.arr[0] < 100 AND s.b > arr[1]",
+            "num < rand() OR my_udf(num)",
+            "exists(arr, x -> x > num)",
+            "num > (SELECT max(id) FROM other)",
+            "text LIKE 'a%' ESCAPE '!'",
+            # Spark's grammar has what that of predicates here does not.
+            "overlay(text PLACING 'a' FROM 1) = 'b'",
+            "num > 0 /* positive */",
+            "num > 0 -- positive",
+        ],
+    )
+    def test_that_spark_reads_are_taken(self, text):
+        at = state(metadata(COLUMNS))
+        new = checked(text)
+        assert prepared(new, at=at, operation="ADD CONSTRAINT").metadata == new
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("num <", "syntax error"),
+            ("", "empty"),
+            ("num > 1; DROP TABLE t", "';'"),
+            ("num > 1, text = 'a'", "syntax error"),
+            ("SELECT true", "query"),
+            ("num > 1) FROM (x", "syntax error"),
+            ("id < 5", "no column 'id'"),
+            ("s.c = 1", "no column 's.c'"),
+            ("3", "expected a condition"),
+            ("text", "expected a condition"),
+            ("num = " + "(" * 3000 + "1" + ")" * 3000, "deep"),
+        ],
+    )
+    def test_that_nobody_reads_are_refused(self, text, why):
+        for operation in ("ADD CONSTRAINT", "SET TBLPROPERTIES", "REPLACE TABLE", "X"):
+            detail = why_not(checked("true", text), operation=operation)
+            assert "the CHECK constraint 'c1'" in detail
+            assert why in detail
+
+    def test_a_new_table_has_none_either(self):
+        invalid = refused(
+            features("checkConstraints"), checked("id = 1"), at=NO_TABLE, operation="CREATE TABLE"
+        )
+        assert "no column 'id'" in invalid.detail
+
+    def test_a_column_that_one_names_cannot_go(self):
+        def named(*columns):
+            mode = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"}
+            return metadata(columns, properties={**mode, "delta.constraints.c": "num > 0"})
+
+        def mapped(name, number):
+            marks = {"id": number, "physicalName": f"c{number}"}
+            return column(name, **{f"delta.columnMapping.{key}": v for key, v in marks.items()})
+
+        at = state(named(mapped("num", 1), mapped("v", 2)), MAPPED)
+        prepared(named(mapped("num", 1), mapped("w", 2)), at=at, operation="RENAME COLUMN")
+        for columns in ([mapped("v", 2)], [mapped("n", 1), mapped("v", 2)]):
+            assert "no column 'num'" in why_not(named(*columns), at)
+
+
+class TestGeneratedColumns:
+    @pytest.mark.parametrize(
+        "text", ["num + 10", "CONCAT(text, 'y')", "`a.b` + s.b", "arr[1]", "rand()", "1", "NULL"]
+    )
+    def test_that_spark_reads_are_taken(self, text):
+        at = state(metadata(COLUMNS))
+        prepared(generated(text), at=at, operation="REPLACE TABLE")
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("c10 + 10", "no column 'c10'"),
+            ("num +", "syntax error"),
+            ("g + 1", "no column 'g'"),
+            ("h + 1", "no column 'h'"),
+        ],
+    )
+    def test_that_nobody_reads_are_refused(self, text, why):
+        new = generated(text, *COLUMNS, column("h", **{GENERATED: "num"}))
+        detail = why_not(new, operation="REPLACE TABLE")
+        assert "the generated column 'g'" in detail
+        assert why in detail
+
+
+class TestWhatATableHasAlready:
+    """Another writer's, which was read in as it is."""
+
+    ODD = checked("id < 5", "num >")
+
+    def test_it_keeps(self):
+        at = state(self.ODD)
+        more = {**self.ODD.configuration, "owner": "me"}
+        prepared(metadata(COLUMNS, properties=more), at=at, operation="SET TBLPROPERTIES")
+        prepared(metadata([*COLUMNS, "z"], properties=more), at=at, operation="ADD COLUMNS")
+
+    def test_it_does_not_get_more_of_them(self):
+        at = state(self.ODD)
+        assert "'c2'" in why_not(checked("id < 5", "num >", "y = 1"), at)
+        assert "'c0'" in why_not(checked("id < 6", "num >"), at)
+
+    @pytest.mark.parametrize("operation", ["RESTORE", "CLONE"])
+    def test_they_come_back_with_what_had_them(self, operation):
+        prepared(self.ODD, at=state(metadata(COLUMNS)), operation=operation)
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The texts that were read."""
+    texts = []
+    monkeypatch.setattr(expressions, "check_expression", lambda text, *_, **__: texts.append(text))
+    return texts
+
+
+def constrained(*texts):
+    return TableProperties.parse({f"delta.constraints.c{at}": x for at, x in enumerate(texts)})
+
+
+def test_what_the_table_has_already_is_not_read_again(read):
+    none = StructType(fields=())
+    expressions.check_expressions(constrained("x > 0"), none, constrained("x > 0", "x < 9"), none)
+    assert read == ["x < 9"]
+
+
+def test_beyond_a_bound_new_ones_are_taken_as_they_are(read):
+    """Reading one takes some microseconds a character."""
+    none, long = StructType(fields=()), "x > 0 AND " * 700 + "x > 1"
+    expressions.check_expressions(constrained(), none, constrained(*[long] * 9), none)
+    assert len(read) == expressions.MOST_TEXT // len(long)

@@ -1,0 +1,1 @@
+"""Tests of types, columns and values."""

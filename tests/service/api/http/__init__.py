@@ -1,0 +1,1 @@
+"""Tests of what is before any route: connections, limits, bodies."""

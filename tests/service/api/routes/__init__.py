@@ -1,0 +1,1 @@
+"""Tests of the routes, resource by resource, and their documents."""

@@ -1,0 +1,154 @@
+"""How many requests of one principal may be under way, whatever its tokens."""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
+from tests.service.catalog_managed.guarded import Guarded
+from tidegate_protocol.base.problems import Code
+from tidegate_service.api.http.requests import SCANS_SHARE, Gate, RequestState
+from tidegate_service.core.access.roles import Principal
+from tidegate_service.core.errors import Unavailable
+from tidegate_service.core.log.log_file import LARGE_BYTES, FileRoom
+
+SOMEBODY = Principal(name="p", grants=())
+
+
+@contextmanager
+def unfinished(guarded: Guarded, token: str) -> Iterator[socket.socket]:
+    """A request that has come in as far as its body, which stays away."""
+    parts = urlsplit(guarded.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=20) as connection:
+        connection.sendall(
+            "POST /api/v1/tables HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+            f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+            "Connection: close\r\nContent-Length: 2\r\n\r\n".encode()
+        )
+        # The service asks for the body once it knows who is asking.
+        assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
+        yield connection
+
+
+def test_a_further_one_is_turned_away_and_others_are_not(start_service, database_url):
+    guarded = Guarded(start_service(auth="tokens", max_requests_per_principal=2).url, database_url)
+    token = guarded.token("admin", "*", label="busy")
+    same = guarded.token("reader", "*", label="busy")
+    other = guarded.token("reader", "*", label="other")
+    with unfinished(guarded, token) as first, unfinished(guarded, token) as second:
+        for mine in (token, same):
+            with guarded.client(mine) as client:
+                answer = client.get("/tables")
+            assert (answer.status_code, answer.json()["code"]) == (429, "backpressure")
+        with guarded.client(other) as client:
+            assert client.get("/tables").status_code == 200
+        for connection in (first, second):
+            connection.sendall(b"{}")
+            assert connection.recv(1000).startswith(b"HTTP/1.1 422 ")
+    with guarded.client(same) as client:
+        assert client.get("/tables").status_code == 200
+
+
+def test_one_principal_leaves_requests_to_others(start_service, database_url):
+    """Though it may have as many as there may be, by the bound of its own."""
+    guarded = Guarded(start_service(auth="tokens", max_requests=4).url, database_url)
+    mine = guarded.token("admin", "*", label="busy")
+    with ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(unfinished(guarded, mine))
+        with guarded.client(mine) as client:
+            answer = client.get("/tables")
+        assert (answer.status_code, answer.json()["code"]) == (429, "backpressure")
+        assert int(answer.headers["retry-after"]) > 0
+        with guarded.client(guarded.token("reader", "*", label="other")) as client:
+            assert client.get("/tables").status_code == 200
+
+
+def test_one_that_was_turned_away_is_not_counted():
+    gate = Gate(per_principal=1)
+    inside, outside = RequestState(id="1"), RequestState(id="2")
+    gate.enter("p", inside)
+    with pytest.raises(Unavailable) as refused:
+        gate.enter("p", outside)
+    assert refused.value.code is Code.BACKPRESSURE
+    assert outside.at_end == []
+    for leave in inside.at_end:
+        leave()
+    gate.enter("p", outside)
+
+
+def test_without_a_bound_there_is_none():
+    gate = Gate()
+    for number in range(10_000):
+        gate.enter("p", RequestState(id=str(number)))
+
+
+def test_scans_are_a_part_of_them():
+    gate = Gate(per_principal=2 * SCANS_SHARE)
+    inside = [RequestState(id="1", principal=SOMEBODY) for _ in range(2)]
+    for state in inside:
+        gate.enter("p", state)
+        gate.enter_scan(state)
+    further = RequestState(id="3", principal=SOMEBODY)
+    gate.enter("p", further)
+    with pytest.raises(Unavailable, match="2 scans of this principal") as refused:
+        gate.enter_scan(further)
+    assert refused.value.code is Code.BACKPRESSURE
+    gate.enter_scan(RequestState(id="4", principal=replace(SOMEBODY, name="q")))
+    for leave in inside[0].at_end:
+        leave()
+    gate.enter_scan(further)
+
+
+def test_a_scan_that_its_caller_does_not_read_counts(start_service, database_url):
+    service = start_service(auth="tokens", max_requests_per_principal=SCANS_SHARE)
+    guarded = Guarded(service.url, database_url)
+    token = guarded.token("admin", "*", label="busy")
+    other = guarded.token("reader", "*", label="other")
+    with guarded.client(token) as client:
+        client.post("/tables", json=table_body()).raise_for_status()
+        # More than sockets hold.
+        adds = [add(f"f{n}", tags={"x": "x" * 2_000_000}) for n in range(20)]
+        client.post(f"/tables/{TABLE}/commits", json=proposal(*adds)).raise_for_status()
+        with client.stream("POST", f"/tables/{TABLE}/scan", json={}) as unread:
+            assert unread.status_code == 200
+            answer = client.post(f"/tables/{TABLE}/scan", json={})
+            assert (answer.status_code, answer.json()["code"]) == (429, "backpressure")
+            assert int(answer.headers["retry-after"]) > 0
+            assert client.get(f"/tables/{TABLE}").status_code == 200
+            with guarded.client(other) as client_of_other:
+                asked = {"predicates": ["false"]}
+                answer = client_of_other.post(f"/tables/{TABLE}/scan", json=asked)
+                assert answer.status_code == 200
+        # Once the service has seen that nobody reads it any more.
+        while (
+            client.post(f"/tables/{TABLE}/scan", json={"predicates": ["false"]}).status_code == 429
+        ):
+            pass
+
+
+def test_a_large_file_of_a_log_is_held_in_its_reader_s_name(
+    start_service, database_url, monkeypatch
+):
+    names, take = set[str | None](), FileRoom.take
+
+    def noted(room: FileRoom, who: str | None, size: int) -> None:
+        names.add(who)
+        take(room, who, size)
+
+    monkeypatch.setattr(FileRoom, "take", noted)
+    guarded = Guarded(start_service(auth="tokens").url, database_url)
+    with guarded.client(guarded.token("admin", "*", label="busy")) as client:
+        location = client.post("/tables", json=table_body()).json()["location"]
+        foreign = json.dumps(add("f", tags={"x": "x" * LARGE_BYTES})) + "\n"
+        log = Path(location.removeprefix("file://")) / "_delta_log"
+        (log / f"{1:020}.json").write_text(foreign + json.dumps({"commitInfo": {}}) + "\n")
+        answer = client.post(f"/tables/{TABLE}/commits", json=proposal(add()))
+        assert (answer.status_code, answer.json()["version"]) == (201, 2)
+    assert names == {"busy"}

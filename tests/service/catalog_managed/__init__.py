@@ -1,0 +1,1 @@
+"""Tests of publishing, failovers, and databases that were set back."""

@@ -1,0 +1,188 @@
+"""Catalog-managed tables at whose place another log lies than their own: a row that a restore
+brought back, whose table is gone, or a log that was cut off."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.service.catalog_managed.restoring import Backups, backups, body, commit, publish
+from tests.service.maintenance.test_rebuild import checkpointed
+from tests.service.world import World
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.commit.propose import conflict_check, propose
+from tidegate_service.core.commit.transaction_ids import abort
+from tidegate_service.core.errors import Refused, TableQuarantined
+from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.rebuild import rebuild
+from tidegate_service.core.ports.records import QuarantineCause, TableRecord, TableState
+from tidegate_service.core.tables.lookup import forget_table, get_table
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def made(postgres_server, tmp_path, anyio_backend):
+    async with backups(postgres_server.url, tmp_path) as made:
+        yield made
+
+
+def log_of(world: World, table: TableRecord) -> dict[str, bytes]:
+    folder = world.log_folder(table)
+    return {file.name: file.read_bytes() for file in folder.glob("*")} if folder.exists() else {}
+
+
+async def another_since(
+    made: Backups, url: str, *, commits: int, waiting: str = ""
+) -> tuple[World, TableRecord]:
+    """An instance of a database as it was when its table had the versions 0 to 5 published, and
+    these `waiting`; another table is at its place since, with so many commits and one more
+    version. None of them is at it where there are -1."""
+    now = made.instance(url)
+    table = await now.create(catalog_managed=True)
+    await commit(now, table, *"abcde")
+    await publish(now, table)
+    await commit(now, table, *waiting)
+    old = await made.copy(url)
+    await forget_table(now.context, table.id)
+    shutil.rmtree(now.log_folder(table).parent)
+    if commits >= 0:
+        other = await now.create(name=table.name, catalog_managed=True)
+        await commit(now, other, *(f"k{number}" for number in range(commits)))
+        await publish(now, other)
+    return made.instance(old), table
+
+
+async def is_closed(world: World, table: TableRecord) -> bool:
+    head = await get_table(world.context, table.id)
+    return (head.state, head.quarantine_cause) == (TableState.QUARANTINED, QuarantineCause.LOG)
+
+
+OTHERS = pytest.mark.parametrize(
+    "commits", [-1, 1, 5, 7], ids=["none", "a shorter one", "one as long", "a longer one"]
+)
+ANOTHER = "22222222-2222-4333-8444-555555555555"
+CALLS = {
+    "a commit": lambda world, table: propose(world.context, table.name, body("new")),
+    "a check": lambda world, table: conflict_check(world.context, table.name, body("new")),
+    "an abort": lambda world, table: abort(world.context, table.name, "new"),
+    "forgetting it": lambda world, table: forget_table(world.context, table.name),
+}
+
+
+@OTHERS
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+async def test_nothing_is_acknowledged_or_put_there(made, database_url, commits, call):
+    then, table = await another_since(made, database_url, commits=commits)
+    before = log_of(then, table)
+    with pytest.raises(TableQuarantined, match=r"version.* move nothing there"):
+        await call(then, table)
+    assert await is_closed(then, table)
+    head = await get_table(then.context, table.id)
+    assert head.latest_version == 5
+    with pytest.raises(Refused, match=r"stays quarantined: version 5 .* move nothing there"):
+        await release_table(then.context, table.name)
+    await publish(then, table)
+    assert log_of(then, table) == before
+
+
+@OTHERS
+async def test_a_rebuild_is_refused_and_leaves_it_closed(made, database_url, commits):
+    """Also where it is the first thing that is done, as the runbook has it."""
+    then, table = await another_since(made, database_url, commits=commits)
+    before = log_of(then, table)
+    with pytest.raises(Refused, match="move nothing there") as refused:
+        await rebuild(then.context, table.name)
+    assert refused.value.code is Code.BROKEN_LOG
+    assert await is_closed(then, table)
+    with pytest.raises(TableQuarantined):
+        await propose(then.context, table.name, body("new"))
+    assert log_of(then, table) == before
+
+
+@OTHERS
+async def test_what_waits_for_publishing_is_not_put_there(made, database_url, commits):
+    """A publisher may be there before anybody commits."""
+    then, table = await another_since(made, database_url, commits=commits, waiting="fg")
+    before = log_of(then, table)
+    await publish(then, table)
+    assert log_of(then, table) == before
+    assert await is_closed(then, table)
+    with pytest.raises(TableQuarantined, match="move nothing there"):
+        await forget_table(then.context, table.name)
+    assert log_of(then, table) == before
+
+
+async def test_a_folder_that_was_moved_aside_is_moved_back(made, database_url):
+    world = made.instance(database_url)
+    table = await world.create(catalog_managed=True)
+    await commit(world, table, "a")
+    await publish(world, table)
+    folder = Path(world.log_folder(table).parent)
+    aside = folder.rename(folder.with_name("aside"))
+    world = made.instance(database_url)
+    with pytest.raises(TableQuarantined, match="version 1 was published, and the log has neither"):
+        await propose(world.context, table.id, body("b"))
+    aside.rename(folder)
+    await release_table(world.context, table.id)
+    assert (await propose(world.context, table.id, body("b"))).record.version == 2
+    await publish(world, table)
+
+
+async def test_a_store_that_was_set_back(made, database_url):
+    world = made.instance(database_url)
+    table = await world.create(catalog_managed=True)
+    await commit(world, table, *"abc")
+    await publish(world, table)
+    lost = {version: world.log_file(table, version).read_bytes() for version in (2, 3)}
+    for version in lost:
+        world.log_file(table, version).unlink()
+    fresh = made.instance(database_url)
+    with pytest.raises(TableQuarantined, match="version 3 was published"):
+        await propose(fresh.context, table.id, body("d"))
+    for version, content in lost.items():
+        world.log_file(table, version).write_bytes(content)
+    await release_table(fresh.context, table.id)
+    assert (await propose(fresh.context, table.id, body("d"))).record.version == 4
+
+
+class TestCleanedUp:
+    """Others have written a checkpoint and deleted the versions up to it."""
+
+    async def at(self, made, url, version: int) -> tuple[World, TableRecord]:
+        world = made.instance(url)
+        table = await world.create(catalog_managed=True)
+        await commit(world, table, *"abc")
+        await publish(world, table)
+        checkpointed(world, table, min(version, 3))
+        (made_so,) = world.log_folder(table).glob("*.checkpoint*")
+        made_so.rename(made_so.with_name(f"{version:020d}{made_so.name[20:]}"))
+        for gone in range(4):
+            world.log_file(table, gone).unlink()
+        return made.instance(url), table
+
+    async def test_the_checkpoint_is_the_tables(self, made, database_url):
+        world, table = await self.at(made, database_url, 3)
+        assert (await propose(world.context, table.id, body("d"))).record.version == 4
+        await publish(world, table)
+        assert world.log_file(table, 4).exists()
+
+    async def test_the_checkpoint_does_not_reach_far_enough(self, made, database_url):
+        world, table = await self.at(made, database_url, 2)
+        with pytest.raises(TableQuarantined, match="version 3 was published, and the log has"):
+            await propose(world.context, table.id, body("d"))
+
+    async def test_the_checkpoint_is_of_a_version_that_the_index_lost(self, made, database_url):
+        world, table = await self.at(made, database_url, 4)
+        with pytest.raises(TableQuarantined, match="checkpoint of version 4, which the index does"):
+            await propose(world.context, table.id, body("d"))
+
+    async def test_the_checkpoint_is_another_tables(self, made, database_url):
+        world, table = await self.at(made, database_url, 3)
+        other, others = await self.at(made, database_url, 3)
+        (checkpoint,) = other.log_folder(others).glob("*.checkpoint*")
+        shutil.copy(checkpoint, world.log_folder(table) / f"{3:020d}.checkpoint.{ANOTHER}.json")
+        (own,) = world.log_folder(table).glob("*.checkpoint.1*")
+        own.unlink()
+        with pytest.raises(TableQuarantined, match="the log's checkpoint is another table's"):
+            await propose(world.context, table.id, body("d"))

@@ -1,0 +1,1 @@
+"""Tests of who is decided with whom, and who waits."""

@@ -1,0 +1,122 @@
+"""One caller's flood of proposals is its own: others' wait no longer for it."""
+
+import asyncio
+
+import pytest
+
+from tests.service.commit.queue.crowds import Crowd
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.commit.table_queue import GROUP_ACTIONS, GROUP_MEMBERS
+from tidegate_service.core.errors import Unavailable
+
+pytestmark = pytest.mark.anyio
+
+
+async def refused(tasks: list[asyncio.Task]) -> list[asyncio.Task]:
+    """Those that were turned away by now."""
+    found = [task for task in tasks if task.done()]
+    for task in found:
+        error = task.exception()
+        assert isinstance(error, Unavailable)
+        assert error.code is Code.BACKPRESSURE
+    return found
+
+
+async def test_one_fills_three_quarters_of_a_tables_queue_and_others_the_rest():
+    crowd = Crowd(waiting=16)
+    crowd.send("t", "first", who="a")
+    await crowd.settle()
+    flood = crowd.send("t", *(f"a{n}" for n in range(100)), who="a")
+    await crowd.settle()
+    assert len(await refused(flood)) == 88
+    # Each of those who come finds three times what is left after it.
+    assert await refused(crowd.send("t", "b0", "b1", "b2", who="b")) == []
+    await crowd.settle()
+    late = crowd.send("t", "c0", who="c")
+    await crowd.settle()
+    assert await refused(late) == []
+    assert crowd.committer.waiting == 16
+    full = crowd.send("t", "d0", who="d")
+    await crowd.settle()
+    assert await refused(full) == full
+    await crowd.end()
+
+
+async def test_where_nobody_is_told_from_anybody_all_of_it_is_theirs():
+    crowd = Crowd(waiting=16)
+    crowd.send("t", "first")
+    await crowd.settle()
+    sent = crowd.send("t", *(f"a{n}" for n in range(17)))
+    await crowd.settle()
+    assert await refused(sent) == sent[16:]
+    await crowd.end()
+
+
+async def test_callers_of_one_table_take_turns():
+    crowd = Crowd()
+    crowd.send("t", "first", who="a")
+    await crowd.settle()
+    crowd.send("t", *(f"a{n}" for n in range(4)), actions=GROUP_ACTIONS, who="a")
+    crowd.send("t", "b0", "b1", who="b")
+    for _ in range(6):
+        crowd.groups[-1].tell()
+        await crowd.settle()
+    found = [id_ for group in crowd.groups for id_ in group.ids]
+    assert found == ["first", "a0", "b0", "a1", "b1", "a2", "a3"]
+    assert [len(group.ids) for group in crowd.groups] == [1, 1, 1, 1, 1, 1, 1]
+    await crowd.end()
+
+
+async def test_tables_of_callers_take_turns():
+    """A hundred tables with as much as a group holds do not come before another's one."""
+    crowd = Crowd(shared=1)
+    crowd.send("t", "first", who="a")
+    await crowd.settle()
+    for n in range(100):
+        crowd.send(f"t{n}", f"a{n}", actions=GROUP_ACTIONS, who="a")
+    crowd.send("u", "b", who="b")
+    crowd.send("v", "c", who="c")
+    await crowd.settle()
+    crowd.groups[0].tell()
+    await crowd.settle()
+    assert set(crowd.groups[1].ids[:2]) == {"b", "c"}
+    await crowd.end()
+
+
+async def test_a_callers_groups_of_their_own_leave_places_to_others():
+    crowd = Crowd(own=12)
+    for n in range(50):
+        crowd.send(f"t{n}", f"a{n}", plain=True, who="a")
+    await crowd.settle()
+    begun = len(crowd.groups)
+    crowd.send("u", "b", plain=True, who="b")
+    await crowd.settle()
+    assert begun == crowd.committer._limits.own_of_a_caller == 7
+    assert [group.ids for group in crowd.groups[begun:]] == [["b"]]
+    await crowd.end()
+
+
+async def test_small_bounds_let_each_in_once():
+    crowd = Crowd(waiting=1, own=1)
+    crowd.send("t", "a", plain=True, who="a")
+    await crowd.settle()
+    (second,) = crowd.send("t", "b", plain=True, who="b")
+    await crowd.settle()
+    assert not second.done()
+    await crowd.end()
+
+
+async def test_members_of_a_group_stay_in_order_where_they_are_one_callers():
+    crowd = Crowd()
+    crowd.send("t", "first", who="a")
+    await crowd.settle()
+    names = [f"a{n}" for n in range(GROUP_MEMBERS)]
+    crowd.send("t", *names, who="a")
+    await crowd.settle()
+    crowd.groups[0].tell()
+    await crowd.settle()
+    assert crowd.groups[1].ids == names
+    crowd.groups[1].leave(again=crowd.groups[1].members[3:5])
+    await crowd.settle()
+    assert crowd.groups[2].ids == names[3:5]
+    await crowd.end()

@@ -1,0 +1,145 @@
+"""Turns go round the principals, and none is lost where somebody leaves."""
+
+import asyncio
+import threading
+
+import pytest
+
+from tidegate_service.core.sharing.pools import Pool
+from tidegate_service.core.sharing.turns import OwnTurns, Turns
+
+pytestmark = pytest.mark.anyio
+
+
+async def waiting(turns: Turns, order: list[str], *principals: str) -> list[asyncio.Task[None]]:
+    """Those who wait, in this order; each says when it has its turn and keeps it."""
+
+    async def take(principal: str) -> None:
+        await turns.take(principal)
+        order.append(principal)
+
+    tasks = [asyncio.create_task(take(principal)) for principal in principals]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_who_asks_for_much_waits_behind_itself():
+    turns, order = Turns(1), list[str]()
+    await turns.take("first")
+    tasks = await waiting(turns, order, "a", "a", "a", "b", "c", "b")
+    for _ in tasks:
+        turns.end()
+    await asyncio.gather(*tasks)
+    assert order == ["a", "b", "c", "a", "b", "a"]
+
+
+async def test_no_more_at_once_than_may_be():
+    turns, order = Turns(2), list[str]()
+    tasks = await waiting(turns, order, "a", "a", "a")
+    assert order == ["a", "a"]
+    turns.end()
+    await asyncio.gather(*tasks)
+    turns.end()
+    turns.end()
+    assert len(await waiting(turns, order, "b", "b")) == 2
+    assert order == ["a", "a", "a", "b", "b"]
+
+
+async def test_who_leaves_the_line_has_no_turn():
+    turns, order = Turns(1), list[str]()
+    await turns.take("first")
+    gone, here = await waiting(turns, order, "a", "b")
+    gone.cancel()
+    await asyncio.wait([gone])
+    turns.end()
+    await here
+    assert order == ["b"]
+
+
+async def test_who_leaves_as_a_turn_ends_has_none():
+    turns, order = Turns(1), list[str]()
+    await turns.take("first")
+    gone, here = await waiting(turns, order, "a", "b")
+    gone.cancel()
+    # It has not noticed yet.
+    turns.end()
+    await asyncio.wait([gone])
+    await here
+    assert order == ["b"]
+
+
+async def test_no_turn_is_lost_whoever_leaves():
+    turns, order = Turns(1), list[str]()
+    await turns.take("first")
+    for task in await waiting(turns, order, "a", "a", "b"):
+        task.cancel()
+    turns.end()
+    await asyncio.wait_for(turns.take("c"), 60)
+
+
+async def test_a_turn_that_nobody_takes_any_more_goes_on():
+    turns, order = Turns(1), list[str]()
+    await turns.take("first")
+    gone, here = await waiting(turns, order, "a", "b")
+    turns.end()
+    # It has been given, and not been noticed.
+    gone.cancel()
+    await asyncio.wait([gone])
+    await here
+    assert order == ["b"]
+
+
+class TestPool:
+    async def test_who_leaves_keeps_the_thread_busy_to_the_end_of_its_piece(self):
+        """Or else others would queue up behind it, out of their turns."""
+        pool, begun, go = Pool("test", 1), threading.Event(), threading.Event()
+        order: list[str] = []
+
+        def long() -> None:
+            begun.set()
+            assert go.wait(60)
+            order.append("long")
+
+        leaving = asyncio.create_task(pool.run("a", long))
+        await asyncio.to_thread(begun.wait, 60)
+        after = asyncio.create_task(pool.run("b", order.append, "short"))
+        never = asyncio.create_task(pool.run("b", order.append, "never"))
+        await asyncio.sleep(0)
+        for task in (leaving, never):
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert not order
+        go.set()
+        await after
+        assert order == ["long", "short"]
+
+    async def test_what_work_raises_is_raised(self):
+        with pytest.raises(ZeroDivisionError):
+            await Pool("test", 1).run("a", lambda: 1 // 0)
+
+
+async def test_each_has_turns_of_its_own():
+    turns = OwnTurns(1)
+    await turns.take("a")
+    await turns.take("b")
+    waits = asyncio.create_task(turns.take("a"))
+    await asyncio.sleep(0)
+    assert not waits.done()
+    turns.end("b")
+    await asyncio.sleep(0)
+    assert not waits.done()
+    turns.end("a")
+    await waits
+
+
+async def test_own_turns_are_forgotten_with_the_last_of_them():
+    turns = OwnTurns(1)
+    await turns.take("a")
+    gone = asyncio.create_task(turns.take("a"))
+    await asyncio.sleep(0)
+    turns.end("a")
+    # It was given the turn that it does not take any more.
+    gone.cancel()
+    await asyncio.wait([gone])
+    assert turns.principals == 0

@@ -1,0 +1,94 @@
+"""What a refusal on a catalog-managed table costs: a COMMIT, unless what it is based on has had one
+of this instance's behind it. Why it is needed is shown by `test_failover.py`."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.service.world import World, add, proposal
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
+from tidegate_service.core.commit.group import commit_together
+from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.commit.queue import CommitQueue
+from tidegate_service.core.commit.transaction_ids import abort
+from tidegate_service.core.errors import Refused
+from tidegate_service.core.instance.head_looks import HeadLooks
+from tidegate_service.index.locking.groups import PostgresCommitGroup
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def saves(monkeypatch):
+    """The tables of each group whose COMMIT was sent."""
+    sent = []
+    save = PostgresCommitGroup.save
+
+    async def noted(group):
+        sent.append(sorted(section.table.name for section in group.sections.values()))
+        await save(group)
+
+    monkeypatch.setattr(PostgresCommitGroup, "save", noted)
+    return sent
+
+
+def another(world: World) -> World:
+    own = {"heads": HeadLooks(), "commit": CommitQueue(commit_together).commit}
+    return World(replace(world.context, **own))
+
+
+async def conflicting(world, table):
+    stale = proposal(add("x=1/late"), read_version=0, whole_table=True)
+    assert isinstance(await propose(world.context, table.id, stale), Conflict)
+
+
+async def test_a_conflict_with_another_instance_s_commit_is_settled_once(world, saves):
+    table = await world.create(catalog_managed=True)
+    await propose(world.context, table.id, proposal(add("x=1/a")))
+    saves.clear()
+    for _ in range(2):
+        await conflicting(world, table)
+    assert saves == [], "its own COMMIT was answered"
+    other = another(world)
+    for _ in range(3):
+        await conflicting(other, table)
+    assert saves == [[table.name]]
+    await propose(world.context, table.id, proposal(add("x=1/b")))
+    for _ in range(3):
+        await conflicting(other, table)
+    assert saves == [[table.name]] * 3
+
+
+async def test_what_is_invalid_by_the_table_is_settled_too(world, saves):
+    table = await world.create(catalog_managed=True)
+    other = another(world)
+    for body, expected in (
+        (proposal(add("x=1/a", size=0), read_version=0), []),
+        (proposal(add("a", partition_values={}), read_version=0), [[table.name]]),
+    ):
+        for _ in range(2):
+            assert isinstance(await propose(other.context, table.id, body), Invalid)
+        assert saves == expected
+
+
+async def test_an_id_is_asked_for_each_time(world, saves):
+    """Its row says nothing of when it was written."""
+    table = await world.create(catalog_managed=True)
+    await propose(world.context, table.id, proposal(add("x=1/a"), transaction_id="a"))
+    await abort(world.context, table.id, "closed")
+    saves.clear()
+    for name, code in (("a", Code.TRANSACTION_ID_REUSED), ("closed", Code.TRANSACTION_ABORTED)):
+        body = proposal(add("x=1/other"), transaction_id=name)
+        with pytest.raises(Refused) as refused:
+            await propose(world.context, table.id, body)
+        assert refused.value.code is code
+    assert saves == [[table.name]] * 2
+
+
+async def test_a_plain_table_s_log_is_what_it_is_based_on(world, saves):
+    table = await world.create()
+    await propose(world.context, table.id, proposal(add("x=1/a")))
+    saves.clear()
+    await conflicting(another(world), table)
+    assert saves == []

@@ -1,0 +1,1 @@
+"""Tests of logs, what others write into them, and late writes."""

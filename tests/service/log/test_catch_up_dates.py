@@ -1,0 +1,101 @@
+"""When versions are dated that were read in portions, however many there were."""
+
+import pytest
+
+from tests.service.commit.far_ahead import FAR, PORTION, times, written_past
+from tests.service.storage.watched_store import WatchedStorage
+from tests.service.world import add, make_world, proposal
+from tidegate_service.core.commit.propose import conflict_check, propose
+from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.log import catch_up
+from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.storage import ObjectStorage
+
+pytestmark = pytest.mark.anyio
+
+NEVER = 10**9
+
+
+@pytest.fixture(autouse=True)
+def small_portions(monkeypatch):
+    monkeypatch.setattr(catch_up, "MOST_VERSIONS", PORTION)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return WatchedStorage(ObjectStorage(warehouse=tmp_path.as_uri()))
+
+
+@pytest.fixture
+def world(index, store, tmp_path):
+    return make_world(index, store, tmp_path.as_uri())
+
+
+class TestDates:
+    """Versions without a time are dated as they are met, and our own behind them as it was told."""
+
+    async def lost(self, world, *, foreign):
+        """A table whose log has versions without times, one of ours behind them and others behind
+        that, of all of which an index has never heard; what was told of ours."""
+        table = await world.create()
+        written_past(world, table, 1, foreign, timestamp=None)
+        body = proposal(add("x=1/mine"))
+        landed = await propose(world.context, table.id, body)
+        assert landed.record.version == foreign + 1
+        written_past(world, table, foreign + 2, foreign + 2 + PORTION, timestamp=None)
+        files = [world.log_file(table, version) for version in range(1, foreign + 3 + PORTION)]
+        contents = [file.read_bytes() for file in files]
+        await world.lose(table)
+        for file in files:
+            file.unlink()
+        # By the same request, which takes up the version 0 that is there.
+        behind = await world.create(name=table.name)
+        for file, content in zip(files, contents, strict=True):
+            file.write_bytes(content)
+        return behind, body, landed
+
+    @pytest.mark.parametrize("portion", [PORTION, NEVER], ids=["in portions", "at once"])
+    async def test_ours_keeps_its_time_however_the_log_is_read(self, world, monkeypatch, portion):
+        behind, body, landed = await self.lost(world, foreign=FAR)
+        monkeypatch.setattr(catch_up, "MOST_VERSIONS", portion)
+        # Ours is not found under the lock: it lies far behind.
+        await conflict_check(world.context, behind.id, proposal(add("x=1/other")))
+        found = await propose(world.context, behind.id, body)
+        assert (found.replayed, found.record.timestamp) == (True, landed.record.timestamp)
+        dates = await times(world, behind)
+        assert dates == sorted(set(dates))
+        assert dates[0] == behind.latest_timestamp
+
+    async def test_and_where_the_reading_broke_off_in_between(self, world, store):
+        behind, body, landed = await self.lost(world, foreign=FAR)
+
+        async def down(version):
+            if version == FAR + 1:
+                raise StorageUnavailable("a moment's outage")
+
+        store.reading = down
+        with pytest.raises(StorageUnavailable):
+            await conflict_check(world.context, behind.id, proposal(add("x=1/other")))
+        head = (await get_table(world.context, behind.id)).latest_version
+        assert 0 < head <= FAR
+        store.reading = WatchedStorage(None).reading
+        await conflict_check(world.context, behind.id, proposal(add("x=1/other")))
+        found = await propose(world.context, behind.id, body)
+        assert (found.replayed, found.record.timestamp) == (True, landed.record.timestamp)
+        dates = await times(world, behind)
+        assert dates == sorted(set(dates))
+
+    async def test_a_forged_mark_moves_nothing_that_was_answered(self, world, store):
+        table = await world.create()
+        first = await propose(world.context, table.id, proposal(add("x=1/ours")))
+        content = world.log_file(table, 1).read_text()
+        written_past(world, table, 2, FAR, timestamp=None)
+        carried = str(first.record.timestamp)
+        assert carried in content
+        forged = content.replace(carried, str(first.record.timestamp - 5)).replace("ours", "y")
+        forged = forged.replace(first.record.transaction_id, "forged")
+        world.log_file(table, FAR).write_text(forged)
+        await conflict_check(world.context, table.id, proposal(add("x=1/other")))
+        dates = await times(world, table)
+        assert dates[1] == first.record.timestamp
+        assert dates == sorted(set(dates))

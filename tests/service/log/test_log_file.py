@@ -1,0 +1,179 @@
+"""Commit files of any size, read as they come: what is held of them, and what is refused."""
+
+import gc
+import hashlib
+import io
+import json
+import os
+from typing import NoReturn
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.service.storage.stepping import done
+from tidegate_protocol.log.codec import decode
+from tidegate_protocol.replay.commits import UnreadableCommit
+from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.log import log_file
+from tidegate_service.core.log.log_file import (
+    LARGE_BYTES,
+    FileRoom,
+    OversizedFile,
+    SpooledFile,
+    read_file,
+)
+from tidegate_service.core.observe import correlation
+from tidegate_service.core.observe.correlation import Correlation
+
+MIB = 1024 * 1024
+
+
+def line(number: int) -> bytes:
+    add = {"path": f"a/{number}", "partitionValues": {}, "size": 1, "modificationTime": 1}
+    return json.dumps({"add": {**add, "dataChange": True}}).encode()
+
+
+def read(content: bytes, *, room: FileRoom | None = None, **bounds: int):
+    bounds = {"max_bytes": 64 * MIB, "max_actions": 1_000_000} | bounds
+    return done(read_file(io.BytesIO(content), len(content), room=room or FileRoom(), **bounds))
+
+
+def spooled(content: bytes, *, at: int = 1000, max_actions: int = 1_000_000) -> SpooledFile:
+    """A file of this content that came in pieces of so many bytes."""
+    found = SpooledFile(FileRoom(), max_actions=max_actions)
+    for start in range(0, len(content), at):
+        found.add(content[start : start + at])
+    return found
+
+
+def reading(share: str | None) -> None:
+    """From here on, what is read is for a request in whose name this is."""
+    correlation.enter(Correlation(id="r", share=share))
+
+
+def fill(room: FileRoom, held: list[object]) -> NoReturn:
+    """Hold files of five MiB until one is refused."""
+    while True:
+        held.append(read(os.urandom(LARGE_BYTES + MIB), room=room))
+
+
+class TestReading:
+    @pytest.mark.parametrize("size", [0, 1, LARGE_BYTES])
+    def test_a_small_one_is_held_as_it_is(self, size):
+        content = b"\n" * size
+        assert read(content) == content
+
+    def test_a_larger_one_is_held_compressed(self):
+        content = b"".join(line(number) + b"\n" for number in range(60_000))
+        assert len(content) > LARGE_BYTES
+        room = FileRoom()
+        found = read(content, room=room)
+        assert isinstance(found, SpooledFile)
+        assert b"".join(found.pieces()) == content
+        assert len(found) == len(content)
+        assert found.sha256 == hashlib.sha256(content).hexdigest()
+        assert room.taken == found.stored_bytes < len(content) // 10
+        paths = [action.path for action in found.actions()]
+        assert paths == [f"a/{number}" for number in range(60_000)]
+
+    def test_one_beyond_the_bound_is_not_read(self):
+        class Unread(io.BytesIO):
+            def read(self, size: int | None = -1) -> bytes:
+                raise AssertionError("nothing of it is of use")
+
+        found = done(read_file(Unread(), MIB + 1, max_bytes=MIB, max_actions=1, room=FileRoom()))
+        assert isinstance(found, OversizedFile)
+        assert len(found) == MIB + 1
+        for ask in (found.actions, found.pieces):
+            with pytest.raises(
+                UnreadableCommit,
+                match=r"has 1048577 bytes, and at most 1048576 .*max_log_file_bytes",
+            ):
+                ask()
+
+    def test_one_that_grows_while_it_is_read_is_beyond_it_too(self):
+        content = b"\n" * (LARGE_BYTES + MIB)
+        room = FileRoom()
+        found = done(
+            read_file(io.BytesIO(content), 10, max_bytes=LARGE_BYTES, max_actions=1, room=room)
+        )
+        assert isinstance(found, OversizedFile)
+        assert room.taken == 0
+
+    def test_one_that_stays_large_when_it_is_compressed(self, monkeypatch):
+        monkeypatch.setattr(log_file, "MAX_STORED_BYTES", LARGE_BYTES)
+        found = read(os.urandom(LARGE_BYTES + MIB))
+        assert isinstance(found, OversizedFile)
+        assert "compressed" in found.why
+
+
+class TestRoom:
+    def test_there_is_no_more_than_there_is(self):
+        content = os.urandom(LARGE_BYTES + MIB)
+        room = FileRoom(LARGE_BYTES + 3 * MIB)
+        held = read(content, room=room)
+        assert isinstance(held, SpooledFile)
+        taken = room.taken
+        with pytest.raises(StorageUnavailable, match="large files of logs hold: there are"):
+            read(content, room=room)
+        gc.collect()
+        assert room.taken == taken, "who was refused holds nothing"
+        del held
+        gc.collect()
+        assert room.taken == 0
+        assert isinstance(read(content, room=room), SpooledFile)
+
+    def test_one_caller_leaves_room_to_others(self):
+        room = FileRoom(8 * LARGE_BYTES)
+        held = []
+        reading("flood")
+        with pytest.raises(StorageUnavailable, match="more than 3 times what is left"):
+            fill(room, held)
+        assert len(held) == 4
+        reading("other")
+        held.append(read(os.urandom(LARGE_BYTES + MIB), room=room))
+        del held
+        gc.collect()
+        assert room.taken == 0
+
+    def test_whoever_is_nobody_has_all_of_it(self):
+        room = FileRoom(8 * LARGE_BYTES)
+        reading(None)
+        held = []
+        with pytest.raises(StorageUnavailable, match="as many as may be"):
+            fill(room, held)
+        assert len(held) == 6
+
+
+class TestActions:
+    @settings(max_examples=100, deadline=None)
+    @given(
+        gaps=st.lists(st.sampled_from([b"\n", b"\n\n", b"\r\n", b" \n", b"\n \n"]), max_size=150),
+        ended=st.booleans(),
+        at=st.integers(1, 400),
+    )
+    def test_they_are_those_of_the_lines_however_they_come(self, gaps, ended, at):
+        content = b"".join(line(number) + gap for number, gap in enumerate(gaps))
+        content = content + (b"" if ended else line(len(gaps)))
+        found = spooled(content, at=at).actions()
+        expected = [decode(each) for each in content.split(b"\n") if each.strip()]
+        assert [action.raw.strip() for action in found] == [e.raw.strip() for e in expected]
+
+    def test_more_than_are_read(self):
+        content = b"".join(line(number) + b"\n" for number in range(101))
+        assert len(spooled(content, max_actions=101).actions()) == 101
+        with pytest.raises(UnreadableCommit, match="more than 100 actions"):
+            spooled(content, max_actions=100).actions()
+
+    @pytest.mark.parametrize("ended", [b"", b"\n"])
+    def test_a_line_that_is_none_is_named(self, ended):
+        content = b"\n".join([line(1), b"", line(2), b'{"add":', line(3)]) + ended
+        with pytest.raises(UnreadableCommit, match=r"^line 4: "):
+            spooled(content, at=7).actions()
+
+    def test_a_line_that_does_not_end(self, monkeypatch):
+        monkeypatch.setattr(log_file, "MAX_LINE_BYTES", 1000)
+        assert len(spooled(line(1) + b"\n" + b" " * 900).actions()) == 1
+        with pytest.raises(UnreadableCommit, match="a line has more than 1000 bytes"):
+            spooled(line(1) + b"\n" + b" " * 5000, at=100).actions()

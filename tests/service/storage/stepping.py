@@ -1,0 +1,36 @@
+"""Blocking work in steps, done by hand."""
+
+from collections.abc import Generator
+from pathlib import PurePosixPath
+from typing import TypeVar
+
+from tidegate_protocol.log.content import LogFile
+from tidegate_service.core.log.log_file import FileRoom, read_file
+from tidegate_service.storage.local_files import LocalFiles
+
+R = TypeVar("R")
+
+
+def stepped(work: Generator[object, None, R]) -> tuple[R, int]:
+    """What the work returns, and how many steps it took."""
+    steps = 0
+    while True:
+        steps += 1
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value, steps
+
+
+def done(work: Generator[object, None, R]) -> R:
+    """What the work returns."""
+    return stepped(work)[0]
+
+
+def content_of(files: LocalFiles, path: str | PurePosixPath) -> bytes | LogFile | None:
+    """A commit file as the service reads it."""
+
+    def read(file, size):
+        return read_file(file, size, max_bytes=2**30, max_actions=10**6, room=FileRoom())
+
+    return done(files.read(str(path), read))

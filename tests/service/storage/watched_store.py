@@ -1,0 +1,69 @@
+"""A store that tells of every read of a version, and of how many are under way."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.content import Content
+from tidegate_service.core.ports.index import Log, LogEntry, PutResult, Storage
+
+
+async def _nothing(version: int) -> None:
+    """What nobody watches goes on."""
+
+
+class WatchedStorage:
+    """The real storage; `reading` is awaited before each read of a version and may raise in its
+    place. `reads` are the versions that were asked for, `puts` those that were written."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self.reading: Callable[[int], Awaitable[None]] = _nothing
+        self.reads: list[int] = []
+        self.puts: list[int] = []
+        self.under_way = 0
+        self.most_under_way = 0
+
+    def log(self, location: str, *, who: str | None = None) -> Log:
+        return _WatchedLog(self._storage.log(location, who=who), self)
+
+    async def probe(self) -> None:
+        await self._storage.probe()
+
+
+class _WatchedLog:
+    def __init__(self, log: Log, storage: WatchedStorage) -> None:
+        self._log = log
+        self._storage = storage
+
+    async def read(self, version: int) -> bytes | None:
+        watched = self._storage
+        watched.reads.append(version)
+        watched.under_way += 1
+        watched.most_under_way = max(watched.most_under_way, watched.under_way)
+        try:
+            await watched.reading(version)
+            return await self._log.read(version)
+        finally:
+            watched.under_way -= 1
+
+    async def put_if_absent(self, version: int, content: Content) -> PutResult:
+        self._storage.puts.append(version)
+        return await self._log.put_if_absent(version, content)
+
+    async def put_in_order(
+        self, commits: Sequence[tuple[int, Content]], *, within_s: float
+    ) -> Sequence[PutResult]:
+        self._storage.puts += [version for version, _ in commits]
+        return await self._log.put_in_order(commits, within_s=within_s)
+
+    async def holds_anything(self, *, but_version: int | None = None) -> bool:
+        return await self._log.holds_anything(but_version=but_version)
+
+    def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
+        return self._log.entries(behind=behind)
+
+    async def read_file(self, name: str) -> bytes | None:
+        return await self._log.read_file(name)
+
+    def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
+        return self._log.checkpoint_actions(name)

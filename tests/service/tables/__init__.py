@@ -1,0 +1,1 @@
+"""Tests of creating, registering, scanning and forgetting tables."""

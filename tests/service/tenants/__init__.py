@@ -1,0 +1,1 @@
+"""What one tenant can do to the others with what its token allows."""

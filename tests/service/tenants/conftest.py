@@ -1,0 +1,43 @@
+"""One service for all attacks of a file: each has to leave it as it was."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.postgres import cloned
+from tests.service.tenants.rig import Service, tenants
+from tidegate_service.index.embedded.server import EmbeddedPostgres
+from tidegate_service.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def deadline_s() -> float:
+    """Of the service; a file of attacks that last may have a shorter one."""
+    return 30.0
+
+
+@pytest.fixture(scope="module")
+def limits() -> dict[str, Any]:
+    """Further settings of the service; a file of floods may have lower bounds, and tokens."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def service(
+    deadline_s: float,
+    limits: dict[str, Any],
+    postgres_server: EmbeddedPostgres,
+    migrated_template: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Service]:
+    with cloned(postgres_server.url, migrated_template) as url:
+        settings = Settings(
+            database_url=url,
+            data_dir=tmp_path_factory.mktemp("tenants"),
+            port=0,
+            deadline_seconds=deadline_s,
+            **limits,
+        )
+        with tenants(settings) as service:
+            yield service

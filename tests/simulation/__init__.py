@@ -1,0 +1,1 @@
+"""The service's use cases under a seeded scheduler with virtual time (docs/development.md)."""

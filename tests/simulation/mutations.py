@@ -1,0 +1,230 @@
+"""Mends switched off, one at a time, to see that the simulation finds what they mend.
+
+A mutation puts the old behaviour in the place of the mended function, for as long as a run lasts.
+The service knows nothing of it: there are no flags in it.
+"""
+
+import json
+import math
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from tests.simulation import deeds
+from tests.simulation.base import base
+from tests.simulation.plan import Deed
+from tidegate.errors import ConflictError, ServiceUnavailable, TidegateError
+from tidegate.wire import flow
+from tidegate.wire.exchange import Response
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.proposal.transaction import Invalid, Proposal, ReadyCommit
+from tidegate_service.core.catalog_managed.publish import Batch
+from tidegate_service.core.commit import group, table_batch
+from tidegate_service.core.commit.abort_fence import Refusal, close
+from tidegate_service.core.commit.table_batch import TableBatch
+from tidegate_service.core.commit.waiting_proposal import WaitingProposal
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.ports.index import CommitSection, Index, Log, Storage
+from tidegate_service.core.ports.outcomes import Outcome
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables import create
+
+Mutation = Callable[[], AbstractContextManager[Any]]
+
+CORE = "tidegate_service.core"
+
+
+@contextmanager
+def put_in_place(places: Mapping[str, Any]) -> Iterator[None]:
+    for catalog_managed in (False, True):
+        # What all worlds begin with is the service's own, and made once.
+        base(catalog_managed)
+    patches = [patch(place, put) for place, put in places.items()]
+    for one in patches:
+        one.start()
+    try:
+        yield
+    finally:
+        for one in patches:
+            one.stop()
+
+
+async def nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+async def _nobody(*_: Any, **__: Any) -> list[Any]:
+    return []
+
+
+async def _not_looked_for(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def _shared_folder(transaction_id: str, run: int) -> str:
+    return f"tidegate_txn={transaction_id}"
+
+
+def _not_asked(*_: Any) -> Generator[Any, Any, bool]:
+    yield from ()
+    return False
+
+
+class _Unlooked:
+    """A log of which only version 0 is looked at."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    async def holds_anything(self, *, but_version: int | None = None) -> bool:
+        return but_version is None and await self._log.holds_anything()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+_claim_log = create._claim_log
+
+
+async def _claim_by_version_0(section: CommitSection, log: Log, ready: ReadyCommit) -> ReadyCommit:
+    return await _claim_log(section, _Unlooked(log), ready)  # type: ignore[arg-type]
+
+
+_stands = table_batch.TableBatch._stands
+
+
+async def _invalid_unfenced(
+    self: TableBatch, context: Context, proposal: Proposal, refusal: Refusal, *, attempt: int
+) -> bool:
+    """As if each id were one that nobody had before: the log is read to its end, and that is
+    all."""
+    if isinstance(refusal, Invalid):
+        proposal, attempt = replace(proposal, has_new_id=True), 1
+    return await _stands(self, context, proposal, refusal, attempt=attempt)
+
+
+async def _invalid_at_the_index(
+    self: TableBatch, context: Context, proposal: Proposal, refusal: Refusal, *, attempt: int
+) -> bool:
+    if not isinstance(refusal, Invalid):
+        return await _stands(self, context, proposal, refusal, attempt=attempt)
+    await close(context, self.section, proposal.transaction_id)
+    self.must_save = True
+    return True
+
+
+async def _too_old_unfenced(
+    self: TableBatch, context: Context, proposal: Proposal, refusal: Refusal, *, attempt: int
+) -> bool:
+    if isinstance(refusal, Refused) and refusal.code is Code.READ_VERSION_TOO_OLD:
+        return True
+    return await _stands(self, context, proposal, refusal, attempt=attempt)
+
+
+_true_of_all = group._true_of_all
+
+
+def _gone_is_gone(member: WaitingProposal, outcome: Outcome | Exception) -> Outcome | Exception:
+    return outcome if isinstance(outcome, NotFound) else _true_of_all(member, outcome)
+
+
+_use_case = deeds.use_case
+
+
+def _never_adopted(deed: Deed, *, catalog_managed: bool, **_: bool) -> Any:
+    return _use_case(deed, catalog_managed=catalog_managed and deed is not Deed.REGISTER)
+
+
+_error_of = flow.error_of
+
+
+def _any_code(response: Response, *, request_id: str) -> TidegateError:
+    """Whoever has a code in the body is the service."""
+    body = json.loads(response.body)
+    of = ServiceUnavailable if response.status >= 500 else ConflictError
+    found = _error_of(response, request_id=request_id)
+    if found.code is not None:
+        return found
+    return of("refused", code=body.get("code"), status=response.status)
+
+
+async def _no_fence(context: Context, section: CommitSection, transaction_id: str) -> Any:
+    return await section.transaction(transaction_id)
+
+
+async def _published_unseen(index: Index, storage: Storage, table: TableRecord, **_: Any) -> Batch:
+    """What waits is marked published by whoever meets a file there, whatever it holds."""
+    waiting = await index.unpublished_versions(table.id, limit=500)
+    if not waiting.versions:
+        return Batch(count=0, through=table.published_version, behind=0, is_over=True)
+    log = storage.log(table.location)
+    for version, content in waiting.versions:
+        await log.put_if_absent(version, content)
+    first, last = waiting.versions[0][0], waiting.versions[-1][0]
+    await index.mark_published(table.id, first, last)
+    return Batch(count=len(waiting.versions), through=last, behind=0, is_over=False)
+
+
+_PLACES: Mapping[str, Mapping[str, Any]] = {
+    "private-folders": {
+        "tests.simulation.jobs.folder_of": _shared_folder,
+        "tests.simulation.clients.Client._has_landed": _not_asked,
+    },
+    "looks-before-creation": {f"{CORE}.tables.create._claim_log": _claim_by_version_0},
+    "looks-after-restore": {
+        f"{CORE}.commit.table_batch.look": nothing,
+        f"{CORE}.commit.transaction_ids.look": nothing,
+        f"{CORE}.commit.group.must_look": lambda *_: False,
+    },
+    "own-logs": {
+        f"{CORE}.catalog_managed.set_back.not_own": nothing,
+        f"{CORE}.maintenance.rebuild.not_own": nothing,
+    },
+    "fenced-422": {f"{CORE}.commit.table_batch.TableBatch._stands": _invalid_unfenced},
+    "422-at-the-logs-end": {f"{CORE}.commit.table_batch.TableBatch._stands": _invalid_at_the_index},
+    "fenced-too-old": {f"{CORE}.commit.table_batch.TableBatch._stands": _too_old_unfenced},
+    "404-of-one-attempt": {f"{CORE}.commit.group._true_of_all": _gone_is_gone},
+    "saved-portions": {
+        f"{CORE}.log.foreign_commits.MOST_UNDER_LOCK": math.inf,
+        f"{CORE}.log.foreign_commits.LONGEST_UNDER_LOCK_S": math.inf,
+    },
+    "kept-ids": {f"{CORE}.tables.register._recall": _nobody},
+    "adoption": {
+        "tests.simulation.deeds.use_case": _never_adopted,
+        "tests.simulation.world.use_case": _never_adopted,
+    },
+    "settled-places": {
+        f"{CORE}.tables.create.check_settled": nothing,
+        f"{CORE}.maintenance.truncation.gap": nothing,
+        f"{CORE}.maintenance.end_quarantine.gap": nothing,
+        f"{CORE}.log.foreign_commits.check_own": lambda *_: None,
+    },
+    "bounded-silence": {"tests.simulation.ports.server.SILENT_S": math.inf},
+    "own-answers": {"tidegate.wire.flow.error_of": _any_code},
+    "older-ids": {f"{CORE}.log.load.keep_id": nothing},
+    "abort-fence": {f"{CORE}.commit.transaction_ids.fence": _no_fence},
+    "looked-up-ids": {f"{CORE}.commit.table_batch.landed_before": nothing},
+    "hidden-logs": {
+        f"{CORE}.commit.table_batch.reload_if_truncated": _not_looked_for,
+        f"{CORE}.commit.abort_fence.reload_if_truncated": _not_looked_for,
+    },
+    "gaps": {f"{CORE}.maintenance.truncation.gap": nothing},
+    "compared-bytes": {
+        f"{CORE}.catalog_managed.publish.publish_batch": _published_unseen,
+        "tidegate_service.background.publisher.publish_batch": _published_unseen,
+    },
+}
+
+MUTATIONS: Mapping[str, Mutation] = {
+    name: lambda places=places: put_in_place(places)  # type: ignore[misc]
+    for name, places in _PLACES.items()
+}
+"""Each name says what is switched off."""
+
+
+def without(name: str | None) -> AbstractContextManager[Any]:
+    """The service without that mend; as it is, where there is no name."""
+    return nullcontext() if name is None else MUTATIONS[name]()

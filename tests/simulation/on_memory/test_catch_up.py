@@ -1,0 +1,3 @@
+"""The tests of `tests/service/log/test_catch_up.py`, over the index in memory."""
+
+from tests.service.log.test_catch_up import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""The tests of `tests/service/commit/test_group_windows.py`, over the index in memory."""
+
+from tests.service.commit.test_group_windows import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""The tests of `tests/service/index/test_index_files.py`, over the index in memory."""
+
+from tests.service.index.test_index_files import *  # noqa: F403

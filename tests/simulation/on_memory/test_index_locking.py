@@ -1,0 +1,3 @@
+"""The tests of `tests/service/index/test_index_locking.py`, over the index in memory."""
+
+from tests.service.index.test_index_locking import *  # noqa: F403

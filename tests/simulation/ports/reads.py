@@ -1,0 +1,164 @@
+"""What the index in memory answers without a lock: what is committed, of one moment each."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from tests.simulation.ports.network import Network
+from tests.simulation.ports.rows import Rows
+from tests.simulation.ports.server import Server
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Add, Txn
+from tidegate_protocol.proposal.transaction import ReadState
+from tidegate_service.core.errors import NotFound
+from tidegate_service.core.ports.records import (
+    Aborted,
+    CommitRecord,
+    ForgottenTable,
+    Glance,
+    TableRecord,
+)
+
+T = TypeVar("T")
+
+
+class MemoryReads:
+    """As the methods of `core.ports.index.Index` of the same names."""
+
+    def __init__(self, server: Server, network: Network) -> None:
+        self._server = server
+        self._network = network
+
+    async def table(self, ref: str) -> TableRecord | None:
+        def find() -> TableRecord | None:
+            rows = self._server.find(as_id(ref))
+            return None if rows is None else rows.record
+
+        return await self._read(find)
+
+    async def glance(self, table_id: str) -> Glance | None:
+        server = self._server
+
+        def seen(rows: Rows) -> Glance:
+            published = rows.commit(rows.record.published_version)
+            return Glance(
+                table=rows.record,
+                published_sha256=None if published is None else published.record.content_sha256,
+                now_ms=server.clock_ms(),
+                database=server.database,
+            )
+
+        return await self._of(table_id, seen)
+
+    async def tables(
+        self,
+        *,
+        prefix: str,
+        after: str | None,
+        limit: int,
+        within: Sequence[str] | None = None,
+    ) -> list[TableRecord]:
+        def page() -> list[TableRecord]:
+            by_name = {record.name.lower(): record for record in self._server.records()}
+            names = sorted(
+                name
+                for name in by_name
+                if name.startswith(prefix.lower())
+                and (after is None or name > after.lower())
+                and (within is None or is_within(name, within))
+            )
+            return [by_name[name] for name in names[:limit]]
+
+        return await self._read(page)
+
+    async def transaction(
+        self, table_id: str, transaction_id: str
+    ) -> CommitRecord | Aborted | None:
+        return await self._of(table_id, lambda rows: rows.transaction(transaction_id))
+
+    async def commit(self, table_id: str, version: int) -> CommitRecord | None:
+        found = await self.history(table_id, from_version=version, to_version=version, limit=1)
+        return found[0] if found else None
+
+    async def content(self, table_id: str, version: int) -> bytes | None:
+        return await self._of(table_id, lambda rows: rows.content(version))
+
+    async def history(
+        self, table_id: str, *, from_version: int | None, to_version: int | None, limit: int
+    ) -> list[CommitRecord]:
+        def history(rows: Rows) -> list[CommitRecord]:
+            records = [commit.record for commit in reversed(rows.commits)]
+            return [
+                record
+                for record in records
+                if (from_version is None or record.version >= from_version)
+                and (to_version is None or record.version <= to_version)
+            ][:limit]
+
+        return await self._of(table_id, history) or []
+
+    async def state_at(self, table_id: str, version: int) -> ReadState | None:
+        return await self._of(table_id, lambda rows: rows.state_at(version))
+
+    async def version_at(self, table_id: str, timestamp_ms: int) -> int | None:
+        def latest(rows: Rows) -> int | None:
+            return max(
+                (c.record.version for c in rows.commits if c.record.timestamp <= timestamp_ms),
+                default=None,
+            )
+
+        return await self._of(table_id, latest)
+
+    async def files(self, table_id: str, version: int) -> AsyncIterator[Sequence[Add]]:
+        found = await self._of(as_id(table_id), lambda rows: (rows.record, rows.live(version)))
+        if found is None:
+            raise no_such_table(table_id)
+        record, live = found
+        if version < record.first_version:
+            raise NotFound(
+                f"version {version} of the table is not held any more; the first one is "
+                f"{record.first_version}",
+                code=Code.VERSION_NOT_FOUND,
+            )
+        if live:
+            yield live
+
+    async def app_transaction(self, table_id: str, app_id: str) -> Txn | None:
+        return await self._of(table_id, lambda rows: rows.txns.get(app_id))
+
+    async def forgotten_tables(self, *, after: str | None, limit: int) -> list[ForgottenTable]:
+        def page() -> list[ForgottenTable]:
+            kept = self._server.kept
+            ids = sorted(name for name in kept if after is None or name > as_id(after))
+            return [kept[name].table for name in ids[:limit]]
+
+        return await self._read(page)
+
+    async def ping(self) -> None:
+        await self._read(lambda: None)
+
+    async def _read(self, query: Callable[[], T]) -> T:
+        return await self._network.call(query, what="sql")
+
+    async def _of(self, table_id: str, query: Callable[[Rows], T]) -> T | None:
+        def ask() -> T | None:
+            rows = self._server.tables.get(table_id)
+            return None if rows is None else query(rows)
+
+        return await self._read(ask)
+
+
+def as_id(ref: str) -> str:
+    """The id as it is stored, where the reference is one."""
+    try:
+        return str(UUID(ref))
+    except ValueError:
+        return ref
+
+
+def is_within(name: str, scopes: Sequence[str]) -> bool:
+    return any(name == scope or name.startswith(f"{scope}.") for scope in scopes)
+
+
+def no_such_table(table_id: str) -> NotFound:
+    return NotFound(f"there is no table {table_id}", code=Code.TABLE_NOT_FOUND)

@@ -1,0 +1,57 @@
+"""Every counter-example of the models, on the real use cases: with its defect it breaks the promise
+that the model says, and without it none."""
+
+from functools import cache
+
+import pytest
+
+from tests.model.cases import RED
+from tests.model.defects import Defect
+from tests.model.explore import Step, explore
+from tests.simulation.counter_examples import COMES_TO, PREMISES
+from tests.simulation.scripted import NotThere, Played
+
+every_defect = pytest.mark.parametrize("defect", Defect, ids=lambda defect: defect.name.lower())
+
+
+@cache
+def schedule_of(defect: Defect) -> tuple[Step, ...]:
+    return explore(RED[defect].model(defect)).schedule
+
+
+@every_defect
+def test_with_its_defect_it_breaks_what_the_model_says(defect):
+    kind, with_defect = COMES_TO[defect]
+    with with_defect():
+        found = Played(RED[defect].kinds).play(schedule_of(defect), strictly=True)
+    assert kind in {violation.kind for violation in found}
+
+
+@every_defect
+def test_without_it_nothing_is_broken(defect):
+    played = Played(RED[defect].kinds, premises=defect in PREMISES)
+    assert played.play(schedule_of(defect), strictly=False) == []
+    # What keeps the promise is at most one step that is another one; all others were done.
+    assert len(played.left_out) <= 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step("put", 1, ("a", "1"), "created"),
+        Step("commit", 2, (), "answered"),
+        Step("late put arrives", None, ("a", "1")),
+        Step("publisher puts", 1, ("a", "1"), "created"),
+    ],
+    ids=lambda step: step.what,
+)
+def test_a_step_that_nobody_is_about_to_do_is_told_of(step):
+    played = Played(RED[Defect.ABORT_WITHOUT_FENCE].kinds)
+    with pytest.raises(NotThere):
+        played.play((Step("foreign commit", None, ("1",)), step), strictly=True)
+
+
+def test_a_put_that_is_another_one_is_told_of():
+    steps = Step("propose", 1, ("a",)), Step("put", 1, ("a", "2"), "created")
+    with pytest.raises(NotThere, match="id-a"):
+        Played(RED[Defect.ABORT_WITHOUT_FENCE].kinds).play(steps, strictly=True)
