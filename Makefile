@@ -12,16 +12,26 @@ install:
 demo: install
 	@$(SPARK) $(BIN)/python -m demo $(if $(WAREHOUSE),--warehouse $(WAREHOUSE)) $(ARGS)
 
-# ARGS="tests/protocol -x" runs a part.
+# Two workers take a file each. ARGS="tests/protocol -x" runs a part.
 test: install
-	$(SPARK) $(BIN)/pytest --durations=20 --durations-min=1 $(ARGS)
+	$(SPARK) $(BIN)/pytest --numprocesses=2 --dist=loadfile --durations=20 --durations-min=1 $(ARGS)
 
-# Faults under load, judged (docs/faults.md), then the state machine of the service at length
-# (docs/development.md). ARGS="--quick" takes a minute, ARGS="--only k1" a part.
-MACHINE := 300x50
+# Faults under load, judged (docs/faults.md), then what searches by itself, one line each: the state
+# machine of the service, the models of the commit points and an hour of simulated worlds
+# (docs/development.md), and before a release the fuzzer and Spark. FULL=1 takes the sizes of before
+# a release (docs/reliability.md): hours. ARGS="--quick" takes a minute, ARGS="--only k1" a part; with
+# ARGS the lines after the first are left out.
+MACHINE := $(if $(FULL),10000x100,300x50)
+SIMULATION_S := 3600
+SEARCHING = $(if $(ARGS),@:,$(SPARK) $(BIN)/pytest -q -s)
 chaos: install
-	@$(BIN)/python -m tests.chaos $(ARGS)
-	$(if $(ARGS),,@$(BIN)/pytest -q -s tests/service/machine --machine $(MACHINE))
+	@$(BIN)/python -m tests.chaos$(if $(FULL), --release) $(ARGS)
+	$(SEARCHING) tests/service/machine --machine $(MACHINE)
+	$(SEARCHING) tests/interop/test_conflict_checker.py --schedules 300
+	$(if $(ARGS),,@$(BIN)/python -m tests.model)
+	$(if $(ARGS),,@$(BIN)/python -m tests.simulation --seconds $(SIMULATION_S))
+	$(if $(FULL),$(SEARCHING) tests/fuzzing --fuzzing-seconds 1200)
+	$(if $(FULL),$(SEARCHING) tests/spark/test_generated_predicates.py --predicates 200000)
 
 # Ratios, measured side by side, and benchmarks/report.md (benchmarks/README.md).
 # ARGS="--quick" takes five minutes and writes .bench/report.md, ARGS="--only b1,b3" a part.
