@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from tidegate_service.api.application import Application, attach, build
-from tidegate_service.api.http.connections import Connections, room_for
 from tidegate_service.api.http.hosts import allowed
 from tidegate_service.api.http.limits import Limits
 from tidegate_service.api.http.requests import Gate
-from tidegate_service.api.http.server import Server
+from tidegate_service.api.server.connections import Connections, room_for
+from tidegate_service.api.server.server import Server
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.tokens import Authenticator
@@ -43,7 +43,7 @@ from tidegate_service.index.postgres.engine import (
 )
 from tidegate_service.index.postgres.sweeper import sweeping
 from tidegate_service.settings import Settings
-from tidegate_service.storage.data_folder import make_data_folder
+from tidegate_service.storage.local.data_folder import make_data_folder
 from tidegate_service.storage.object_storage import ObjectStorage
 from tidegate_service.telemetry.exposition import Exposition, Instruments
 from tidegate_service.telemetry.metrics import Metrics

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 from tests.service.process.instance_process import Arm, Deed, Point, Trace, run
-from tidegate_service.api.http.server import bound_socket, url_of
+from tidegate_service.api.server.server import bound_socket, url_of
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.settings import Settings
 

@@ -9,7 +9,7 @@ import typer
 import uvloop
 
 from tidegate_service import app
-from tidegate_service.api.http.server import Server, bound_socket, url_of
+from tidegate_service.api.server.server import Server, bound_socket, url_of
 from tidegate_service.cli import workers
 from tidegate_service.cli.collecting import settle
 from tidegate_service.cli.options import fail

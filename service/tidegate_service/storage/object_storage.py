@@ -16,10 +16,10 @@ from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import FileRoom, read_file
 from tidegate_service.core.ports.index import LogEntry, PutResult, UnreadableFile
-from tidegate_service.storage.checkpoints import Budget, checkpoint_actions
-from tidegate_service.storage.local_files import NotAFolder
-from tidegate_service.storage.local_root import LocalRoot
-from tidegate_service.storage.remote_root import RemoteRoot
+from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
+from tidegate_service.storage.local.files import NotAFolder
+from tidegate_service.storage.local.root import LocalRoot
+from tidegate_service.storage.remote.root import RemoteRoot
 from tidegate_service.storage.roots import ReadFile, Root
 from tidegate_service.storage.stores import check_options
 

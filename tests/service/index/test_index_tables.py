@@ -247,9 +247,7 @@ class TestForgetting:
             await section.save()
         assert await forgetting is True
 
-    async def test_a_commit_that_waited_finds_no_table(
-        self, index, other_index, waiters, engine
-    ):
+    async def test_a_commit_that_waited_finds_no_table(self, index, other_index, waiters, engine):
         table = await create(index)
         async with engine.connect() as connection:
             await connection.execute(

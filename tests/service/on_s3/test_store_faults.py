@@ -14,7 +14,7 @@ from tidegate_service.core.log import put_version
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.storage import remote_root
+from tidegate_service.storage.remote import root as remote_root
 
 pytestmark = pytest.mark.anyio
 

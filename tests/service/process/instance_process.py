@@ -15,7 +15,7 @@ from socket import socket
 
 import uvloop
 
-from tidegate_service.api.http.server import Server
+from tidegate_service.api.server.server import Server
 from tidegate_service.app import serve
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.settings import Settings

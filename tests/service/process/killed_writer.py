@@ -1,7 +1,7 @@
 """A writer that is killed before its n-th line, for every n.
 
 `python -m tests.service.process.killed_writer <folder> <path> <content>` forks one writer for each
-line of `storage/local_files.py` that a put runs through; writer n works under the root
+line of `storage/local/files.py` that a put runs through; writer n works under the root
 `<folder>/<n>` and ends by SIGKILL just before its n-th line. One JSON line a writer is printed:
 `{"root": ..., "line": <line that was about to run, null for the writer that ended by itself>}`.
 """
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from tidegate_service.storage import local_files
+from tidegate_service.storage.local import files as local_files
 
 
 def main(folder: str, path: str, content: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.service.api.http.requests_by_hand import add, table_body
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.storage.data_folder import make_data_folder
+from tidegate_service.storage.local.data_folder import make_data_folder
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.index import PutResult
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.index.postgres import migrate
-from tidegate_service.storage.local_files import LocalFiles
+from tidegate_service.storage.local.files import LocalFiles
 
 PLAIN, MANAGED = "main.air.plain", "main.air.managed"
 PATIENCE_S = 30.0

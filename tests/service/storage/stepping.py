@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.log.log_file import FileRoom, read_file
-from tidegate_service.storage.local_files import LocalFiles
+from tidegate_service.storage.local.files import LocalFiles
 
 R = TypeVar("R")
 

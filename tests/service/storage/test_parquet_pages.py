@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.service.storage.stepping import done
-from tidegate_service.storage import parquet_pages
-from tidegate_service.storage.parquet_pages import Column, TooLarge, columns_of, leaves
+from tidegate_service.storage.checkpoints import parquet_pages
+from tidegate_service.storage.checkpoints.parquet_pages import Column, TooLarge, columns_of, leaves
 
 KIB = 1024
 LONG = "x" * (64 * KIB)

@@ -28,8 +28,10 @@ from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.storage import PutResult
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.storage import ObjectStorage, local_listing, parquet_pages
-from tidegate_service.storage.local_root import READERS, WRITERS, LocalRoot
+from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.checkpoints import parquet_pages
+from tidegate_service.storage.local import listing as local_listing
+from tidegate_service.storage.local.root import READERS, WRITERS, LocalRoot
 
 pytestmark = pytest.mark.anyio
 

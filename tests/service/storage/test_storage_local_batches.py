@@ -15,8 +15,8 @@ from tests.service.storage.stepping import content_of
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.index import PutResult
-from tidegate_service.storage import local_files
-from tidegate_service.storage.local_files import STAGED_AT_ONCE, LocalFiles
+from tidegate_service.storage.local import files as local_files
+from tidegate_service.storage.local.files import STAGED_AT_ONCE, LocalFiles
 
 LOG = "main/flights/_delta_log"
 COUNT = 2 * STAGED_AT_ONCE + 3

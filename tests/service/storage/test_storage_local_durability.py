@@ -22,7 +22,7 @@ from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.index import PutResult
 from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.local_files import LocalFiles
+from tidegate_service.storage.local.files import LocalFiles
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,8 @@ from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log import put_version
 from tidegate_service.core.ports.index import PutResult
 from tidegate_service.index.postgres.engine import ConnectionSettings
-from tidegate_service.storage import ObjectStorage, remote_root, stores
+from tidegate_service.storage import ObjectStorage, stores
+from tidegate_service.storage.remote import root as remote_root
 
 pytestmark = pytest.mark.anyio
 
@@ -28,8 +29,7 @@ PATIENCE_S = 15.0
 @pytest.fixture
 def direct(s3_server, s3_prefix):
     """The same table without the proxy."""
-    storage = ObjectStorage(s3_prefix, options=s3_server.storage_options)
-    return storage.log(f"{s3_prefix}/flights")
+    return ObjectStorage(s3_prefix, options=s3_server.storage_options).log(f"{s3_prefix}/flights")
 
 
 @pytest.fixture

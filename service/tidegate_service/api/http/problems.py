@@ -30,6 +30,8 @@ RETRY_AFTER_S: dict[Code, int] = {
 }
 """Seconds in Retry-After where a 429 or 503 has another than the usual one."""
 USUAL_RETRY_AFTER_S = 1
+LONGEST_DETAIL = 4096
+"""In characters; what is longer is cut off, since it is logged, too."""
 
 _CODE_OF_STATUS = {
     404: Code.ROUTE_NOT_FOUND,
@@ -157,9 +159,6 @@ def problem_body(
     )
 
 
-LONGEST_DETAIL = 4096
-
-
 def problem(
     state: RequestState,
     code: Code,
@@ -175,7 +174,6 @@ def problem(
     """The response for a code, noted in the request's state for its log line."""
     kind = PROBLEMS[code]
     if len(detail) > LONGEST_DETAIL:
-        # It is logged, too.
         detail = detail[:LONGEST_DETAIL] + "..."
     state.problem = code
     state.detail = detail

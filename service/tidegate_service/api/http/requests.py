@@ -38,8 +38,8 @@ class RequestState(Correlation):
     ends without an answer says nothing about its outcome. `cause` is for the log alone. A call
     that reads a whole log, or lands a long body, asks for the longer deadline by `take_long`,
     and while it takes the body in, for the usual one once more by `begin_anew`. `headers` are by
-    name in lower case; of those with one name, the first. `counted` and
-    `reads_for`, whose turn at reading it has, are the gate's.
+    name in lower case; of those with one name, the first. Two fields are the gate's: `counted`, and
+    `reads_for`, the principal in whose turn at reading it is.
     """
 
     may_land: bool = False

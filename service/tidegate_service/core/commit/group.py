@@ -66,27 +66,27 @@ class _Run:
         await faults.reached(steps.lock, Side.BEFORE)
         async with self._context.index.commit_group(asked, wait=wait) as group:
             await faults.reached(steps.lock, Side.AFTER)
-            landings = [
-                landing
+            batches = [
+                batch
                 for table_id in list(self._waiting)
-                if (landing := await self._table(group, table_id, wait=wait)) is not None
+                if (batch := await self._table(group, table_id, wait=wait)) is not None
             ]
-            if not group.is_over and any(landing.must_save for landing in landings):
+            if not group.is_over and any(batch.must_save for batch in batches):
                 with self._context.telemetry.phase(Phase.SAVE):
-                    await record(self._context, group, landings)
+                    await record(self._context, group, batches)
             if group.is_saved or not group.is_over:
                 heads, now_s = self._context.heads, self._context.monotonic_s()
                 note = heads.saved if group.is_saved else heads.seen
-                for landing in landings:
-                    landing.locked.keep()
-                    note(landing.section.table, now_s, database=landing.section.database)
+                for batch in batches:
+                    batch.locked.keep()
+                    note(batch.section.table, now_s, database=batch.section.database)
         self._tell()
         for table_id in self._behind:
             await self._catch_up(table_id)
         self._leave_waiting()
-        for landing in landings:
-            if landing.must_save and landing.section.table.catalog_managed:
-                self._context.wake_publisher(landing.section.table.id)
+        for batch in batches:
+            if batch.must_save and batch.section.table.catalog_managed:
+                self._context.wake_publisher(batch.section.table.id)
 
     async def _looked_ahead(self) -> bool:
         """Whether the only table was to be looked at, and nothing is to be seen."""
@@ -107,35 +107,35 @@ class _Run:
             del self._waiting[table_id]
             self.result.unsure.extend(members)
             return None
-        landing = TableBatch(self._context, section, shared=not wait)
+        batch = TableBatch(self._context, section, shared=not wait)
         until = self._context.monotonic_s() + LONGEST_S
         # What was decided from here on holds once the files that wait are there.
         settled = len(self._decided)
         together = True
-        while not group.is_over and not landing.is_stopped:
+        while not group.is_over and not batch.is_stopped:
             is_late = self._context.monotonic_s() > until and (bool(self._decided) or not together)
             if is_late and not together and members:
                 # Its own PUT finds out what keeps it, under a lock that is granted anew.
                 members[0].alone = True
-            if landing.is_full or not members or is_late:
-                if not landing.holds:
+            if batch.is_full or not members or is_late:
+                if not batch.holds:
                     break
-                together = await self._settled(landing, members, since=settled) and together
+                together = await self._settled(batch, members, since=settled) and together
                 settled = len(self._decided)
                 continue
-            landing.together(together and len(members) > 1)
+            batch.together(together and len(members) > 1)
             self._deciding = member = members.pop(0)
-            outcome = await _outcome(landing, member, group)
+            outcome = await _outcome(batch, member, group)
             self._deciding = None
             if isinstance(outcome, Behind):
                 members.insert(0, member)
                 self._behind.append(table_id)
                 # What was read in so far stays.
-                landing.must_save = True
+                batch.must_save = True
                 break
             if isinstance(outcome, FilesFirst):
                 members.insert(0, member)
-                together = await self._settled(landing, members, since=settled) and together
+                together = await self._settled(batch, members, since=settled) and together
                 settled = len(self._decided)
                 continue
             if isinstance(outcome, TakesLong):
@@ -144,19 +144,19 @@ class _Run:
                 # The others go on in a group that does not wait for what each of them would read.
                 break
             self._decided.append((member, outcome))
-            if not landing.holds:
+            if not batch.holds:
                 settled = len(self._decided)
                 if members:
-                    landing.write_ahead()
-        return landing
+                    batch.write_ahead()
+        return batch
 
     async def _settled(
-        self, landing: TableBatch, members: list[WaitingProposal], *, since: int
+        self, batch: TableBatch, members: list[WaitingProposal], *, since: int
     ) -> bool:
         """Put the files that wait. Where some have none, those of the members that were decided
         behind the last one that has are to be decided again; False then."""
-        held = landing.holds
-        lost = await landing.put_files(self._context)
+        held = batch.holds
+        lost = await batch.put_files(self._context)
         if not lost:
             return True
         kept = since
@@ -169,7 +169,7 @@ class _Run:
                 kept = place + 1
         void = self._decided[kept:]
         put = [m for m, outcome in void if isinstance(outcome, Committed) and not outcome.replayed]
-        for member in put[: landing.in_doubt]:
+        for member in put[: batch.in_doubt]:
             # Whatever comes of it now, this was an attempt that may land yet.
             member.attempt += 1
         members[:0] = [member for member, _ in void]
@@ -254,11 +254,11 @@ class _Run:
 
 
 async def _outcome(
-    landing: TableBatch, member: WaitingProposal, group: CommitGroup
+    batch: TableBatch, member: WaitingProposal, group: CommitGroup
 ) -> Outcome | Exception:
     """What became of the member; raises only what ends the group's transaction."""
     try:
-        return await landing.land(member)
+        return await batch.land(member)
     except Exception as error:
         if group.is_over and not group.is_saved:
             raise

@@ -65,10 +65,12 @@ class LockedTable:
         return replace(state, row_id_high_water_mark=mark_before(winners, latest))
 
     def weight_of(self, txn: PreparedTransaction) -> int:
-        """How heavy it is to judge a transaction by the window, in actions: by all that it holds
-        where that is more than one that is kept does, and else by what was read just now, since
-        it is looked into once for all, and by
-        what evaluating the predicates for each winner's partitions may take."""
+        """How heavy it is to judge a transaction by the window, in actions.
+
+        A window that is too large to be kept weighs all that it holds; any other what was read
+        just now, since it is looked into once for all. Evaluating the predicates for each winner's
+        partitions may weigh more.
+        """
         held = self._window.weight
         weight = held if held > ACTIONS_A_TABLE else self._read_weight
         length = txn.proposal.reads.length

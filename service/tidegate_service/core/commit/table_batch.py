@@ -291,16 +291,16 @@ class TableBatch:
         self.must_save |= bool(count)
 
 
-async def record(context: Context, group: CommitGroup, landings: Sequence[TableBatch]) -> None:
+async def record(context: Context, group: CommitGroup, batches: Sequence[TableBatch]) -> None:
     """Write what landed, and save it. On a plain table it is in the log already."""
-    plain = any(not landing.section.table.catalog_managed for landing in landings)
+    plain = any(not batch.section.table.catalog_managed for batch in batches)
     async with AsyncExitStack() as steps:
         if plain:
             await steps.enter_async_context(around(context.faults, Step.O8_INDEX))
         else:
             async with around(context.faults, Step.M5_INSERT):
-                for landing in landings:
-                    await landing.section.flush()
+                for batch in batches:
+                    await batch.section.flush()
             await steps.enter_async_context(around(context.faults, Step.M6_COMMIT))
         await group.save()
 

@@ -87,7 +87,8 @@ async def forget_table(context: Context, ref: str) -> None:
 
 async def _forget(context: Context, table: TableRecord) -> None:
     if table.catalog_managed and table.quarantine_cause is not QuarantineCause.GIVEN_UP:
-        found = await differing(context.index, context.storage.log(table.location), table)
+        log = context.storage.log(table.location, who=context.who)
+        found = await differing(context.index, log, table)
         if found is not None:
             await _refuse(context, table, *found)
     for _ in range(FORGET_ATTEMPTS):
@@ -107,7 +108,7 @@ async def _forget(context: Context, table: TableRecord) -> None:
 
 
 async def _refuse(context: Context, table: TableRecord, version: int, sha256: str) -> NoReturn:
-    async with context.index.commit_section(table.id) as section:
+    async with context.index.commit_section(table.id, who=context.who) as section:
         why = await why_differing(section, version, sha256)
         if why is None:
             raise IndexUnavailable(f"table {table.name} was changed meanwhile; ask again")

@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from tests.service.api.http.requests_by_hand import add, proposal, table_body
-from tidegate_service.api.http import connections as connections_module
-from tidegate_service.api.http.connections import OTHER_FILES, Connections, room_for
-from tidegate_service.api.http.server import MAX_HEAD_BYTES, MAX_PIPELINED
+from tidegate_service.api.server import connections as connections_module
+from tidegate_service.api.server.connections import OTHER_FILES, Connections, room_for
+from tidegate_service.api.server.server import MAX_HEAD_BYTES, MAX_PIPELINED
 
 GIVE_UP_S = 20.0
 MIB = 1024 * 1024

@@ -8,7 +8,7 @@ import pytest
 
 from tests.service.api.http.requests_by_hand import TABLE, add, exchange, proposal, table_body
 from tests.service.serving import OF_NO_PAGE
-from tidegate_service.api.http import server as server_module
+from tidegate_service.api.server import server as server_module
 
 
 def raw(request: str) -> bytes:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.service.api.http.requests_by_hand import exchange
-from tidegate_service.api.http import server as server_module
+from tidegate_service.api.server import server as server_module
 
 HEAD_S = 0.5
 GIVE_UP_S = 15.0

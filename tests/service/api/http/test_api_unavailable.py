@@ -21,7 +21,7 @@ from tests.service.api.http.requests_by_hand import (
     table_body,
 )
 from tests.service.serving import DocumentedClient
-from tidegate_service.api.http import server as server_module
+from tidegate_service.api.server import server as server_module
 
 CALLS = [
     ("GET", "/tables", None, 200),

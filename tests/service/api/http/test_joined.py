@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tidegate_service.api.http.joined import Joined
+from tidegate_service.api.server.joined import Joined
 
 HEAD = b"HTTP/1.1 201 Created\r\ncontent-length: 4\r\n\r\n"
 

@@ -9,7 +9,7 @@ from obstore.exceptions import BaseError, PreconditionError
 from obstore.store import ObjectStore
 
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.storage.failures import failure
+from tidegate_service.storage.remote.failures import failure
 
 READ_AT_ONCE = 8 * 1024 * 1024
 """Bytes of one request at most, so that each is answered within its deadline."""

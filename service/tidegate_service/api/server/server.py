@@ -22,11 +22,11 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
-from tidegate_service.api.http.connections import Connections, end_at_once
 from tidegate_service.api.http.deadlines import Deadlines
-from tidegate_service.api.http.joined import Joined
 from tidegate_service.api.http.problems import USUAL_RETRY_AFTER_S, problem_body
 from tidegate_service.api.http.requests import Gate
+from tidegate_service.api.server.connections import Connections, end_at_once
+from tidegate_service.api.server.joined import Joined
 
 access_log = logging.getLogger("tidegate.access")
 

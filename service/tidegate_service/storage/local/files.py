@@ -25,7 +25,7 @@ from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.index import LogEntry, PutResult
-from tidegate_service.storage.local_listing import listed
+from tidegate_service.storage.local.listing import listed
 from tidegate_service.storage.roots import ReadFile
 
 STAGED_AT_ONCE = 64

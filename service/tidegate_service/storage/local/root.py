@@ -13,7 +13,7 @@ from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.index import LogEntry, PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
-from tidegate_service.storage.local_files import LocalFiles
+from tidegate_service.storage.local.files import LocalFiles
 from tidegate_service.storage.roots import ReadFile
 from tidegate_service.storage.steps import result, yielded
 

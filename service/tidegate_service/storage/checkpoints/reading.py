@@ -20,7 +20,8 @@ from tidegate_protocol.log.codec import InvalidActionError, decode
 from tidegate_service.core.log.log_file import MAX_LINE_BYTES
 from tidegate_service.core.ports.index import UnreadableFile
 from tidegate_service.core.sharing.pools import Share
-from tidegate_service.storage.checkpoint_rows import (
+from tidegate_service.storage.checkpoints.parquet_pages import Column, TooLarge, columns_of, leaves
+from tidegate_service.storage.checkpoints.rows import (
     FILES,
     KINDS,
     PARSED_STATS,
@@ -29,7 +30,6 @@ from tidegate_service.storage.checkpoint_rows import (
     InvalidRow,
     actions_of,
 )
-from tidegate_service.storage.parquet_pages import Column, TooLarge, columns_of, leaves
 from tidegate_service.storage.steps import yielded
 
 ROWS_AT_ONCE = 4096

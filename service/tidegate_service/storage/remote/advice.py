@@ -6,7 +6,7 @@ A note never reaches a client. It names settings, never their values.
 from typing import TypeVar
 
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.storage.failures import Failure
+from tidegate_service.storage.remote.failures import Failure
 from tidegate_service.storage.stores import CREDENTIALS, Clients
 
 E = TypeVar("E", bound=ServiceError)

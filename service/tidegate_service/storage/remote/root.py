@@ -15,9 +15,9 @@ from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.index import LogEntry, PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
-from tidegate_service.storage.advice import advised
-from tidegate_service.storage.failures import Failure, failure
-from tidegate_service.storage.remote_file import RemoteFile
+from tidegate_service.storage.remote.advice import advised
+from tidegate_service.storage.remote.failures import Failure, failure
+from tidegate_service.storage.remote.file import RemoteFile
 from tidegate_service.storage.roots import LISTED_AT_ONCE, ReadFile, one_by_one
 from tidegate_service.storage.steps import result
 from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_clients
