@@ -11,7 +11,14 @@ from typing import Any
 
 from tests.chaos.violations import Kind
 from tests.model.defects import Defect
-from tests.simulation.mutations import CORE, Mutation, nothing, put_in_place, without
+from tests.simulation.mutations import (
+    CORE,
+    LOOKED_UP,
+    Mutation,
+    nothing,
+    put_in_place,
+    without,
+)
 from tests.simulation.ports.index import MemoryIndex
 from tidegate.wire import flow
 from tidegate_protocol.base.problems import Code
@@ -99,7 +106,7 @@ def _read_before_lock() -> Mapping[str, Any]:
 
     return {
         "tests.simulation.instance.commit_together": together,
-        f"{CORE}.commit.table_batch.landed_before": landed,
+        **dict.fromkeys(LOOKED_UP, landed),
     }
 
 
@@ -183,18 +190,18 @@ COMES_TO: Mapping[Defect, tuple[Kind, Mutation]] = {
     Defect.TOO_OLD_WITHOUT_FENCE: (Kind.LANDED_AFTER_ALL, lambda: without("fenced-too-old")),
     Defect.LATE_PUT_NOT_AWAITED: (
         Kind.GAP,
-        _instead({f"{CORE}.commit.table_batch.occupy": _next_one_instead}),
+        _instead({f"{CORE}.commit.plain_batch.occupy": _next_one_instead}),
     ),
     Defect.UNKNOWN_TAKEN_FOR_FAILURE: (
         Kind.LANDED_AFTER_ALL,
-        _instead({f"{CORE}.commit.table_batch.occupy": _unknown_is_refused}),
+        _instead({f"{CORE}.commit.plain_batch.occupy": _unknown_is_refused}),
     ),
     Defect.DECISION_REUSED: (Kind.UNSAFE_ACCEPT, _instead(_decided_once)),
     Defect.ID_NOT_LOOKED_UP_AGAIN: (
         Kind.DUPLICATE,
         _instead(
             {
-                f"{CORE}.commit.table_batch.landed_before": nothing,
+                **dict.fromkeys(LOOKED_UP, nothing),
                 f"{CORE}.log.put_version.is_same": lambda *_: False,
             }
         ),

@@ -36,6 +36,8 @@ Mutation = Callable[[], AbstractContextManager[Any]]
 
 CORE = "tidegate_service.core"
 
+LOOKED_UP = [f"{CORE}.commit.{name}.landed_before" for name in ("table_batch", "plain_batch")]
+
 
 @contextmanager
 def put_in_place(places: Mapping[str, Any]) -> Iterator[None]:
@@ -175,8 +177,7 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     },
     "looks-before-creation": {f"{CORE}.tables.create._claim_log": _claim_by_version_0},
     "looks-after-restore": {
-        f"{CORE}.commit.table_batch.look": nothing,
-        f"{CORE}.commit.transaction_ids.look": nothing,
+        f"{CORE}.commit.catalog_managed_batch.look": nothing,
         f"{CORE}.commit.group.must_look": lambda *_: False,
     },
     "own-logs": {
@@ -205,10 +206,10 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     "bounded-silence": {"tests.simulation.ports.server.SILENT_S": math.inf},
     "own-answers": {"tidegate.wire.flow.error_of": _any_code},
     "older-ids": {f"{CORE}.log.load.keep_id": nothing},
-    "abort-fence": {f"{CORE}.commit.transaction_ids.fence": _no_fence},
-    "looked-up-ids": {f"{CORE}.commit.table_batch.landed_before": nothing},
+    "abort-fence": {f"{CORE}.commit.plain_batch.fence": _no_fence},
+    "looked-up-ids": dict.fromkeys(LOOKED_UP, nothing),
     "hidden-logs": {
-        f"{CORE}.commit.table_batch.reload_if_truncated": _not_looked_for,
+        f"{CORE}.commit.plain_batch.reload_if_truncated": _not_looked_for,
         f"{CORE}.commit.abort_fence.reload_if_truncated": _not_looked_for,
     },
     "gaps": {f"{CORE}.maintenance.truncation.gap": nothing},

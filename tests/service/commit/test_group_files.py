@@ -13,7 +13,7 @@ from tests.service.commit.grouping import instance, transactions
 from tests.service.faults import Fault, FaultyStorage
 from tests.service.world import World, add, proposal, remove
 from tidegate_protocol.proposal.transaction import Conflict
-from tidegate_service.core.commit import buffered_puts, table_batch
+from tidegate_service.core.commit import buffered_puts, plain_batch
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.core.ports.outcomes import Committed
@@ -155,7 +155,7 @@ async def test_an_unreadable_file_in_the_middle_keeps_what_landed_before_it(worl
 
 async def test_the_index_is_written_while_the_files_are(world, monkeypatch):
     """The rows of those before are on their way when a file is begun that is put by itself."""
-    monkeypatch.setattr(table_batch, "WRITTEN_AHEAD", 1)
+    monkeypatch.setattr(plain_batch, "WRITTEN_AHEAD", 1)
     begun = []
 
     class Watching:

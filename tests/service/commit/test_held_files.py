@@ -76,7 +76,7 @@ async def test_the_files_of_a_group_are_put_at_once(world, watched, database_url
 
 async def test_no_more_than_so_many(watched, monkeypatch):
     monkeypatch.setattr(buffered_puts, "MOST_FILES", 2)
-    monkeypatch.setattr("tidegate_service.core.commit.table_batch.MOST_FILES", 2)
+    monkeypatch.setattr("tidegate_service.core.commit.plain_batch.MOST_FILES", 2)
     faults, one, table = await watched()
     told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(5)))
     assert [outcome.record.version for outcome in told] == [2, 3, 4, 5, 6]

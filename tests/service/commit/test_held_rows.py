@@ -50,7 +50,7 @@ async def test_after_many_savepoints_rows_are_written_behind_their_files(
     world, watched, monkeypatch
 ):
     monkeypatch.setattr(unit_of_work, "MARKS", 1)
-    monkeypatch.setattr("tidegate_service.core.commit.table_batch.MOST_FILES", 2)
+    monkeypatch.setattr("tidegate_service.core.commit.plain_batch.MOST_FILES", 2)
     faults, one, table = await watched()
     faults.deed = lambda: world.log_file(table, 3).write_bytes(foreign(appended("theirs")))
     sent = [proposal(add(f"f{n}"), read_version=1) for n in range(7)]

@@ -57,7 +57,6 @@ from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy, ratified
 from tidegate_service.core.maintenance.truncation import reload_if_truncated
 from tidegate_service.core.ports.index import CommitSection, Log, PutResult
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableState
-from tidegate_service.core.sharing import offload
 
 FINAL = (409, 410, 422)
 """The statuses of refusals that say of an id and body that they will never land."""
@@ -91,8 +90,6 @@ async def doubt_tombstone(context: Context, section: CommitSection, proposal: Pr
     knows, and the log wins; or it may yet get there, which a fence ends. Returns how many versions
     that makes; the caller saves the section. Raises `Behind` where the log has to be read in first.
     """
-    if section.table.catalog_managed:
-        return 0
     known = await section.transaction(proposal.transaction_id)
     if not isinstance(known, Aborted):
         return 0
@@ -119,23 +116,6 @@ def is_of_the_head(proposal: Proposal, refusal: Refusal) -> bool:
     if isinstance(refusal, Conflict) or proposal.read_version is not None:
         return False
     return not (isinstance(refusal, Invalid) and is_invalid_at_any_version(proposal))
-
-
-async def is_settled(
-    context: Context, section: CommitSection, proposal: Proposal, refusal: Conflict | Invalid
-) -> bool:
-    """Whether what the refusal rests on outlives the database that the section is in.
-
-    After a crash, a commit of a catalog-managed table is there to be read that a synchronous
-    standby may never have had. Who is told that it never lands because of it may land where the
-    standby takes over. A COMMIT of the section waits for all that came before.
-    """
-    table = section.table
-    if not table.catalog_managed or context.heads.is_settled(table, database=section.database):
-        return True
-    if isinstance(refusal, Conflict):
-        return False
-    return await offload.run(len(proposal.actions), is_invalid_at_any_version, proposal)
 
 
 def is_final(refusal: Refusal) -> bool:

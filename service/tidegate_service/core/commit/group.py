@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.set_back import looked_ahead, must_look
 from tidegate_service.core.commit.abort_fence import is_final
-from tidegate_service.core.commit.table_batch import TableBatch, record
+from tidegate_service.core.commit.kinds import batch_of
+from tidegate_service.core.commit.table_batch import TableBatch
 from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused, Unavailable
 from tidegate_service.core.log.catch_up import catch_up_by
@@ -73,7 +74,8 @@ class _Run:
             ]
             if not group.is_over and any(batch.must_save for batch in batches):
                 with self._context.telemetry.phase(Phase.SAVE):
-                    await record(self._context, group, batches)
+                    # All are of one kind: a plain table has a group of its own.
+                    await batches[0].record(self._context, group, batches)
             if group.is_saved or not group.is_over:
                 heads, now_s = self._context.heads, self._context.monotonic_s()
                 note = heads.saved if group.is_saved else heads.seen
@@ -85,8 +87,7 @@ class _Run:
             await self._catch_up(table_id)
         self._leave_waiting()
         for batch in batches:
-            if batch.must_save and batch.section.table.catalog_managed:
-                self._context.wake_publisher(batch.section.table.id)
+            batch.ended(self._context)
 
     async def _looked_ahead(self) -> bool:
         """Whether the only table was to be looked at, and nothing is to be seen."""
@@ -107,7 +108,7 @@ class _Run:
             del self._waiting[table_id]
             self.result.unsure.extend(members)
             return None
-        batch = TableBatch(self._context, section, shared=not wait)
+        batch = batch_of(self._context, section, shared=not wait)
         until = self._context.monotonic_s() + LONGEST_S
         # What was decided from here on holds once the files that wait are there.
         settled = len(self._decided)

@@ -11,6 +11,7 @@ from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, 
 from tidegate_service.core.catalog_managed.set_back import look
 from tidegate_service.core.commit.abort_fence import check_operation
 from tidegate_service.core.commit.decide import Decision, Empty, decide
+from tidegate_service.core.commit.kinds import kind_of
 from tidegate_service.core.commit.locked_table import LockedTable
 from tidegate_service.core.commit.observed import Ended, observed
 from tidegate_service.core.commit.replays import landed_before
@@ -20,8 +21,6 @@ from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.log.catch_up import with_log_read
 from tidegate_service.core.log.clock_skew import check_clock
-from tidegate_service.core.log.foreign_commits import Behind, ingest
-from tidegate_service.core.maintenance.truncation import reload_if_truncated
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.observe.telemetry import Outcome as Ending
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome, WouldCommit
@@ -105,19 +104,10 @@ async def _check(
     context: Context, table: TableRecord, proposal: Proposal
 ) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     async with context.index.commit_section(table.id, who=context.who) as section:
-        ingested = 0
-        if not section.table.catalog_managed:
-            log = context.storage.log(section.table.location, who=context.who)
-            ingested += await reload_if_truncated(context, section, log)
-            try:
-                ingested += await ingest(section, log)
-            except Behind:
-                await section.save()
-                raise
+        must_save = await kind_of(section.table).read_in(context, section)
         locked = LockedTable(section, context.windows)
         decision = await _checked(context, locked, proposal)
-        if ingested or table.catalog_managed:
-            # What is there to be read may wait for its standby yet; this COMMIT waits for it.
+        if must_save:
             await section.save()
         locked.keep()
         if isinstance(decision, Refused):

@@ -6,15 +6,14 @@ from enum import StrEnum
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Txn
-from tidegate_service.core.catalog_managed.set_back import look
-from tidegate_service.core.commit.abort_fence import close, fence, is_open
+from tidegate_service.core.commit.abort_fence import close, is_open
+from tidegate_service.core.commit.kinds import kind_of
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.log.catch_up import with_log_read
-from tidegate_service.core.log.foreign_commits import Behind
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableRecord
-from tidegate_service.core.tables.lookup import check_open, get_table
+from tidegate_service.core.tables.lookup import get_table
 
 
 class TransactionState(StrEnum):
@@ -80,18 +79,9 @@ async def abort(context: Context, ref: str, transaction_id: str) -> None:
 async def _abort(context: Context, table: TableRecord, transaction_id: str) -> None:
     async with context.index.commit_section(table.id, who=context.who) as section:
         known = await section.transaction(transaction_id)
-        if is_open(known) and section.table.catalog_managed:
-            # It may have landed all the same, in what this database has lost.
-            check_open(section.table)
-            await look(context, section)
-        elif is_open(known):
-            # An attempt of this very id may lie in the log with its index rows lost, or may
-            # yet get there.
-            try:
-                known = await fence(context, section, transaction_id)
-            except Behind:
-                await section.save()
-                raise
+        if is_open(known):
+            kind = kind_of(section.table)
+            known = await kind.shut_out(context, section, transaction_id, known)
         if known is None:
             await close(context, section, transaction_id)
         await section.save()

@@ -1,0 +1,114 @@
+"""A catalog-managed table's commits: they land by the COMMIT of the group's transaction, which
+holds their bytes. The publisher writes the files afterwards.
+
+After a crash, a commit is there to be read that a synchronous standby may never have had, since
+its COMMIT was cut off. Whoever is told of it may find it gone where the standby takes over. A
+COMMIT of a section waits for all that came before: the row's lock is a write.
+"""
+
+from collections.abc import Sequence
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
+from tidegate_service.core.catalog_managed.set_back import look
+from tidegate_service.core.commit.table_batch import TableBatch, untaken
+from tidegate_service.core.commit.waiting_proposal import WaitingProposal
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import Refused, Unavailable
+from tidegate_service.core.observe.faults import Step, around, steps_of
+from tidegate_service.core.ports.index import CommitGroup, CommitSection
+from tidegate_service.core.ports.outcomes import Committed, Outcome
+from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit, TableRecord
+from tidegate_service.core.sharing import offload
+from tidegate_service.core.tables.lookup import check_open
+
+
+class CatalogManagedBatch(TableBatch):
+    """Asks nothing of the store, but where the table has to be looked at."""
+
+    steps = steps_of(catalog_managed=True)
+    is_published = False
+
+    @staticmethod
+    async def record(context: Context, group: CommitGroup, batches: Sequence[TableBatch]) -> None:
+        async with around(context.faults, Step.M5_INSERT):
+            for batch in batches:
+                await batch.section.flush()
+        async with around(context.faults, Step.M6_COMMIT):
+            await group.save()
+
+    @staticmethod
+    async def read_in(context: Context, section: CommitSection) -> bool:
+        # Nobody writes past the service; what is there to be read may wait for its standby yet.
+        return True
+
+    @staticmethod
+    async def shut_out(
+        context: Context,
+        section: CommitSection,
+        transaction_id: str,
+        known: CommitRecord | Aborted | None,
+    ) -> CommitRecord | Aborted | None:
+        # It may have landed all the same, in what this database has lost.
+        check_open(section.table)
+        await look(context, section)
+        return known
+
+    def ended(self, context: Context) -> None:
+        if self.must_save:
+            context.wake_publisher(self.section.table.id)
+
+    async def land(self, member: WaitingProposal) -> Outcome:
+        try:
+            outcome = await super().land(member)
+        except Refused:
+            # By an id's row, which says nothing of when it was written.
+            self.must_save = True
+            raise
+        if isinstance(outcome, Committed):
+            self.must_save = True
+        elif isinstance(outcome, Conflict | Invalid):
+            settled = await self._is_settled(member.context, member.proposal, outcome)
+            self.must_save |= not settled
+        return outcome
+
+    async def _is_settled(
+        self, context: Context, proposal: Proposal, refusal: Conflict | Invalid
+    ) -> bool:
+        """Whether what the refusal rests on outlives the database that the section is in: who is
+        told that it never lands may else land where a standby takes over."""
+        section = self.section
+        if context.heads.is_settled(section.table, database=section.database):
+            return True
+        if isinstance(refusal, Conflict):
+            return False
+        return await offload.run(len(proposal.actions), is_invalid_at_any_version, proposal)
+
+    async def _append(self, ready: ReadyCommit, commit: RatifiedCommit) -> None:
+        try:
+            await self.locked.append(commit)
+        except (Refused, Unavailable) as error:
+            raise untaken(error, ready.transaction.proposal.transaction_id) from error
+
+    async def _looked_further(self, context: Context, proposal: Proposal) -> Committed | None:
+        _check_backlog(context, self.section.table)
+        await look(context, self.section)
+        return None
+
+    async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
+        # Whoever holds the row is the only one to write versions.
+        return True
+
+    async def _is_at_end(self, context: Context, proposal: Proposal, *, fences: bool) -> bool:
+        return True
+
+
+def _check_backlog(context: Context, table: TableRecord) -> None:
+    behind = table.latest_version - table.published_version
+    if behind >= context.max_unpublished_versions:
+        raise Unavailable(
+            f"{behind} versions of table {table.name} wait for publishing, as many as may; nothing "
+            "was done",
+            code=Code.BACKPRESSURE,
+        )

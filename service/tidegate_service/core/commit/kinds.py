@@ -1,0 +1,17 @@
+"""The two kinds of table, as what commits to them."""
+
+from tidegate_service.core.commit.catalog_managed_batch import CatalogManagedBatch
+from tidegate_service.core.commit.plain_batch import PlainBatch
+from tidegate_service.core.commit.table_batch import TableBatch
+from tidegate_service.core.context import Context
+from tidegate_service.core.ports.index import CommitSection
+from tidegate_service.core.ports.records import TableRecord
+
+
+def kind_of(table: TableRecord) -> type[TableBatch]:
+    return CatalogManagedBatch if table.catalog_managed else PlainBatch
+
+
+def batch_of(context: Context, section: CommitSection, *, shared: bool) -> TableBatch:
+    """The batch of a locked table, beside those of other tables where it is `shared`."""
+    return kind_of(section.table)(context, section, shared=shared)

@@ -1,0 +1,196 @@
+"""A plain table's commits: each is the put-if-absent of its file, under the table's row lock.
+
+Its rows follow. The log is the truth, and others may write past the service, so the PUT finds out
+what the index does not know yet.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
+from tidegate_service.core.commit.abort_fence import doubt_tombstone, fence, take_next
+from tidegate_service.core.commit.buffered_puts import MOST_FILES, BufferedPuts
+from tidegate_service.core.commit.replays import landed_before
+from tidegate_service.core.commit.table_batch import TableBatch, untaken
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
+from tidegate_service.core.log.foreign_commits import Behind, ingest
+from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy
+from tidegate_service.core.maintenance.truncation import reload_if_truncated
+from tidegate_service.core.observe.faults import Step, around, steps_of
+from tidegate_service.core.observe.telemetry import Phase
+from tidegate_service.core.ports.index import (
+    CommitGroup,
+    CommitSection,
+    FilesFirst,
+    Log,
+    PutResult,
+)
+from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit
+
+WRITTEN_AHEAD = 16
+"""So many files are written before their rows begin to be."""
+
+
+class PlainBatch(TableBatch):
+    """Puts each file before the rows of its commit, small ones of a group together."""
+
+    steps = steps_of(catalog_managed=False)
+    is_published = True
+
+    def __init__(self, context: Context, section: CommitSection, *, shared: bool) -> None:
+        super().__init__(context, section, shared=shared)
+        self._storage = context.storage
+        self._who = context.who
+        self._opened: Log | None = None
+        self._files = BufferedPuts(self.locked)
+        self._others_wait = False
+        self._taken = 0
+        self._is_revealed = False
+
+    @property
+    def _log(self) -> Log:
+        if self._opened is None:
+            self._opened = self._storage.log(self.section.table.location, who=self._who)
+        return self._opened
+
+    @staticmethod
+    async def record(context: Context, group: CommitGroup, batches: Sequence[TableBatch]) -> None:
+        """What landed is in the log already."""
+        async with around(context.faults, Step.O8_INDEX):
+            await group.save()
+
+    @staticmethod
+    async def read_in(context: Context, section: CommitSection) -> bool:
+        log = context.storage.log(section.table.location, who=context.who)
+        revealed = await reload_if_truncated(context, section, log)
+        try:
+            return await ingest(section, log) > 0 or revealed
+        except Behind:
+            await section.save()
+            raise
+
+    @staticmethod
+    async def shut_out(
+        context: Context,
+        section: CommitSection,
+        transaction_id: str,
+        known: CommitRecord | Aborted | None,
+    ) -> CommitRecord | Aborted | None:
+        # An attempt of this very id may lie in the log with its index rows lost, or may
+        # yet get there.
+        try:
+            return await fence(context, section, transaction_id)
+        except Behind:
+            await section.save()
+            raise
+
+    @property
+    def holds(self) -> int:
+        return len(self._files)
+
+    @property
+    def is_full(self) -> bool:
+        return self.holds >= MOST_FILES
+
+    @property
+    def in_doubt(self) -> int:
+        return self._files.in_doubt
+
+    def together(self, others_wait: bool) -> None:
+        self._others_wait = others_wait
+
+    async def put_files(self, context: Context) -> int:
+        return await self._files.put(context, self._log)
+
+    def write_ahead(self) -> None:
+        """Not for each file, since a few rows cost the database as much as one."""
+        self._taken += 1
+        if self._taken % WRITTEN_AHEAD == 0:
+            self.section.write_ahead()
+
+    async def _append(self, ready: ReadyCommit, commit: RatifiedCommit) -> None:
+        if self._may_wait(ready):
+            # Not before: what goes wrong until here leaves no file of it behind.
+            self._files.hold(ready)
+        try:
+            await self.locked.append(commit)
+        except FilesFirst:
+            raise
+        except Exception as error:
+            if self._files.forget(ready):
+                raise
+            # The file is there already, whatever the index says to it.
+            raise untaken(error, ready.transaction.proposal.transaction_id) from error
+
+    async def _looked_up(self, context: Context, proposal: Proposal) -> Committed | None:
+        self._ingested(await doubt_tombstone(context, self.section, proposal))
+        return await super()._looked_up(context, proposal)
+
+    async def _looked_further(self, context: Context, proposal: Proposal) -> Committed | None:
+        section = self.section
+        async with around(context.faults, Step.O3_PROBE):
+            # Once is enough: what this transaction lands on is too young to be cleaned up.
+            if self.holds and reads_ahead(section, proposal):
+                raise FilesFirst
+            revealed = not self._is_revealed and await reload_if_truncated(
+                context, section, self._log
+            )
+            self._is_revealed = True
+            self._ingested(revealed)
+            if not revealed and not reads_ahead(section, proposal):
+                return None
+            self._ingested(await ingest(section, self._log))
+            return await landed_before(section, proposal)
+
+    async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
+        if self._may_wait(ready):
+            return True
+        if self.holds:
+            raise FilesFirst
+        if await self._put(context, ready):
+            return True
+        self._ingested(await ingest(self.section, self._log))
+        return False
+
+    async def _is_at_end(self, context: Context, proposal: Proposal, *, fences: bool) -> bool:
+        if self.holds:
+            raise FilesFirst
+        if fences:
+            with self._stopping():
+                taken = await take_next(context, self.locked, self._log, proposal.transaction_id)
+            if taken:
+                self.must_save = True
+                return True
+        count = await ingest(self.section, self._log)
+        self._ingested(count)
+        return not fences and not count
+
+    def _may_wait(self, ready: ReadyCommit) -> bool:
+        """Whether its file is put with others'."""
+        return (self.holds > 0 or self._others_wait) and self._files.takes(ready)
+
+    async def _put(self, context: Context, ready: ReadyCommit) -> bool:
+        # The one network call under the row lock: the lock is what keeps this service's own
+        # writers from racing each other for the version.
+        with self._stopping(), context.telemetry.phase(Phase.PUT):
+            put = await occupy(self._log, ready, attempts=PUT_ATTEMPTS, faults=context.faults)
+        return put is PutResult.CREATED
+
+    @contextmanager
+    def _stopping(self) -> Iterator[None]:
+        try:
+            yield
+        except (CommitStateUnknown, StorageUnavailable):
+            self.is_stopped = True
+            raise
+
+    def _ingested(self, count: int) -> None:
+        self.must_save |= bool(count)
+
+
+def reads_ahead(section: CommitSection, proposal: Proposal) -> bool:
+    """A writer that reads the log itself can know a version before the index does."""
+    read_version = proposal.read_version
+    return read_version is not None and read_version > section.table.latest_version
