@@ -1,5 +1,6 @@
 """Ending a quarantine once its cause is gone."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from tidegate_protocol.base.problems import Code
@@ -19,6 +20,9 @@ from tidegate_service.core.ports.index import CommitSection, Log
 from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.core.tables.lookup import get_table
 
+_Check = Callable[[CommitSection, Log], Awaitable[None]]
+"""Raises what `release_table` does where the table cannot go on; a kind of table has its own."""
+
 
 async def release_table(context: Context, ref: str) -> TableRecord:
     """The table's head, which takes commits again. A table that is not quarantined is left as
@@ -34,46 +38,46 @@ async def release_table(context: Context, ref: str) -> TableRecord:
 async def _release(context: Context, table: TableRecord) -> TableRecord:
     if table.state is not TableState.QUARANTINED:
         return table
-    last = other = None
-    if table.catalog_managed:
-        log = context.storage.log(table.location, who=context.who)
-        last = await log.read(max(table.published_version, 0))
-        other = await _other(context, table)
+    check = await _looked(context, table) if table.catalog_managed else _check_plain
     while True:
         try:
-            return await _section(context, table, last, other)
+            return await _section(context, table, check)
         except Behind:
             await _catch_up(context, table)
 
 
-async def _section(
-    context: Context,
-    table: TableRecord,
-    last: bytes | LogFile | None,
-    other: tuple[int, bytes | LogFile] | None,
-) -> TableRecord:
+async def _section(context: Context, table: TableRecord, check: _Check) -> TableRecord:
     async with context.index.commit_section(table.id, who=context.who) as section:
         head = section.table
         if head.state is not TableState.QUARANTINED:
             return head
         log = context.storage.log(head.location, who=context.who)
-        if head.catalog_managed:
-            if _place(head) != _place(table):
-                raise Unavailable(f"table {head.name} was changed meanwhile; ask again")
-            found = await lost(context, section) or await strange(section, log, last)
-            if found is None and other is not None:
-                found = await unlike(section, *other)
-            if found is not None:
-                await quarantine_for(section, found)
-                raise _still_broken(head, found.reason)
-        else:
-            await _check_head(section, log)
-            await _read_in(section, log)
+        await check(section, log)
         await section.release()
         version = section.table.latest_version
         await section.note(Change(deed=Deed.RELEASE, by=context.caller, version=version))
         await section.save()
         return section.table
+
+
+async def _looked(context: Context, table: TableRecord) -> _Check:
+    """What is seen of a catalog-managed table's log without its lock, to be checked under it."""
+    log = context.storage.log(table.location, who=context.who)
+    last = await log.read(max(table.published_version, 0))
+    other = await _other(context, table)
+
+    async def check(section: CommitSection, log: Log) -> None:
+        head = section.table
+        if _place(head) != _place(table):
+            raise Unavailable(f"table {head.name} was changed meanwhile; ask again")
+        found = await lost(context, section) or await strange(section, log, last)
+        if found is None and other is not None:
+            found = await unlike(section, *other)
+        if found is not None:
+            await quarantine_for(section, found)
+            raise _still_broken(head, found.reason)
+
+    return check
 
 
 async def _other(context: Context, table: TableRecord) -> tuple[int, bytes | LogFile] | None:
@@ -93,6 +97,11 @@ async def _other(context: Context, table: TableRecord) -> tuple[int, bytes | Log
 
 def _place(head: TableRecord) -> tuple[int, int, int]:
     return head.epoch, head.latest_version, head.published_version
+
+
+async def _check_plain(section: CommitSection, log: Log) -> None:
+    await _check_head(section, log)
+    await _read_in(section, log)
 
 
 async def _check_head(section: CommitSection, log: Log) -> None:

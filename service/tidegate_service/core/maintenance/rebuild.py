@@ -80,18 +80,31 @@ async def _rebuild(context: Context, table_id: str) -> Rebuilt:
 
 async def rebuild_in(context: Context, section: CommitSection) -> tuple[LostCommit, ...]:
     """The same inside a section, which the caller saves; returns what is lost."""
+    log = context.storage.log(section.table.location, who=context.who)
+    parted: tuple[LostCommit, ...] = ()
+    if section.table.catalog_managed:
+        parted = await _from_log_and_index(context, section, log)
+    else:
+        # The log is the truth, whatever was put into it since.
+        await _from_log(context, section, log)
+    # Their writers were told that they landed: they are told otherwise, and not landed once more.
+    replaced = await section.restore_ids()
+    lost = parted or tuple(LostCommit(version=v, transaction_id=name) for v, name in replaced)
+    rebuilt = Change(deed=Deed.REBUILD, by=context.caller, version=section.table.latest_version)
+    await section.note(rebuilt)
+    await note_lost(context, section, lost)
+    return lost
+
+
+async def _from_log(
+    context: Context, section: CommitSection, log: Log, *, through: int | None = None
+) -> None:
+    """Empty the index, and read the log into it up to a version or to its end."""
     before = section.table
-    log = context.storage.log(before.location, who=context.who)
-    held: dict[int, bytes] = {}
-    if before.catalog_managed:
-        await _check_own(section, log)
-        held = dict(await section.held())
     await section.reset()
     if before.published_version >= 0:
         # Nobody is shown a file by this, and who scans the table is judged then.
         paths = DataPaths(location=before.location, policy=context.locations, reader=None)
-        # What lies behind a catalog-managed table's published versions need not be one of it.
-        through = before.published_version if before.catalog_managed else None
         await adopt(section, log, paths, through=through)
     if section.table.latest_version < before.published_version:
         raise Refused(
@@ -101,22 +114,26 @@ async def rebuild_in(context: Context, section: CommitSection) -> tuple[LostComm
             code=Code.BROKEN_LOG,
             hint=_PUT_BACK + _given_up(before),
         )
-    if before.catalog_managed and (other := await section.rewritten()) is not None:
-        # Of a plain table the log is the truth, whatever was put into it since.
+
+
+async def _from_log_and_index(
+    context: Context, section: CommitSection, log: Log
+) -> tuple[LostCommit, ...]:
+    """The same for a catalog-managed table, and behind it the versions that only the index holds;
+    returns those that do not follow from what is published."""
+    before = section.table
+    await _check_own(section, log)
+    held = dict(await section.held())
+    # What lies behind the published versions need not be one of the table.
+    await _from_log(context, section, log, through=before.published_version)
+    if (other := await section.rewritten()) is not None:
         raise Refused(
             f"version {other} of table {before.name} lies in the log with other bytes than were "
             "ratified",
             code=Code.BROKEN_LOG,
             hint=f"put the ratified file back: GET /tables/{before.name}/verify gives its SHA-256",
         )
-    parted = await go_on(section, log, held) if before.catalog_managed else ()
-    # Their writers were told that they landed: they are told otherwise, and not landed once more.
-    replaced = await section.restore_ids()
-    lost = parted or tuple(LostCommit(version=v, transaction_id=name) for v, name in replaced)
-    rebuilt = Change(deed=Deed.REBUILD, by=context.caller, version=section.table.latest_version)
-    await section.note(rebuilt)
-    await note_lost(context, section, lost)
-    return lost
+    return await go_on(section, log, held)
 
 
 def _given_up(table: TableRecord) -> str:

@@ -131,13 +131,15 @@ class _Page:
                 DifferenceKind.STORAGE,
                 f"{beyond} versions lie in the log beyond the head, {head}",
             )
+            # Nothing is to be read in from there.
+            beyond = 0
         return Verification(
             table=self._table,
             from_version=self._first,
             through_version=version,
             next_version=version + 1 if version < self._table.latest_version else None,
             cleaned_up=self._cleaned_up,
-            not_ingested=0 if self._table.catalog_managed else beyond,
+            not_ingested=beyond,
             differences=tuple(self._differences),
         )
 
