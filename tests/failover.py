@@ -30,6 +30,7 @@ class Failover:
     primary: EmbeddedPostgres
     standby: EmbeddedPostgres
     _primary_folder: Path
+    _way: str = ""
 
     @property
     def url(self) -> str:
@@ -52,8 +53,14 @@ class Failover:
 
     def cut_off(self) -> None:
         """From now on nothing reaches the standby."""
+        with psycopg.connect(self.standby.url) as connection:
+            (self._way,) = connection.execute("SHOW primary_conninfo").fetchone()
         self._set(self.standby, "primary_conninfo", "host=/nowhere")
         self._await(self.standby, "SELECT count(*) = 0 FROM pg_stat_wal_receiver")
+
+    def let_in(self) -> None:
+        """The standby that was cut off follows again."""
+        self._set(self.standby, "primary_conninfo", self._way.replace("'", "''"))
 
     def wait_until_alone(self) -> None:
         """The primary knows that nobody follows it."""

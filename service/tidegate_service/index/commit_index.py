@@ -34,6 +34,7 @@ from tidegate_service.index.locking.section import PostgresCommitSection
 from tidegate_service.index.locking.unit_of_work import UnitOfWork
 from tidegate_service.index.postgres.connections import Connections, driver_of, give_back
 from tidegate_service.index.postgres.identity import database_of
+from tidegate_service.index.postgres.standby import WAIT_FOR_STANDBY
 from tidegate_service.index.publishing import unpublished
 from tidegate_service.index.publishing.calls import PublishingCalls
 from tidegate_service.index.reading import comparison, live_files, reads
@@ -177,10 +178,10 @@ class PostgresIndex:
             known = await reads.transaction(connection, identity, transaction_id)
             if known is not None:
                 # A commit that was cut off while it waited for its standby is there to be read.
-                await connection.execute(reads.WAIT_FOR_STANDBY)
+                await connection.execute(WAIT_FOR_STANDBY)
             return known
 
-        return await self._connections.write(found)
+        return await self._connections.read_settled(found)
 
     async def commit(self, table_id: str, version: int) -> CommitRecord | None:
         found = await self.history(table_id, from_version=version, to_version=version, limit=1)

@@ -299,7 +299,11 @@ class Index(ForgottenTables, Protocol):
 
     async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
         """The first versions that wait for publishing: at most `limit`, and fewer where they are
-        large, but one where any waits. None of a table that is not active."""
+        large, but one where any waits. None of a table that is not active.
+
+        A synchronous standby has them: who puts one into the log that it lacks would put it in the
+        place of what is ratified where the standby takes over. Raises `IndexUnavailable` where it
+        does not answer."""
 
     async def mark_published(
         self, table_id: str, first: int, last: int, *, database: str | None = None

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import psycopg
@@ -11,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.pool import QueuePool
 
-from tidegate_service.core.errors import ServiceError, root_cause
+from tidegate_service.core.errors import IndexUnavailable, ServiceError, root_cause
 from tidegate_service.core.ports.gauges import PoolUse
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.failures import translated
@@ -20,6 +21,7 @@ from tidegate_service.index.postgres.pipeline import Driver
 T = TypeVar("T")
 
 _ROLLBACK_TIMEOUT_S = 5.0
+_CANCEL_TIMEOUT_S = 2.0
 READ_ON_S = 1.0
 """Nearly every query ends sooner. One that is cut off costs two connections: the one by which the
 server is told, and a new one for the pool."""
@@ -61,6 +63,31 @@ class Connections:
                     # no transaction and would commit nothing.
                     await pipeline.commit(await driver_of(connection))
             broken = False
+        finally:
+            await give_back(connection, broken=broken)
+        return result
+
+    async def read_settled(self, query: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """The result of a query, told when the synchronous standby, where there is one, has all
+        that the query saw. For that the query writes `standby.SEEN`, where it found anything."""
+        connection, result = await self.begin(query)
+        broken = True
+        try:
+            driver = await driver_of(connection)
+            try:
+                async with asyncio.timeout(self.answer_timeout_s):
+                    await pipeline.commit(driver)
+            except (TimeoutError, asyncio.CancelledError):
+                # It would wait on by itself, and the next try's beside it, as long as the standby
+                # is away. Nobody misses what it wrote.
+                await asyncio.shield(asyncio.create_task(_cancel(driver)))
+                raise
+            broken = False
+        except (psycopg.Error, TimeoutError, OSError) as error:
+            raise IndexUnavailable(
+                "the index database did not say that its synchronous standby, where it has one, "
+                "has what was read"
+            ) from error
         finally:
             await give_back(connection, broken=broken)
         return result
@@ -136,6 +163,12 @@ async def give_back(connection: AsyncConnection, *, broken: bool) -> None:
     """Roll back what is not committed and return the connection to the pool, or close it where
     it is broken; also while the caller is being cancelled."""
     await asyncio.shield(asyncio.create_task(_close(connection, broken=broken)))
+
+
+async def _cancel(driver: Driver) -> None:
+    """Have the server end what the session does, where that can be told to it."""
+    with suppress(psycopg.Error, OSError):
+        await driver.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
 
 
 def _leave(reading: asyncio.Task[T]) -> None:

@@ -40,7 +40,7 @@ class PublishingCalls:
         held, database = await self._reading.ask((table_id, limit))
         stored = held.versions[:limit]
         if held.large is not None:
-            stored = await self._large(table_id, held.large)
+            stored = await self._large(table_id, held.large, database)
         versions = await unpublished.expanded_versions(stored)
         return Waiting(versions=versions, behind=held.behind, database=database)
 
@@ -65,10 +65,18 @@ class PublishingCalls:
     async def forget_content(self, table_id: UUID, through: int) -> None:
         await self._forgetting.ask((table_id, through))
 
-    async def _large(self, table_id: UUID, version: int) -> Sequence[tuple[int, bytes]]:
-        content = await self._connections.read(
-            lambda c: unpublished.stored_content(c, table_id, version)
-        )
+    async def _large(
+        self, table_id: UUID, version: int, database: str
+    ) -> Sequence[tuple[int, bytes]]:
+        async def read(connection: AsyncConnection) -> bytes | None:
+            if database_of(connection) != database:
+                raise IndexUnavailable(
+                    f"version {version} of table {table_id} was found in another database than the "
+                    "one that is there now; it is looked for again"
+                )
+            return await unpublished.stored_content(connection, table_id, version)
+
+        content = await self._connections.read_settled(read)
         return [] if content is None else [(version, content)]
 
     async def _read(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[tuple[Held, str]]:
@@ -79,7 +87,7 @@ class PublishingCalls:
             found = await unpublished.unpublished_versions(connection, table_ids, limit=most)
             return found, database_of(connection)
 
-        found, database = await self._connections.read(read)
+        found, database = await self._connections.read_settled(read)
         return [(found.get(table_id, _NOTHING), database) for table_id in table_ids]
 
     async def _mark(self, asked: Sequence[Published]) -> Sequence[bool]:

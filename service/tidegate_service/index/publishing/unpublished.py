@@ -25,6 +25,7 @@ from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.postgres.parameters import int8, int8s, uuids
 from tidegate_service.index.postgres.pipeline import Query, Row, Statement, as_int, as_uuid
+from tidegate_service.index.postgres.standby import SEEN, WAIT_FOR_STANDBY
 from tidegate_service.index.rows.records import expanded, table_record
 from tidegate_service.index.rows.stored_content import LARGE_BYTES, StoredContent
 from tidegate_service.index.schema.tables import commits, tables
@@ -80,9 +81,11 @@ class Held:
 
 
 # A content that is larger than all that is read of a table is left out: it is read by itself.
-_WAITING = Statement("""
+# The last column is told with the first row, once: where nothing waits, nothing is written.
+_WAITING = Statement(f"""
     SELECT waiting.id, waiting.behind, held.version,
-        CASE WHEN octet_length(held.content) <= $3 THEN held.content END
+        CASE WHEN octet_length(held.content) <= $3 THEN held.content END,
+        (SELECT {SEEN})
     FROM (
         SELECT id, published_version, latest_version - published_version AS behind
         FROM tables WHERE id = ANY ($1) AND state = 'active'
@@ -105,7 +108,8 @@ _WAITING = Statement("""
 async def unpublished_versions(
     connection: AsyncConnection, table_ids: Sequence[UUID], *, limit: int
 ) -> Mapping[UUID, Held]:
-    """What waits of each of these tables, where anything does."""
+    """What waits of each of these tables, where anything does. The COMMIT then waits until it is on
+    the synchronous standby, as one that is missing there may be ratified otherwise."""
     asked = Query(_WAITING, uuids(table_ids), int8(limit), int8(STORED_BYTES))
     (rows,) = await pipeline.run(await driver_of(connection), [asked])
     of_table: defaultdict[UUID, list[Row]] = defaultdict(list)
@@ -123,11 +127,14 @@ def _held(rows: Sequence[Row]) -> Held:
 
 
 async def stored_content(connection: AsyncConnection, table_id: UUID, version: int) -> bytes | None:
-    """The content of a version that waits, as it is stored; None where it does not any more."""
+    """The content of a version that waits, as it is stored; None where it does not any more. The
+    COMMIT waits as in `unpublished_versions`."""
     query = select(commits.c.content).where(
         commits.c.table_id == table_id, commits.c.version == version, commits.c.content_held
     )
     content: bytes | None = (await connection.execute(query)).scalar_one_or_none()
+    if content is not None:
+        await connection.execute(WAIT_FOR_STANDBY)
     return content
 
 

@@ -15,7 +15,6 @@ from sqlalchemy import (
     literal,
     or_,
     select,
-    text,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -155,11 +154,6 @@ async def history(
     size = text_bytes_of(commits.c.details)
     page = bounded(query, size=size, order=lambda columns: columns.version.desc())
     return [commit_record(row) for row in await connection.execute(page)]
-
-
-WAIT_FOR_STANDBY = text("SELECT pg_catalog.pg_logical_emit_message(true, 'tidegate', '')")
-"""Has the COMMIT of a transaction that only reads wait until all that it saw is on the synchronous
-standby, where there is one: such a message is a write, and nobody has to read it."""
 
 
 async def content(connection: AsyncConnection, table_id: UUID, version: int) -> Content | None:
