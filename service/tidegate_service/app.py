@@ -27,6 +27,7 @@ from tidegate_service.core.commit.group import commit_together
 from tidegate_service.core.commit.queue import CommitQueue, QueueLimits
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError, with_cause
+from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.index.access.tokens import PostgresTokens
 from tidegate_service.index.commit_index import PostgresIndex
@@ -246,7 +247,7 @@ async def _composed(
         storage=world.storage,
         locations=world.locations,
         new_id=lambda: str(uuid.uuid4()),
-        monotonic_s=time.monotonic,
+        monotonic_s=elapsed_s,
         now_ms=lambda: time.time_ns() // 1_000_000,
         commit=committer.commit,
         commit_deadline_s=settings.deadline_seconds,
@@ -297,7 +298,7 @@ async def _authenticator(settings: Settings, tokens: PostgresTokens) -> Authenti
         return None
     if not any(token.live for token in await tokens.all()):
         logger.warning("there is no valid token: make one with `tidegate token create`")
-    return Authenticator(tokens, monotonic_s=time.monotonic)
+    return Authenticator(tokens, monotonic_s=elapsed_s)
 
 
 def _tracer(settings: Settings, stack: AsyncExitStack) -> Tracer | None:

@@ -10,13 +10,13 @@ shorten the wait.
 import asyncio
 import logging
 import math
-import time
 from collections import defaultdict
 from collections.abc import Callable
 
 from tidegate_service.core.catalog_managed.own_log import OwnLogs
 from tidegate_service.core.catalog_managed.publish import Batch, publish_batch, publish_table
 from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 from tidegate_service.core.ports.index import Index, Storage
@@ -62,7 +62,7 @@ class Publisher:
         store_of: Callable[[str], str] = lambda location: "the only one",
         faults: FaultPoints = NO_FAULTS,
         telemetry: Telemetry = SILENT,
-        monotonic_s: Callable[[], float] = time.monotonic,
+        monotonic_s: Callable[[], float] = elapsed_s,
     ) -> None:
         self._index = index
         self._storage = storage

@@ -39,10 +39,11 @@ def _nobody_waits(table_id: str) -> None:
 class Context:
     """One instance's world.
 
-    `monotonic_s` measures durations and deadlines in seconds, `now_ms` says when a table's metadata
-    was made; the time of a commit is the database's, and an instance whose `now_ms` is far from it
-    takes none (`core.log.clock_skew`). `commit` has a proposal wait until it is decided; which
-    queue is behind it is the composition's choice. `wake_publisher` takes a table id.
+    `monotonic_s` measures durations and deadlines in seconds (`core.observe.elapsed`), `now_ms`
+    says when a table's metadata was made; the time of a commit is the database's, and an instance
+    whose `now_ms` is far from it takes none (`core.log.clock_skew`). `commit` has a proposal wait
+    until it is decided; which queue is behind it is the composition's choice. `wake_publisher`
+    takes a table id.
     `scan_threads` find the files that scans need and make their answers' batches; `body_threads`
     inflate and decode what is sent; `verify_threads` look at large versions that are compared.
     """

@@ -1,6 +1,7 @@
 """Tables that are made where a log lies, or where another table was before."""
 
 import shutil
+import time
 from collections.abc import Callable
 
 import psycopg
@@ -278,6 +279,30 @@ async def test_a_stopped_publisher_writes_nothing_into_another_tables_log(world,
     again = await get_table(world.context, old.name)
     landed = await propose(world.context, again.id, proposal(add("x=1/new")))
     assert landed.record.version == 1
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="no clock counts it here")
+async def test_a_publisher_counts_the_time_that_its_machine_slept(world, monkeypatch):
+    old = await world.create(catalog_managed=True)
+    storage, index = world.context.storage, world.context.index
+    await propose(world.context, old.id, proposal(add("x=1/old")))
+
+    class Asleep(Stopped):
+        async def reached(self, step: Step, side: Side) -> None:
+            await super().reached(step, side)
+            clocks = {time.CLOCK_BOOTTIME: self.monotonic_s()}
+            monkeypatch.setattr(time, "clock_gettime", clocks.__getitem__)
+
+    async def meanwhile() -> None:
+        await forget_table(world.context, old.id)
+        shutil.rmtree(world.log_folder(old).parent)
+
+    asleep = Asleep(meanwhile)
+    head = await get_table(world.context, old.id)
+    monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 0.0}.__getitem__)
+    batch = await publish_batch(index, storage, head, faults=asleep)
+    assert (asleep.stops, batch.count, batch.is_over) == (1, 0, True)
+    assert not world.log_folder(old).exists()
 
 
 async def commits_until_quarantined(world, table) -> int:

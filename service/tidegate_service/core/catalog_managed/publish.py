@@ -4,7 +4,6 @@ Versions are published in order and byte for byte. A file that is there already 
 only if its bytes are equal; else the table is quarantined, and nothing is overwritten.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from tidegate_protocol.log.content import Content, LogFile, is_same, sha256_of
 from tidegate_service.core.catalog_managed.own_log import OwnLogs, ends, is_begun
 from tidegate_service.core.catalog_managed.set_back import quarantine_for, strange, unlike
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, StorageUnknown
+from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around
 from tidegate_service.core.ports.index import CommitSection, Index, Log, PutResult, Storage
 from tidegate_service.core.ports.records import TableRecord
@@ -24,7 +24,8 @@ BYTES_AN_ACTION = 400
 """Roughly, to tell which contents are long to compare."""
 STALE_S = 2.0
 """A publisher that was stopped for longer between reading what waits and writing it reads it again:
-meanwhile the table may have been forgotten, and another one made at its place."""
+meanwhile the table may have been forgotten, and another one made at its place. What the reading
+itself waits for, a synchronous standby, whoever forgets the table waits for as well, behind it."""
 TAKEN_AT_ONCE = 50
 """How many versions of those may have been there before, after a publisher that was cut off."""
 
@@ -47,7 +48,7 @@ async def publish_table(
     *,
     own: OwnLogs | None = None,
     faults: FaultPoints = NO_FAULTS,
-    monotonic_s: Callable[[], float] = time.monotonic,
+    monotonic_s: Callable[[], float] = elapsed_s,
 ) -> int:
     """Publish what waits, up to the table's latest version at least; returns how many versions
     became published here.
@@ -82,7 +83,7 @@ async def publish_batch(
     *,
     own: OwnLogs | None = None,
     faults: FaultPoints = NO_FAULTS,
-    monotonic_s: Callable[[], float] = time.monotonic,
+    monotonic_s: Callable[[], float] = elapsed_s,
 ) -> Batch:
     """Publish what waits first, whatever `table` knows of its versions. Raises like
     `publish_table`.

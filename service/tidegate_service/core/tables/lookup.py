@@ -101,7 +101,9 @@ async def _forget(context: Context, table: TableRecord) -> None:
                     f"table {table.name} has versions that only the index holds and that cannot "
                     f"be published: {table.state_reason}"
                 )
-            await publish_table(context.index, context.storage, table)
+            await publish_table(
+                context.index, context.storage, table, monotonic_s=context.monotonic_s
+            )
         if await context.index.forget(table.id, by=context.caller):
             return
     raise IndexUnavailable(f"table {table.name} keeps being committed to and was not forgotten")
