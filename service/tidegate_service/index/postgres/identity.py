@@ -1,7 +1,9 @@
 """Which database a connection is to: what tells that commits may have been lost since another one.
 
-A restore and a failover end every connection to the server that was there before, so it is enough
-to ask once on each new one. What an instance remembers of tables holds for one of these alone.
+A failover, and a restore of the server, end every connection to the one that was there before, so
+it is enough to ask once on each new one. `pg_restore --clean` into a database that is in use ends
+none, which is why every instance is stopped before a restore (docs/maintenance.md, the runbook).
+What an instance remembers of tables holds for one of these alone.
 """
 
 import logging
