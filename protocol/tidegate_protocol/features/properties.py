@@ -20,6 +20,8 @@ MIN_READER_VERSION = "delta.minReaderVersion"
 MIN_WRITER_VERSION = "delta.minWriterVersion"
 STATISTICS_DISJOINTNESS = "tidegate.statisticsDisjointness"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+MAX_PROPERTIES = 2_000
+"""Of a table. Each commit looks at its table's."""
 COLUMN_MAPPING_MAX_ID = "delta.columnMapping.maxColumnId"
 CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 ENABLE_ROW_TRACKING = "delta.enableRowTracking"
@@ -211,8 +213,14 @@ class TableProperties:
         """The properties of a metaData action; those of a table to be go through `canonical`
         first. Unknown ones are kept in `configuration`.
 
-        Raises `InvalidProperty` for a value that this class cannot hold.
+        Raises `InvalidProperty` for a value that this class cannot hold, and for more than
+        `MAX_PROPERTIES`.
         """
+        if len(configuration) > MAX_PROPERTIES:
+            raise InvalidProperty(
+                f"there are {len(configuration)} table properties; no more than {MAX_PROPERTIES} "
+                "are taken"
+            )
         return _remembered(tuple(configuration.items()))
 
     @classmethod

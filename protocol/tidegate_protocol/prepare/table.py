@@ -30,6 +30,9 @@ from tidegate_protocol.schema.table_schema import (
     validate_table_schema,
 )
 
+MAX_METADATA_BYTES = 8 * 1024 * 1024
+"""Of a metaData action, as it is in a log. Each lock of the table's row brings it along."""
+
 _Definition = tuple[str, tuple[tuple[str, str], ...]]
 """A table's schemaString and properties."""
 
@@ -174,6 +177,11 @@ def _with_new_metadata(
 
 def parse_metadata(metadata: Metadata) -> tuple[TableProperties, StructType] | Invalid:
     """What a metaData action says, typed."""
+    if len(metadata.raw) > MAX_METADATA_BYTES:
+        return _invalid(
+            f"the metaData action has {len(metadata.raw)} bytes; no more than "
+            f"{MAX_METADATA_BYTES} are taken"
+        )
     try:
         properties = TableProperties.parse(metadata.configuration)
     except InvalidProperty as error:

@@ -173,7 +173,7 @@ def check_partition_columns(schema: StructType, columns: Sequence[str]) -> tuple
     Raises `InvalidSchema` unless each is a top-level column of a primitive type that can be
     ordered, none is named twice, and at least one column is left for the data.
     """
-    resolved: list[str] = []
+    resolved: dict[str, None] = {}
     for name in columns:
         field = schema.field(name)
         if field is None:
@@ -188,7 +188,7 @@ def check_partition_columns(schema: StructType, columns: Sequence[str]) -> tuple
             )
         if field.name in resolved:
             raise InvalidSchema(f"partition column {field.name!r} is named twice")
-        resolved.append(field.name)
+        resolved[field.name] = None
     if resolved and len(resolved) == len(schema.fields):
         raise InvalidSchema("every column is a partition column; expected one to be left for data")
     return tuple(resolved)

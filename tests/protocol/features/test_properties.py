@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate_protocol.features.properties import (
+    MAX_PROPERTIES,
     InvalidProperty,
     TableProperties,
     canonical,
@@ -116,6 +117,12 @@ class TestParse:
 
     def test_properties_that_change_nothing_here_are_not_judged(self):
         assert parse({"delta.logRetentionDuration": "forever"}).configuration
+
+    def test_there_are_only_so_many(self):
+        most = {f"p{number}": "" for number in range(MAX_PROPERTIES)}
+        assert parse(most).configuration == most
+        with pytest.raises(InvalidProperty, match=f"there are {MAX_PROPERTIES + 1} table prop"):
+            parse({**most, "one more": ""})
 
     @given(st.dictionaries(st.text(), st.text()))
     def test_free_properties_are_never_an_error(self, configuration):

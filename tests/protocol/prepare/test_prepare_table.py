@@ -16,9 +16,11 @@ from tests.protocol.factories import (
 )
 from tests.protocol.prepare.test_prepare import refused
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.properties import MAX_PROPERTIES
 from tidegate_protocol.features.table_features import implied_features
 from tidegate_protocol.log.actions import Metadata, Protocol
 from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.prepare.table import MAX_METADATA_BYTES
 from tidegate_protocol.proposal.transaction import PreparedTransaction
 
 ENABLE_ICT = "delta.enableInCommitTimestamps"
@@ -220,6 +222,12 @@ class TestMetadataAction:
             (metadata(schemaString="{"), Code.INVALID_SCHEMA, ""),
             (metadata(["v", "V"]), Code.INVALID_SCHEMA, "V"),
             (metadata(["a b"]), Code.INVALID_SCHEMA, "a b"),
+            (metadata(description="x" * MAX_METADATA_BYTES), Code.INVALID_ACTION, "no more than"),
+            (
+                metadata(properties={str(n): "" for n in range(MAX_PROPERTIES + 1)}),
+                Code.INVALID_ACTION,
+                "2001 table properties",
+            ),
             (metadata([]), Code.INVALID_SCHEMA, ""),
             (metadata(properties={"delta.appendOnly": "maybe"}), Code.INVALID_ACTION, "maybe"),
             (metadata(properties={"delta.sorcery": "1"}), Code.INVALID_ACTION, "delta.sorcery"),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid5
@@ -87,6 +88,17 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
     """
     check_name(request.name)
     location = _location(context, request)
+    # Its schema may have ten thousand columns, and its expressions may be long.
+    threads = context.definition_threads.of(context.caller.principal.name)
+    table, prepared = await threads.run(_planned, context, request, location)
+    key = (table.id, prepared.proposal.transaction_id)
+    return await context.running.run(key, _create(context, table, prepared))
+
+
+def _planned(
+    context: Context, request: CreateTable, location: str
+) -> tuple[NewTable, PreparedTransaction]:
+    """The table to be, and its first version. Raises `Refused`."""
     schema, partition_columns = _columns(request)
     schema, mapping = _mapped(context, request, schema)
     protocol = _protocol(request, schema)
@@ -104,10 +116,7 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
         configuration={**_configuration(request, protocol), **mapping},
         created_time=context.now_ms(),
     )
-    # Its expressions may be long.
-    prepared = await offload.run(offload.HEAVY, _prepare, request, protocol, metadata)
-    key = (table.id, prepared.proposal.transaction_id)
-    return await context.running.run(key, _create(context, table, prepared))
+    return table, _prepare(request, protocol, metadata)
 
 
 def _location(context: Context, request: CreateTable) -> str:
@@ -152,13 +161,19 @@ async def _section(context: Context, table: NewTable, prepared: PreparedTransact
         if table.location != context.locations.default(table.name):
             await check_forgotten(context, section)
         await check_settled(section)
-        ready = await _claim_log(section, log, _first_version(section, prepared))
-        commit = ratified(
-            ready,
-            published=not table.catalog_managed,
-            attempts=1,
-            duration_ms=round((context.monotonic_s() - started) * 1000),
-            by=context.caller,
+        weight = offload.weight_of(prepared.proposal)
+        first = await offload.run(weight, _first_version, section, prepared)
+        ready = await _claim_log(section, log, first)
+        commit = await offload.run(
+            weight,
+            partial(
+                ratified,
+                ready,
+                published=not table.catalog_managed,
+                attempts=1,
+                duration_ms=round((context.monotonic_s() - started) * 1000),
+                by=context.caller,
+            ),
         )
         await section.append(commit)
         await section.note(Change(deed=Deed.CREATE, by=context.caller, version=0))
@@ -292,6 +307,7 @@ def _prepare(request: CreateTable, protocol: Protocol, metadata: Metadata) -> Pr
             "properties": json.dumps(metadata.configuration),
         },
         actions=(protocol, metadata, *request.actions),
+        size=sum(map(len, map(encode, (metadata, *request.actions)))),
     )
     prepared = prepare(proposal, ReadState(version=-1, protocol=None, metadata=None))
     if isinstance(prepared, Invalid):

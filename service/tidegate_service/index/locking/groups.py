@@ -39,10 +39,17 @@ _COLUMNS = """
 
 LOCK = Statement(f"SELECT {_COLUMNS} FROM tables WHERE id = $1 FOR UPDATE")
 
+LONG_METADATA = 64 * 1024
+"""In bytes. A table with more has groups of its own: others should not wait for it to be read."""
+
 # A group of several tables never waits for one of them: who is skipped is waited for alone. So
 # groups cannot wait for each other in a circle, either.
 LOCK_FREE = Statement(f"""
-    SELECT {_COLUMNS} FROM tables WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED
+    SELECT {_COLUMNS}
+    FROM tables
+    WHERE id = ANY ($1) AND coalesce(octet_length(metadata), 0) <= {LONG_METADATA}
+    ORDER BY id
+    FOR UPDATE SKIP LOCKED
 """)
 
 # Not the transaction's time, which began before its locks were granted.
