@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import some
 from tidegate_protocol.features import table_features
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.log import paths
@@ -159,8 +160,8 @@ class _FileCheck:
     def _mismatch(self, path: str, values: PartitionValues) -> Invalid:
         return Invalid(
             code=Code.PARTITION_MISMATCH,
-            detail=f"{path!r} has partition values of {sorted(values)}; "
-            f"expected exactly {sorted(self._keys)}",
+            detail=f"{path!r} has partition values of {some(values)}; "
+            f"expected exactly {some(self._keys)}",
             path=path,
         )
 

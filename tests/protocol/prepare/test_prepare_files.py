@@ -64,6 +64,12 @@ class TestPartitionValues:
         assert invalid.code is Code.PARTITION_MISMATCH
         assert "expected exactly ['x']" in invalid.detail
 
+    def test_of_very_many_the_answer_names_a_few(self):
+        invalid = refused(add("a", {str(number): "1" for number in range(5000)}), at=BY_X)
+        assert invalid.detail.startswith("'a' has partition values of ['0', '1', '10', ")
+        assert "and 4980 more" in invalid.detail
+        assert len(invalid.detail) < 300
+
     def test_an_unpartitioned_table_has_none(self):
         assert refused(add("a", {"v": "1"})).code is Code.PARTITION_MISMATCH
 

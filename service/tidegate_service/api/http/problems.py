@@ -159,6 +159,10 @@ def problem_body(
     )
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_DETAIL else text[:LONGEST_DETAIL] + "..."
+
+
 def problem(
     state: RequestState,
     code: Code,
@@ -173,8 +177,7 @@ def problem(
 ) -> Response:
     """The response for a code, noted in the request's state for its log line."""
     kind = PROBLEMS[code]
-    if len(detail) > LONGEST_DETAIL:
-        detail = detail[:LONGEST_DETAIL] + "..."
+    detail = _cut(detail)
     state.problem = code
     state.detail = detail
     body = problem_body(
@@ -183,7 +186,7 @@ def problem(
         instance=state.id,
         hint=_or_unset(hint),
         conflict=_or_unset(conflict),
-        errors=list(errors) or UNSET,
+        errors=[msgspec.structs.replace(error, why=_cut(error.why)) for error in errors] or UNSET,
         transaction_id=_or_unset(state.transaction_id),
         version=_or_unset(version),
         error_id=_or_unset(error_id),

@@ -125,7 +125,7 @@ def _columns(names: tuple[str, ...], schema: StructType) -> frozenset[str]:
         if name.lower() not in fields:
             raise Refused(
                 f"columns[{index}]: the table has no column {excerpt(name)}; "
-                f"it has {[field.name for field in schema.fields]}",
+                f"it has {excerpt(', '.join(field.name for field in schema.fields))}",
                 code=Code.INVALID_REQUEST,
             )
     return frozenset(fields[name.lower()] for name in names)
