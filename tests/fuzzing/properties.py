@@ -126,6 +126,10 @@ class _Kept:
     def count(self) -> int:
         return self.content.count(b"\n")
 
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
     def lines(self) -> list[bytes]:
         return self.content.split(b"\n")[:-1]
 

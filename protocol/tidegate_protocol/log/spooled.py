@@ -18,10 +18,13 @@ from tidegate_protocol.log.statistics import is_statistics
 
 
 class Lines(Protocol):
-    """`count` log lines that are kept together, counted from 0."""
+    """`count` log lines that are kept together, counted from 0; `size` is their bytes."""
 
     @property
     def count(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
 
     def lines(self) -> Sequence[bytes]: ...
 

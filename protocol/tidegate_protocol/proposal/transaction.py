@@ -28,6 +28,15 @@ from tidegate_protocol.log.paths import identity
 
 LONG_PREDICATES = 1_024
 """From so many characters on, reading the predicates of a transaction takes ten milliseconds."""
+_CHARACTERS_A_PREDICATE = 64
+"""What reading even the shortest predicate takes as long as."""
+BYTES_AN_ACTION = 400
+"""Of the log line of a usual file action."""
+
+
+def predicates_length(predicates: Iterable[str]) -> int:
+    """How long it takes to read them, in characters of long ones."""
+    return sum([_CHARACTERS_A_PREDICATE + len(text) for text in predicates])
 
 
 class IsolationLevel(StrEnum):
@@ -58,8 +67,8 @@ class Reads:
 
     @property
     def length(self) -> int:
-        """Of the predicates, in characters."""
-        return sum(map(len, self.predicates))
+        """Of the predicates (`predicates_length`)."""
+        return predicates_length(self.predicates)
 
     @property
     def is_long(self) -> bool:
@@ -89,6 +98,7 @@ class Proposal:
     `application_id` says who sends it, for commitInfo: a Spark application's id. Another
     application may send the same work again, so it is no part of what the digest names.
     `has_new_id` says that the id was made for this copy, so that there was no other before.
+    `size` is how many bytes it came in, 0 for one that was not sent.
     """
 
     transaction_id: str
@@ -105,7 +115,13 @@ class Proposal:
     skip_if_empty: bool = False
     application_id: str | None = None
     has_new_id: bool = False
+    size: int = field(default=0, compare=False)
     _digest: str | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def weight(self) -> int:
+        """How much work its actions make, in usual ones: a few may hold megabytes."""
+        return max(len(self.actions), self.size // BYTES_AN_ACTION)
 
     def digest(self) -> str:
         """SHA-256 (hex) of everything but the ids of transaction and application: tells a retry

@@ -31,6 +31,7 @@ class Held:
     def __init__(self, text: bytes) -> None:
         self._text = text
         self.count = text.count(b"\n")
+        self.size = len(text)
 
     def lines(self) -> list[bytes]:
         return self._text.split(b"\n")[:-1]

@@ -15,6 +15,7 @@ from tidegate_service.core.commit import locked_table
 from tidegate_service.core.commit.propose import conflict_check
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.core.sharing import offload
 from tidegate_service.index.locking.section import PostgresCommitSection
 from tidegate_service.index.reading import stored_winners
 
@@ -152,7 +153,7 @@ async def test_long_metadata_leaves_the_group_of_others(world):
     """Its expressions are read under the lock."""
     one = instance(world)
     table, other = [await world.create(catalog_managed=True) for _ in range(2)]
-    comment = {"description": "x" * decide_module.LONG_METADATA}
+    comment = {"description": "x" * offload.LONG_METADATA}
     changes = proposal(with_fields(table.metadata, comment), read_version=0, operation="X")
     writes = [proposal(add("x")), proposal(add("y"))]
     told, groups = await grouped(one, (table, changes), (table, writes[0]), (other, writes[1]))

@@ -25,6 +25,7 @@ ACCEPTED = {
     "lists": [IN] * 2,
     "deep": [" or ".join([DEEP] * 320)],
     "many": [f"month={number}" for number in range(1_000)],
+    "many short ones": ["1=1"] * 330,
     "regular expressions": [REGEXP],
     "patterns": [LIKE],
 }
@@ -64,6 +65,7 @@ def table(service):
     [
         ("scan", "one long chain"),
         ("scan", "patterns"),
+        ("scan", "many short ones"),
         ("conflict-check", "lists"),
         ("conflict-check", "deep"),
         ("commits", "many"),

@@ -138,11 +138,11 @@ async def read_proposal(request: Request, new_id: Callable[[], str]) -> Proposal
     """
     kind = media_type(request, JSON, NDJSON)
     if kind == JSON:
-        body, actions = await read_body(request, _from_json)
+        body, actions, size = await read_body(request, _from_json)
     else:
         lines = _ProposalLines(max_actions=max_stream_actions_of(request))
         await read_into(lines, request, max_bytes=max_stream_bytes_of(request))
-        body, actions = lines.found()
+        body, actions, size = lines.found()
     return Proposal(
         transaction_id=new_id() if body.transaction_id is None else body.transaction_id,
         operation=body.operation,
@@ -165,13 +165,18 @@ async def read_proposal(request: Request, new_id: Callable[[], str]) -> Proposal
         skip_if_empty=body.skip_if_empty,
         application_id=state_of(request).application_id,
         has_new_id=body.transaction_id is None,
+        size=size,
     )
 
 
-def _from_json(body: bytes) -> tuple[EnvelopeBody, tuple[Action, ...]]:
+_Found = tuple[EnvelopeBody, tuple[Action, ...], int]
+"""What a body says, and how many bytes it has."""
+
+
+def _from_json(body: bytes) -> _Found:
     proposal = decode_envelope(body, _PROPOSAL, actions=lambda value: value.actions)
     _check(proposal)
-    return proposal, decode_array(proposal.actions)
+    return proposal, decode_array(proposal.actions), len(body)
 
 
 def decode_array(array: Raw) -> tuple[Action, ...]:
@@ -190,6 +195,7 @@ class _ProposalLines:
 
     def __init__(self, *, max_actions: int) -> None:
         self._rest = b""
+        self._fed = 0
         self._envelope: EnvelopeBody | None = None
         self._actions = ActionLines(max_actions=max_actions)
 
@@ -198,6 +204,7 @@ class _ProposalLines:
         return self._actions.size
 
     def feed(self, piece: bytes) -> None:
+        self._fed += len(piece)
         text = self._rest + piece
         end = text.rfind(b"\n") + 1
         self._rest = text[end:]
@@ -217,10 +224,9 @@ class _ProposalLines:
         if self._rest or self._envelope is None:
             self._lines(self._rest + b"\n")
 
-    def found(self) -> tuple[EnvelopeBody, tuple[Action, ...]]:
-        """What the whole body says."""
+    def found(self) -> _Found:
         assert self._envelope is not None, "the first line is the envelope"
-        return self._envelope, self._actions.all()
+        return self._envelope, self._actions.all(), self._fed
 
     def _lines(self, text: bytes) -> None:
         if self._envelope is None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate_protocol.log.content import Content, LogFile, is_same, sha256_of
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.catalog_managed.own_log import OwnLogs, ends, is_begun
 from tidegate_service.core.catalog_managed.set_back import quarantine_for, strange, unlike
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, StorageUnknown
@@ -20,8 +21,6 @@ from tidegate_service.core.sharing import offload
 BATCH_VERSIONS = 500
 BATCH_S = 0.5
 """What is put into the log before the index is told of it."""
-BYTES_AN_ACTION = 400
-"""Roughly, to tell which contents are long to compare."""
 STALE_S = 2.0
 """A publisher that was stopped for longer between reading what waits and writing it reads it again:
 meanwhile the table may have been forgotten, and another one made at its place. What the reading

@@ -83,7 +83,7 @@ class CatalogManagedBatch(TableBatch):
             return True
         if isinstance(refusal, Conflict):
             return False
-        return await offload.run(len(proposal.actions), is_invalid_at_any_version, proposal)
+        return await offload.run(offload.weight_of(proposal), is_invalid_at_any_version, proposal)
 
     async def _append(self, ready: ReadyCommit, commit: RatifiedCommit) -> None:
         try:

@@ -7,7 +7,6 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.file_demands import check_live_files
 from tidegate_protocol.features.known import ROW_TRACKING
 from tidegate_protocol.features.table_features import supports
-from tidegate_protocol.log.actions import Metadata, holds
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.prepare.prepare import prepare
@@ -27,8 +26,8 @@ from tidegate_service.core.ports.index import CommitSection, TakesLong
 from tidegate_service.core.sharing import offload
 
 MOST_WITH_ROW_IDS = 250_000
-LONG_METADATA = 4 * 1024
-"""In bytes."""
+LONG_METADATA_OF_TABLE = 64 * 1024
+"""In bytes, of the table's own, whose schema may have to be parsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ async def decide(
         return judged
     async with around(faults, steps.compose):
         return await offload.run(
-            len(judged.actions),
+            max(len(judged.actions), offload.weight_of(proposal)),
             partial(
                 complete,
                 judged,
@@ -105,22 +104,21 @@ async def _judged(
             code=Code.READ_VERSION_TOO_OLD,
             hint=f"read the table again at version {table.latest_version} and propose anew",
         )
-    if len(proposal.actions) >= offload.HEAVY:
+    if proposal.weight >= offload.HEAVY:
         # The database waits longer for a commit that takes its time here.
         await section.take_time()
     _check_assignable(proposal, state)
-    has_long = _has_long_metadata(proposal)
-    if has_long and locked.shared:
+    own_weight = max(offload.weight_of(proposal), _weight_of_table(state))
+    if own_weight >= offload.HEAVY and locked.shared:
         raise TakesLong
-    is_long = offload.HEAVY if has_long or proposal.reads.is_long else 0
-    prepared = await offload.run(max(len(proposal.actions), is_long), prepare, proposal, state)
+    prepared = await offload.run(own_weight, prepare, proposal, state)
     if isinstance(prepared, Invalid):
         return prepared
     if may_skip(prepared):
         return Empty(read_version=read_version)
     if prepared.demands and locked.shared:
         raise TakesLong
-    weight = max(locked.weight_of(prepared) + len(prepared.actions), is_long)
+    weight = max(locked.weight_of(prepared) + len(prepared.actions), own_weight)
     judged = await offload.run(weight, locked.judge, prepared)
     if isinstance(judged, Conflict):
         return await _with_partition(section, prepared, judged)
@@ -128,14 +126,10 @@ async def _judged(
     return await _check_live_files(section, prepared) or judged
 
 
-def _has_long_metadata(proposal: Proposal) -> bool:
-    """Whether the expressions in a metaData action may take long to be read."""
-    if not holds(proposal.actions, Metadata):
-        return False
-    return any(
-        isinstance(action, Metadata) and len(action.raw) > LONG_METADATA
-        for action in proposal.actions
-    )
+def _weight_of_table(state: ReadState) -> int:
+    """The same of the table's own metadata, of which less is looked at."""
+    is_long = state.metadata is not None and len(state.metadata.raw) > LONG_METADATA_OF_TABLE
+    return offload.HEAVY if is_long else 0
 
 
 def _check_assignable(proposal: Proposal, state: ReadState) -> None:

@@ -186,7 +186,7 @@ class CommitQueue:
                     self._begin(self._take(table_id, GROUP_MEMBERS, GROUP_ACTIONS), place)
             elif self._shared < self._limits.shared:
                 room = GROUP_MEMBERS - len(shared)
-                actions = GROUP_ACTIONS - sum(len(m.proposal.actions) for m in shared)
+                actions = GROUP_ACTIONS - sum(m.proposal.weight for m in shared)
                 if room > 0 and actions > 0:
                     shared += self._take(table_id, room, actions)
         if shared:

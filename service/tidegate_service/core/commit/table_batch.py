@@ -122,7 +122,7 @@ class TableBatch(ABC):
         if not isinstance(ready, ReadyCommit):
             return ready
         commit = await offload.run(
-            len(ready.actions),
+            offload.weight_of(proposal),
             partial(
                 ratified,
                 ready,
@@ -204,7 +204,7 @@ class TableBatch(ABC):
         it says that the id never lands, nothing else can come of it any more
         (`core.commit.abort_fence`). False where the log goes on, to be decided anew. The reasons
         that no head changes cost nothing."""
-        if not await offload.run(len(proposal.actions), is_of_the_head, proposal, refusal):
+        if not await offload.run(offload.weight_of(proposal), is_of_the_head, proposal, refusal):
             return True
         closes = is_final(refusal)
         fences = closes and not (proposal.has_new_id and attempt == 1)

@@ -10,7 +10,7 @@ from tidegate_service.core.commit.waiting_proposal import WaitingProposal
 
 GROUP_MEMBERS = 256
 GROUP_ACTIONS = 2_000
-"""Bounds of one group. A proposal of more actions is decided alone."""
+"""Bounds of one group; actions by `Proposal.weight`. A proposal of more is decided alone."""
 
 
 def who_of(member: WaitingProposal) -> str | None:
@@ -21,7 +21,7 @@ def who_of(member: WaitingProposal) -> str | None:
 def is_large(member: WaitingProposal) -> bool:
     """Whether it would have others wait for what it takes."""
     proposal = member.proposal
-    return len(proposal.actions) > GROUP_ACTIONS or proposal.reads.is_long or member.takes_long
+    return proposal.weight > GROUP_ACTIONS or proposal.reads.is_long or member.takes_long
 
 
 class Line:
@@ -104,7 +104,7 @@ class TableQueue:
         """Whether those who wait fill a group."""
         if self.waiting and (self.waiting.first.alone or is_large(self.waiting.first)):
             return True
-        return sum(len(member.proposal.actions) for member in self.waiting) >= GROUP_ACTIONS
+        return sum(member.proposal.weight for member in self.waiting) >= GROUP_ACTIONS
 
     @property
     def is_due(self) -> bool:
@@ -137,7 +137,7 @@ class TableQueue:
         left: list[WaitingProposal] = []
         while self.waiting and len(taken) < room:
             member = self.waiting.first
-            actions -= len(member.proposal.actions)
+            actions -= member.proposal.weight
             if taken and (actions < 0 or member.alone or is_large(member)):
                 break
             self.waiting.pop()

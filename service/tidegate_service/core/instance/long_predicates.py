@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.proposal.transaction import LONG_PREDICATES, Proposal
+from tidegate_protocol.proposal.transaction import LONG_PREDICATES, Proposal, predicates_length
 from tidegate_protocol.scan.predicates import InvalidPredicate, terms_of
 from tidegate_protocol.scan.reads import parse_once
 from tidegate_protocol.schema.table_schema import InvalidSchema
@@ -36,7 +36,7 @@ whose store hangs leaves the most of them to others."""
 
 def is_long(texts: Sequence[str]) -> bool:
     """Whether reading them takes long."""
-    return sum(map(len, texts)) >= LONG_PREDICATES
+    return predicates_length(texts) >= LONG_PREDICATES
 
 
 async def weighed(share: Share, texts: Sequence[str]) -> int:

@@ -22,7 +22,7 @@ class Spool:
         """Lines that each end with a newline. From one thread at a time."""
         start = len(self._data)
         self._data += self._compressor.compress(text)
-        return Piece(self, start, len(self._data), text.count(b"\n"))
+        return Piece(self, start, len(self._data), text.count(b"\n"), len(text))
 
     @property
     def stored_bytes(self) -> int:
@@ -45,10 +45,11 @@ class Spool:
 class Piece:
     """`count` lines of a spool; implements `tidegate_protocol.log.spooled.Lines`."""
 
-    __slots__ = ("_end", "_spool", "_start", "count")
+    __slots__ = ("_end", "_spool", "_start", "count", "size")
 
-    def __init__(self, spool: Spool, start: int, end: int, count: int) -> None:
+    def __init__(self, spool: Spool, start: int, end: int, count: int, size: int) -> None:
         self.count = count
+        self.size = size
         self._spool = spool
         self._start = start
         self._end = end

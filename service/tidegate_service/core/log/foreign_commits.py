@@ -11,7 +11,7 @@ from functools import partial
 
 from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.log.content import LogFile, sha256_of
-from tidegate_protocol.proposal.transaction import IsolationLevel
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, IsolationLevel
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
@@ -33,8 +33,6 @@ FENCED_ID = "transactionId"
 """The operation parameter of a fence (`core.commit.abort_fence`) that names the id it keeps out."""
 
 
-BYTES_AN_ACTION = 400
-"""Roughly, to tell which contents are long to read."""
 MOST_UNDER_LOCK = 4
 LONGEST_UNDER_LOCK_S = 1.0
 """So many versions are read under a row lock at most, and none is begun after so long."""

@@ -4,7 +4,7 @@ import asyncio
 
 from tidegate_protocol.log.actions import Add, Remove
 from tidegate_protocol.log.content import is_same, sha256_of
-from tidegate_protocol.proposal.transaction import ReadyCommit
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, ReadyCommit
 from tidegate_protocol.replay.commits import body_digest
 from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
@@ -95,7 +95,7 @@ async def occupy(
 
 def _patience_s(ready: ReadyCommit) -> float:
     """Of a very large commit's own size, too: its section was given the time (`decide`)."""
-    if len(ready.actions) < offload.HEAVY:
+    if ready.transaction.proposal.weight < offload.HEAVY:
         return OCCUPY_S
     return OCCUPY_S + len(ready.content) / PUT_BYTES_A_S
 
@@ -120,6 +120,7 @@ async def _settled(
                 return None
             raise
         if found is not None:
-            same = await offload.run(len(ready.actions), is_same, ready.content, found)
+            size = len(ready.content) // BYTES_AN_ACTION
+            same = await offload.run(size, is_same, ready.content, found)
             return PutResult.CREATED if same else PutResult.EXISTS
     return None

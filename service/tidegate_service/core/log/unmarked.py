@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from contextlib import aclosing
 
 from tidegate_protocol.log.content import Content, is_same
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.log.foreign_commits import BYTES_AN_ACTION
 from tidegate_service.core.log.versions import contents
 from tidegate_service.core.ports.index import Log
 from tidegate_service.core.ports.records import TableRecord

@@ -10,11 +10,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, TypeVarTuple, Unpack
 
+from tidegate_protocol.log.actions import Metadata, holds
+from tidegate_protocol.proposal.transaction import Proposal
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 HEAVY = 5_000
 """From so many actions on, a pass over them takes milliseconds."""
+
+LONG_METADATA = 4 * 1024
+"""In bytes, of a metaData action whose expressions have to be parsed."""
 
 SWITCH_S = 0.0005
 """For so long a thread keeps the interpreter to itself while another one waits for it, during such
@@ -24,12 +30,29 @@ thread has made: a tenth of the time of a very large commit. Small ones pay for 
 _threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="heavy")
 
 
+def weight_of(proposal: Proposal) -> int:
+    """How much work a proposal is in itself, in actions: long predicates, and the expressions in a
+    long metaData action, take as long to be read as very many."""
+    is_long = proposal.reads.is_long or _has_long_metadata(proposal)
+    return max(proposal.weight, HEAVY if is_long else 0)
+
+
+def _has_long_metadata(proposal: Proposal) -> bool:
+    if not holds(proposal.actions, Metadata):
+        return False
+    return any(
+        isinstance(action, Metadata) and len(action.raw) > LONG_METADATA
+        for action in proposal.actions
+    )
+
+
 async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """The result of `work(*args)`, which goes through `size` actions; off the event loop where
     they are many."""
     if size < HEAVY:
         return work(*args)
-    return await asyncio.get_running_loop().run_in_executor(_threads, work, *args)
+    with sharing:
+        return await asyncio.get_running_loop().run_in_executor(_threads, work, *args)
 
 
 class _Sharing:

@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 ROWS = 5_000
 """Rows a statement: enough for speed, few enough for the arrays' memory."""
+ROWS_BYTES = 2 * 1024 * 1024
+"""Of the log lines of a statement's rows. The event loop packs them in ten milliseconds."""
 
 # Ends the life of what is live among the named files, and counts it off their tables. The lateral
 # queries with their LIMITs cannot be turned around: each named file costs one look into the index,
@@ -122,6 +124,18 @@ def _opening(
             texts([partition_key(add.partition_values) for _, add in added]),
         )
     ]
+
+
+def pieces(changes: Sequence[FileChange]) -> Iterator[Sequence[FileChange]]:
+    """As many at a time as one statement takes, by their number and by their bytes."""
+    start = size = 0
+    for at, change in enumerate(changes):
+        size += 0 if change.add is None else len(change.add.raw)
+        if at - start == ROWS or (size > ROWS_BYTES and at > start):
+            yield changes[start:at]
+            start, size = at, 0 if change.add is None else len(change.add.raw)
+    if start < len(changes):
+        yield changes[start:]
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -8,6 +8,8 @@ unique key of live files says otherwise, it is taken back, and done again with a
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from uuid import UUID
 
 import psycopg
@@ -26,6 +28,8 @@ ROWS_A_BLOCK = 60_000
 time, and a statement may take fifteen seconds, where the disk is slow."""
 ROWS_OF_FIRST = 5_000
 """The database waits for these; each block is twice as large as the one before."""
+BYTES_A_BLOCK = 32 * 1024 * 1024
+"""Of log lines, and of those that are kept together with the last one."""
 
 
 async def write(driver: Driver, table_id: UUID, version: int, actions: Sequence[Spooled]) -> None:
@@ -86,11 +90,15 @@ async def _close(driver: Driver, table_id: UUID, version: int, files: Sequence[S
 
 
 def _blocks(adds: Sequence[SpooledAdd]) -> Iterator[Sequence[SpooledAdd]]:
-    """Each of `ROWS_A_BLOCK` at most or a little more: what is kept together is read once."""
-    start, rows = 0, ROWS_OF_FIRST
-    while start < len(adds):
-        end, rows = min(start + rows, len(adds)), min(2 * rows, ROWS_A_BLOCK)
-        while end < len(adds) and adds[end].source is adds[end - 1].source:
-            end += 1
-        yield adds[start:end]
-        start = end
+    """Each of `ROWS_A_BLOCK` and `BYTES_A_BLOCK` at most or a little more: what is kept together
+    is read once."""
+    start = end = size = 0
+    rows = ROWS_OF_FIRST
+    for source, run in groupby(adds, key=attrgetter("source")):
+        end += len(list(run))
+        size += source.size
+        if end - start >= rows or size >= BYTES_A_BLOCK:
+            yield adds[start:end]
+            start, size, rows = end, 0, min(2 * rows, ROWS_A_BLOCK)
+    if end > start:
+        yield adds[start:]

@@ -98,6 +98,9 @@ _MOVE_HEADS = Statement("""
     RETURNING tables.id, tables.num_files, CAST(tables.size_bytes AS text)
 """)
 
+LONG_CONTENT = 256 * 1024
+"""From so many bytes on, a content is compressed in a thread."""
+
 Counts = tuple[int, int]
 """A table's number of files, and their bytes."""
 
@@ -180,7 +183,7 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
         )
         for one in run
     ]
-    *earlier, last = list(chunks(changes)) or [()]
+    *earlier, last = list(file_rows.pieces(changes)) or [()]
     for chunk in earlier:
         await pipeline.run(driver, file_rows.close_and_open(chunk))
     *_, moved = await pipeline.run(
@@ -208,8 +211,8 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
 
 
 async def _stored(content: Content | None) -> bytes | None:
-    """A large content as it is stored; None for any other."""
-    if content is None or isinstance(content, bytes):
+    """A long content as it is stored; None for any other."""
+    if content is None or (isinstance(content, bytes) and len(content) < LONG_CONTENT):
         return None
     return await asyncio.to_thread(compressed, content)
 

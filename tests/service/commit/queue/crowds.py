@@ -90,6 +90,7 @@ class Crowd:
         id_: str,
         *,
         actions: int = 1,
+        size: int = 0,
         plain: bool = False,
         alone: bool = False,
         store: str = "one",
@@ -103,7 +104,7 @@ class Crowd:
             table=TableIdentity(
                 id=table, name=table, location=f"s3://{store}/{table}", catalog_managed=not plain
             ),
-            proposal=proposal(*[add("a")] * actions, transaction_id=id_),
+            proposal=proposal(*[add("a")] * actions, transaction_id=id_, size=size),
             started=time.monotonic(),
             variables=contextvars.copy_context(),
             answer=asyncio.get_running_loop().create_future(),

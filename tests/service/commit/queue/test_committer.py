@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.service.commit.queue.crowds import Crowd
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.commit.table_queue import GROUP_ACTIONS, GROUP_MEMBERS
 
 pytestmark = pytest.mark.anyio
@@ -84,6 +85,19 @@ async def test_a_large_proposal_goes_by_itself():
     await crowd.settle()
     assert [group.ids for group in crowd.groups] == [["a"], ["large"], ["b"]]
     assert [group.wait for group in crowd.groups] == [False, True, False]
+    assert crowd.is_forgotten()
+
+
+async def test_a_proposal_of_many_bytes_goes_by_itself():
+    crowd = Crowd()
+    crowd.send("t", "a")
+    crowd.send("t", "heavy", size=(GROUP_ACTIONS + 1) * BYTES_AN_ACTION)
+    crowd.send("t", "b")
+    for _ in range(3):
+        await crowd.settle()
+        crowd.groups[-1].tell()
+    await crowd.settle()
+    assert [group.ids for group in crowd.groups] == [["a"], ["heavy"], ["b"]]
     assert crowd.is_forgotten()
 
 

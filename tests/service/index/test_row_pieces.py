@@ -1,0 +1,79 @@
+"""Rows are written in pieces that are bounded by their number and by their bytes."""
+
+from uuid import UUID
+
+import pytest
+
+from tests.service.world import add
+from tidegate_protocol.log.bulk import BulkDecoder
+from tidegate_protocol.log.codec import encode, with_fields
+from tidegate_protocol.log.spooled import SpooledAdd
+from tidegate_service.core.log.compressed_lines import Spool
+from tidegate_service.index.rows import file_rows
+from tidegate_service.index.rows.file_rows import FileChange, pieces
+from tidegate_service.index.writing import bulk_files
+
+TABLE = UUID(int=1)
+
+
+def changes(*sizes: int) -> list[FileChange]:
+    """Adds with statistics of so many bytes; a remove where there are none."""
+    return [
+        FileChange(
+            TABLE,
+            1,
+            (str(at), ""),
+            None if not size else with_fields(add(str(at)), {"stats": "x" * size}),
+        )
+        for at, size in enumerate(sizes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lengths"),
+    [
+        ([], []),
+        ([10] * 4, [4]),
+        ([10] * 5, [4, 1]),
+        ([10] * 8, [4, 4]),
+        ([0] * 9, [4, 4, 1]),
+        # One that is larger than all may be goes alone.
+        ([5000, 10, 10], [1, 2]),
+        ([10, 5000, 10], [1, 1, 1]),
+        ([600, 600, 600], [2, 1]),
+    ],
+)
+def test_rows_of_a_statement(sizes, lengths, monkeypatch):
+    monkeypatch.setattr(file_rows, "ROWS", 4)
+    monkeypatch.setattr(file_rows, "ROWS_BYTES", 2000)
+    given = changes(*sizes)
+    found = list(pieces(given))
+    assert [len(piece) for piece in found] == lengths
+    assert [change for piece in found for change in piece] == given
+
+
+def spooled(lines: int, size: int, spool: Spool) -> list[SpooledAdd]:
+    """Adds of so many lines that are kept together, of so many bytes in all."""
+    text = b"".join(
+        encode(add(f"{size}/{at}", stats=f'{{"minValues":{{"c":"{"x" * (size // lines)}"}}}}'))
+        + b"\n"
+        for at in range(lines)
+    )
+    found = BulkDecoder(spool.keep).decode(text)
+    assert found is not None
+    return [action for action in found if isinstance(action, SpooledAdd)]
+
+
+def test_blocks_of_a_very_large_commit(monkeypatch):
+    monkeypatch.setattr(bulk_files, "ROWS_OF_FIRST", 10)
+    monkeypatch.setattr(bulk_files, "ROWS_A_BLOCK", 20)
+    monkeypatch.setattr(bulk_files, "BYTES_A_BLOCK", 10_000)
+    spool = Spool()
+    groups = [
+        spooled(lines, size, spool) for lines, size in [(6, 60), (6, 60)] * 3 + [(2, 12_000)] * 2
+    ]
+    given = [action for group in groups for action in group]
+    found = list(bulk_files._blocks(given))
+    # By number, twice as many each time, and what is kept together stays so; then by bytes.
+    assert [len(block) for block in found] == [12, 24, 2, 2]
+    assert [action for block in found for action in block] == given
