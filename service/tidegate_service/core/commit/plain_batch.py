@@ -172,8 +172,8 @@ class PlainBatch(TableBatch):
         return (self.holds > 0 or self._others_wait) and self._files.takes(ready)
 
     async def _put(self, context: Context, ready: ReadyCommit) -> bool:
-        # The one network call under the row lock: the lock is what keeps this service's own
-        # writers from racing each other for the version.
+        # Under the row lock, which keeps this service's own writers from racing each other for the
+        # version.
         with self._stopping(), context.telemetry.phase(Phase.PUT):
             put = await occupy(self._log, ready, attempts=PUT_ATTEMPTS, faults=context.faults)
         return put is PutResult.CREATED
