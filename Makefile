@@ -17,10 +17,10 @@ test: install
 	$(SPARK) $(BIN)/pytest --numprocesses=2 --dist=loadfile --durations=20 --durations-min=1 $(ARGS)
 
 # Faults under load, judged (docs/faults.md), then what searches by itself, one line each: the state
-# machine of the service, the models of the commit points and an hour of simulated worlds
-# (docs/development.md), and before a release the fuzzer and Spark. FULL=1 takes the sizes of before
-# a release (docs/reliability.md): hours. ARGS="--quick" takes a minute, ARGS="--only k1" a part; with
-# ARGS the lines after the first are left out.
+# machine of the service, Delta's own conflict checker, hostile tenants, the models of the commit
+# points and an hour of simulated worlds (docs/development.md), and before a release the fuzzer and
+# Spark. FULL=1 takes the sizes of before a release (docs/reliability.md): hours. ARGS="--quick" takes
+# a minute, ARGS="--only k1" a part; with ARGS the lines after the first are left out.
 MACHINE := $(if $(FULL),10000x100,300x50)
 SIMULATION_S := 3600
 SEARCHING = $(if $(ARGS),@:,$(SPARK) $(BIN)/pytest -q -s)
@@ -28,6 +28,7 @@ chaos: install
 	@$(BIN)/python -m tests.chaos$(if $(FULL), --release) $(ARGS)
 	$(SEARCHING) tests/service/machine --machine $(MACHINE)
 	$(SEARCHING) tests/interop/test_conflict_checker.py --schedules 300
+	$(SEARCHING) tests/service/tenants --tenants-scale 3
 	$(if $(ARGS),,@$(BIN)/python -m tests.model)
 	$(if $(ARGS),,@$(BIN)/python -m tests.simulation --seconds $(SIMULATION_S))
 	$(if $(FULL),$(SEARCHING) tests/fuzzing --fuzzing-seconds 1200)

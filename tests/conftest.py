@@ -40,6 +40,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many worlds of tests/simulation there are",
     )
     parser.addoption(
+        "--tenants-scale",
+        type=int,
+        default=1,
+        metavar="TIMES",
+        help="how many times as many attack in tests/service/tenants, and how much longer",
+    )
+    parser.addoption(
         "--schedules",
         type=int,
         default=20,

@@ -45,8 +45,8 @@ class Context:
     until it is decided; which queue is behind it is the composition's choice. `wake_publisher`
     takes a table id.
     `scan_threads` find the files that scans need and make their answers' batches; `body_threads`
-    inflate and decode what is sent; `definition_threads` make the first versions of tables to be;
-    `verify_threads` look at large versions that are compared.
+    inflate and decode what is sent; `verify_threads` look at large versions that are compared.
+    In turns, `defining` makes the first versions of tables to be.
     """
 
     index: Index
@@ -71,11 +71,11 @@ class Context:
     scans: Turns = field(default_factory=lambda: Turns(SCANS))
     scans_begun: Turns = field(default_factory=lambda: Turns(SCANS_BEGUN))
     scan_pages: Turns = field(default_factory=lambda: Turns(SCAN_PAGES))
+    defining: Turns = field(default_factory=lambda: Turns(1))
     verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))
     verify_threads: Pool = field(default_factory=lambda: Pool("verify", 1))
     scan_threads: Pool = field(default_factory=lambda: Pool("scans", 1))
     body_threads: Pool = field(default_factory=lambda: Pool("bodies", 2))
-    definition_threads: Pool = field(default_factory=lambda: Pool("definitions", 1))
 
     @property
     def who(self) -> str | None:

@@ -41,3 +41,9 @@ def service(
         )
         with tenants(settings) as service:
             yield service
+
+
+@pytest.fixture(autouse=True)
+def scaled(service: Service, pytestconfig: pytest.Config) -> None:
+    """As many attack, for as long, as the run says."""
+    service.scale = pytestconfig.getoption("--tenants-scale")

@@ -49,12 +49,14 @@ _forking = multiprocessing.get_context("forkserver")
 
 @dataclass(slots=True)
 class Service:
-    """A service under attack. `client` is anybody's who attacks, `writers_client` the writer's."""
+    """A service under attack. `client` is anybody's who attacks, `writers_client` the writer's.
+    `scale` is how many times as many attack at once, and how much longer, as a test says."""
 
     instance: Instance
     writer: Connection
     client: httpx.Client
     writers_client: httpx.Client
+    scale: int = 1
 
     @property
     def api(self) -> str:
@@ -130,11 +132,11 @@ class Measured:
             self.measure()
 
     def _calls(self, enough: Callable[[], bool]) -> list[Answered]:
-        """Those of the writer from now on, `CALLS` or more."""
+        """Those of the writer from now on, `CALLS` times the scale or more."""
         found: list[Answered] = []
         writer = self.service.writer
         writer.send(self.call)
-        while len(found) < CALLS or not enough():
+        while len(found) < CALLS * self.service.scale or not enough():
             assert writer.poll(PATIENCE_S), "the writer waits for ever"
             found.append(writer.recv())
         writer.send("end")
@@ -198,10 +200,10 @@ def _authorization(settings: Settings, *grants: Grant) -> dict[str, str]:
 def attacked(
     service: Service, attack: Attack, *, at_once: int = 1, call: Call = "commits"
 ) -> Iterator[Measured]:
-    """Measure the writer's calls alone and then beside the attack, done `at_once` times over and
-    over; each of these was done at least once. It goes on while the caller looks at what was
-    measured."""
-    with Attackers(service, attack, at_once) as attackers:
+    """Measure the writer's calls alone and then beside the attack, done `at_once` times the scale
+    over and over; each of these was done at least once. It goes on while the caller looks at what
+    was measured."""
+    with Attackers(service, attack, at_once * service.scale) as attackers:
         measured = Measured(service, attackers, call)
         measured.measure()
         yield measured

@@ -89,8 +89,8 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
     check_name(request.name)
     location = _location(context, request)
     # Its schema may have ten thousand columns, and its expressions may be long.
-    threads = context.definition_threads.of(context.caller.principal.name)
-    table, prepared = await threads.run(_planned, context, request, location)
+    async with context.defining.turn(context.caller.principal.name):
+        table, prepared = await offload.run(offload.HEAVY, _planned, context, request, location)
     key = (table.id, prepared.proposal.transaction_id)
     return await context.running.run(key, _create(context, table, prepared))
 
