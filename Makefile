@@ -3,7 +3,7 @@ BIN := .venv/bin
 # Spark starts the Java that JAVA_HOME names, whatever is first on the path.
 SPARK := JAVA_HOME="$$(scripts/find-java)"
 
-.PHONY: install demo test chaos bench check
+.PHONY: install demo test test-fast chaos bench check
 
 install:
 	@scripts/setup
@@ -15,6 +15,11 @@ demo: install
 # Two workers take a file each. ARGS="tests/protocol -x" runs a part.
 test: install
 	$(SPARK) $(BIN)/pytest --numprocesses=2 --dist=loadfile --durations=20 --durations-min=1 $(ARGS)
+
+# What one runs at each change: the rules, the client, and the core on ports in memory. No Spark.
+FAST := tests/protocol tests/client tests/simulation/on_memory tests/service/commit/queue
+test-fast: install
+	$(BIN)/pytest -q --numprocesses=2 --dist=loadfile $(FAST) $(ARGS)
 
 # Faults under load, judged (docs/faults.md), then what searches by itself, one line each: the state
 # machine of the service, Delta's own conflict checker, hostile tenants, the models of the commit

@@ -57,8 +57,9 @@ def decide(table: TableLedger, proposal: Proposal) -> Decision:
         return NothingToCommit(read_version=read_version)
     outcome = judge(txn, table.winners(read_version))
     if not isinstance(outcome, Conflict):
-        # Last, since all files of the table are gone through.
-        files = tuple(table.snapshot(read_version).files.values())
+        # Last, since all files of the table are gone through; as the index has them, by their keys.
+        live = table.snapshot(read_version).files
+        files = [live[key] for key in sorted(live, key=lambda key: (key[0], key[1] or ""))]
         return check_live_files(txn, files) or outcome
     if outcome.read_file is None:
         return outcome

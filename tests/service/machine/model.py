@@ -77,6 +77,7 @@ class Model:
         """Follow a look of an instance that was not sure of the table's head. It quarantines the
         table where a file lies in the log that some version behind the published ones cannot be
         published over; when an instance looks is its own affair."""
+        self.marked(table, rows)
         known = self.of(table)
         if not _is_quarantined(rows) or known.quarantine_reason is not None:
             return
@@ -85,6 +86,16 @@ class Model:
             version += 1
         assert version in known.strays, "quarantined, and nothing is in the way of publishing"
         self._put(replace(known, quarantine_reason=f"something else lies as version {version}"))
+
+    def marked(self, table: Table, rows: Rows) -> None:
+        """Follow a look that found more files than are read under the lock, which a publisher had
+        put and not marked: they are published."""
+        while (known := self.of(table)).published_version < rows.head.published_version:
+            version = known.published_version + 1
+            assert version in known.strays, f"version {version} is published and has no file"
+            assert not is_odd(known, version), f"version {version} is published over another file"
+            self.ledger, outcome = self.ledger.publish(table.id)
+            assert isinstance(outcome, Published), outcome
 
     def ended_quarantine(self, table: Table, rows: Rows) -> None:
         """Follow a rebuild, which ends the quarantine of a catalog-managed table where all that it

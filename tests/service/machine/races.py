@@ -105,6 +105,7 @@ class Races(Upkeep):
                 )
 
     def _made(self, table: Table, order: Sequence[Told], rows: Rows, way: Way) -> None:
+        self._marked(table, rows)
         for proposal, answer in order:
             self._heed(table, answer, rows)
             versions = self.model.of(table).latest_version
@@ -156,12 +157,17 @@ class Races(Upkeep):
     def _in_order(
         self, table: Table, order: tuple[tuple[Proposal, httpx.Response], ...], rows: Rows
     ) -> None:
+        self._marked(table, rows)
         for proposal, answer in order:
             self._heed(table, answer, rows)
             outcome = self.model.proposed(table, proposal, rows, answered=True)
             published = self.model.of(table).published_version
             answers.check(answer, outcome, published=published)
         self.model.looked_at(table, rows)
+
+    def _marked(self, table: Table, rows: Rows) -> None:
+        if table.managed:
+            self.model.marked(table, rows)
 
     def _heed(self, table: Table, answer: httpx.Response | None, rows: Rows) -> None:
         """An instance that looked at a table says so to whoever it looked for."""
