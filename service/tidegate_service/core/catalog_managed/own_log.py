@@ -102,7 +102,7 @@ async def _begun_by_another(
             return f"its log cannot be read: {error}"
         return None if base < 0 else f"the log has a checkpoint of version {base}"
     try:
-        actions = parse_commit(first)
+        actions = await offload.run(offload.weight_of_log(first), parse_commit, first)
     except UnreadableCommit:
         return None
     found = next((action.id for action in actions if isinstance(action, Metadata)), None)

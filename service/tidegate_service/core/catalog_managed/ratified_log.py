@@ -9,12 +9,14 @@ place, and behind that, is lost, and told.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.known import CATALOG_MANAGED
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.log.content import LogFile, is_same, sha256_of
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
@@ -29,6 +31,7 @@ from tidegate_service.core.errors import Refused
 from tidegate_service.core.log.foreign_commits import append_foreign, foreign_commit
 from tidegate_service.core.ports.index import CommitSection, Log
 from tidegate_service.core.ports.records import CommitRecord, RatifiedCommit, TableRecord
+from tidegate_service.core.sharing import offload
 
 logger = logging.getLogger("tidegate.service")
 
@@ -67,11 +70,12 @@ def tell_lost(table: TableRecord, lost: Sequence[LostCommit]) -> None:
         )
 
 
-def marked(content: bytes | LogFile) -> CommitInfo | None:
+async def marked(content: bytes | LogFile) -> CommitInfo | None:
     """The commitInfo of a version that this service ratified, by the marks that it carries: a
     transaction id, and the digest of what was proposed under it; None of any other bytes."""
+    parse = partial(parse_foreign_commit, content, catalog_managed=True)
     try:
-        info = commit_info(parse_foreign_commit(content, catalog_managed=True))
+        info = commit_info(await offload.run(offload.weight_of_log(content), parse))
     except UnreadableCommit:
         return None
     return info if info is not None and is_ours(info) else None
@@ -95,7 +99,9 @@ async def go_on(
     while (found := await log.read(version := section.table.latest_version + 1)) is not None:
         await section.take_time()
         ours = held.get(version)
-        if parted is None and ours is not None and is_same(ours, found):
+        size = len(found) // BYTES_AN_ACTION
+        same = ours is not None and await offload.run(size, is_same, ours, found)
+        if parted is None and ours is not None and same:
             # A publisher may have had no time left to say that it published.
             commit = await _held(section, version, found)
         else:
@@ -126,7 +132,7 @@ async def _published(
     section: CommitSection, version: int, content: bytes | LogFile
 ) -> RatifiedCommit | None:
     """The commit of a file that this service wrote as that version; None for any other."""
-    if marked(content) is None:
+    if await marked(content) is None:
         return None
     try:
         commit = await foreign_commit(section, version, content)

@@ -19,6 +19,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from tidegate_protocol.log.content import LogFile, is_same, sha256_of
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_service.core.catalog_managed.own_log import ends, is_begun, not_own, read_ends
 from tidegate_service.core.catalog_managed.ratified_log import marked
@@ -36,6 +37,7 @@ from tidegate_service.core.log.used_places import check_own
 from tidegate_service.core.log.versions import contents
 from tidegate_service.core.ports.index import CommitSection, Log
 from tidegate_service.core.ports.records import CommitRecord, QuarantineCause, TableState
+from tidegate_service.core.sharing import offload
 
 logger = logging.getLogger("tidegate.service")
 
@@ -266,9 +268,10 @@ async def unlike(section: CommitSection, version: int, content: bytes | LogFile)
     if version <= section.table.published_version:
         return None
     held = await section.content(version) if version <= section.table.latest_version else None
-    if held is not None and is_same(held, content):
+    size = len(content) // BYTES_AN_ACTION
+    if held is not None and await offload.run(size, is_same, held, content):
         return None
-    info = marked(content)
+    info = await marked(content)
     if info is None or info.txn_id is None:
         return Found(
             QuarantineCause.LOG,

@@ -23,6 +23,7 @@ from tidegate_service.core.log.unmarked import mark
 from tidegate_service.core.log.versions import contents
 from tidegate_service.core.ports.index import Log
 from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.sharing import offload
 
 MOST_VERSIONS = 250
 MOST_BYTES = 16 * 1024 * 1024
@@ -129,7 +130,7 @@ async def _saved(
         if (head.epoch, head.state) != (before.epoch, before.state) or written < 0:
             return head
         try:
-            if ids := _ids(portion[written:]):
+            if ids := await _ids(portion[written:]):
                 await section.expect(ids)
             for content in portion[written:]:
                 await take_in(section, content)
@@ -144,7 +145,7 @@ async def _saved(
         return section.table
 
 
-def _ids(portion: Sequence[bytes | LogFile]) -> list[str]:
+async def _ids(portion: Sequence[bytes | LogFile]) -> list[str]:
     """The transaction ids that the versions carry, as far as they can be read. Those of large ones
     are asked for one by one."""
     ids = []
@@ -152,10 +153,13 @@ def _ids(portion: Sequence[bytes | LogFile]) -> list[str]:
         if not isinstance(content, bytes) or b"txnId" not in content:
             continue
         try:
-            info = commit_info(parse_foreign_commit(content))
+            actions = await offload.run(
+                offload.weight_of_log(content), parse_foreign_commit, content
+            )
         except UnreadableCommit:
             # Whoever takes it in says why.
             break
+        info = commit_info(actions)
         if info is not None and info.txn_id is not None:
             ids.append(info.txn_id)
     return ids

@@ -11,7 +11,7 @@ from functools import partial
 
 from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.log.content import LogFile, sha256_of
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, IsolationLevel
+from tidegate_protocol.proposal.transaction import IsolationLevel
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
@@ -147,7 +147,7 @@ async def foreign_commit(
     if isinstance(content, SpooledFile):
         await section.take_time()
     parse = partial(parse_foreign_commit, catalog_managed=section.table.catalog_managed)
-    actions = await offload.run(len(content) // BYTES_AN_ACTION, parse, content)
+    actions = await offload.run(offload.weight_of_log(content), parse, content)
     info = commit_info(actions)
     check_own(section.table.metadata, info)
     in_commit_timestamp(version, actions, before=section.table.metadata)

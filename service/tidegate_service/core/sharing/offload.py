@@ -6,7 +6,7 @@ are written in, because others' commits wait for these.
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, TypeVarTuple, Unpack
 
@@ -22,12 +22,21 @@ HEAVY = 5_000
 LONG_METADATA = 4 * 1024
 """In bytes, of a metaData action whose expressions have to be parsed."""
 
+PARSED_INLINE = 64 * 1024
+"""In bytes. More of a log takes ten milliseconds and more to parse: lines of a few bytes, or values
+of many."""
+
 SWITCH_S = 0.0005
 """For so long a thread keeps the interpreter to itself while another one waits for it, during such
 work. With Python's 5 ms, whoever feeds the database lets it wait between two pieces of what a
 thread has made: a tenth of the time of a very large commit. Small ones pay for it with as much."""
 
 _threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="heavy")
+
+
+def weight_of_log(content: Sized) -> int:
+    """How much work it is to parse what a log holds, in actions."""
+    return HEAVY if len(content) > PARSED_INLINE else 0
 
 
 def weight_of(proposal: Proposal) -> int:
