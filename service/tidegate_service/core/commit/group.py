@@ -207,7 +207,7 @@ class _Run:
                 self._fail(member, error)
             return
         for member in members:
-            # Its turn had come, and it goes on.
+            # Its turn had come in time: waiting for another group does not make it overdue.
             member.overdue = False
         self.result.again.extend(members)
 

@@ -34,8 +34,8 @@ async def propose(context: Context, ref: str, proposal: Proposal) -> Outcome:
     """Decide the proposal and, if it wins, land it as the table's next version.
 
     Raises `NotFound`, `Refused` (a transaction id that was aborted or reused, a read version
-    that is too old), `Unavailable` (nothing is known to have happened) and
-    `CommitStateUnknown` (it may have landed; the same request finds out).
+    that is too old), `Unavailable` (nothing was done) and `CommitStateUnknown` (it may have
+    landed; the same request finds out).
     """
     async with around(context.faults, Step.M0_FIND_TABLE):
         known = context.tables.known(ref)
