@@ -54,15 +54,15 @@ async def decide(
     section = locked.section
     steps = steps_of(section.table.catalog_managed)
     async with around(faults, steps.decide):
-        judged = await _judged(locked, proposal)
-    if not isinstance(judged, PreparedTransaction):
-        return judged
+        checked = await _checked(locked, proposal)
+    if not isinstance(checked, PreparedTransaction):
+        return checked
     async with around(faults, steps.compose):
         return await offload.run(
-            max(len(judged.actions), offload.weight_of(proposal)),
+            max(len(checked.actions), offload.weight_of(proposal)),
             partial(
                 complete,
-                judged,
+                checked,
                 version=section.table.latest_version + 1,
                 now_ms=section.now_ms,
                 previous_timestamp=section.table.latest_timestamp,
@@ -70,7 +70,7 @@ async def decide(
         )
 
 
-async def _judged(
+async def _checked(
     locked: LockedTable, proposal: Proposal
 ) -> PreparedTransaction | Empty | Conflict | Invalid:
     section, table = locked.section, locked.section.table
@@ -120,11 +120,11 @@ async def _judged(
     if prepared.demands and locked.shared:
         raise TakesLong
     weight = max(locked.weight_of(prepared) + len(prepared.actions), own_weight)
-    judged = await offload.run(weight, locked.judge, prepared)
-    if isinstance(judged, Conflict):
-        return await _with_partition(section, prepared, judged)
+    checked = await offload.run(weight, locked.judge, prepared)
+    if isinstance(checked, Conflict):
+        return await _with_partition(section, prepared, checked)
     # Last, since it reads all files of the table.
-    return await _check_live_files(section, prepared) or judged
+    return await _check_live_files(section, prepared) or checked
 
 
 def _weight_of_table(state: ReadState) -> int:

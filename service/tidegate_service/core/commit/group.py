@@ -112,7 +112,7 @@ class _Run:
         batch = batch_of(self._context, section, shared=not wait)
         until = self._context.monotonic_s() + LONGEST_S
         # Outcomes from this place on are valid only once the buffered files are put.
-        settled = len(self._decided)
+        certain = len(self._decided)
         together = True
         while not group.is_over and not batch.is_stopped:
             is_late = self._context.monotonic_s() > until and (bool(self._decided) or not together)
@@ -122,8 +122,8 @@ class _Run:
             if batch.is_full or not members or is_late:
                 if not batch.holds:
                     break
-                together = await self._settled(batch, members, since=settled) and together
-                settled = len(self._decided)
+                together = await self._put_buffered(batch, members, since=certain) and together
+                certain = len(self._decided)
                 continue
             batch.together(together and len(members) > 1)
             self._deciding = member = members.pop(0)
@@ -137,8 +137,8 @@ class _Run:
                 break
             if isinstance(outcome, FilesFirst):
                 members.insert(0, member)
-                together = await self._settled(batch, members, since=settled) and together
-                settled = len(self._decided)
+                together = await self._put_buffered(batch, members, since=certain) and together
+                certain = len(self._decided)
                 continue
             if isinstance(outcome, TakesLong):
                 member.alone = member.takes_long = True
@@ -147,12 +147,12 @@ class _Run:
                 break
             self._decided.append((member, outcome))
             if not batch.holds:
-                settled = len(self._decided)
+                certain = len(self._decided)
                 if members:
                     batch.write_ahead()
         return batch
 
-    async def _settled(
+    async def _put_buffered(
         self, batch: TableBatch, members: list[WaitingProposal], *, since: int
     ) -> bool:
         """Put the buffered files; True where all could be put. Otherwise the members decided after

@@ -44,13 +44,13 @@ class FileRoom:
     @property
     def taken(self) -> int:
         with self._lock:
-            self._settle()
+            self._take_given_back()
             return self._shares.taken
 
     def take(self, who: str | None, size: int) -> None:
         """Raises `StorageUnavailable` where too little is left, in all or of the caller's share."""
         with self._lock:
-            self._settle()
+            self._take_given_back()
             try:
                 self._shares.take(who, size)
             except Unavailable as refused:
@@ -59,7 +59,7 @@ class FileRoom:
     def give_back(self, who: str | None, size: int) -> None:
         self._given_back.append((who, size))
 
-    def _settle(self) -> None:
+    def _take_given_back(self) -> None:
         while self._given_back:
             self._shares.give_back(*self._given_back.popleft())
 

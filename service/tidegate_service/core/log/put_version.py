@@ -81,16 +81,16 @@ async def occupy(
     """
     try:
         async with asyncio.timeout(_patience_s(ready)):
-            settled = await _settled(log, ready, attempts, faults)
+            result = await _put(log, ready, attempts, faults)
     except TimeoutError:
         # The last PUT may still arrive, as any without an answer.
-        settled = None
-    if settled is None:
+        result = None
+    if result is None:
         raise CommitStateUnknown(
             f"the object store did not say whether version {ready.version} was written",
             transaction_id=ready.transaction.proposal.transaction_id,
         )
-    return settled
+    return result
 
 
 def _patience_s(ready: ReadyCommit) -> float:
@@ -101,7 +101,7 @@ def _patience_s(ready: ReadyCommit) -> float:
     return OCCUPY_S + len(ready.content) / PUT_BYTES_A_S
 
 
-async def _settled(
+async def _put(
     log: Log, ready: ReadyCommit, attempts: int, faults: FaultPoints
 ) -> PutResult | None:
     unanswered = False

@@ -31,8 +31,8 @@ MARKS = 32
 """Most savepoints in one transaction. Each takes a subtransaction id. With more than 64, every
 session's snapshot has to look them up."""
 
-_MARK = Query(Statement("SAVEPOINT before_files"))
-_TAKE_BACK = Query(Statement("ROLLBACK TO SAVEPOINT before_files"))
+_SAVEPOINT = Query(Statement("SAVEPOINT before_files"))
+_ROLL_BACK = Query(Statement("ROLLBACK TO SAVEPOINT before_files"))
 
 _PLAN_ANEW = text("SET LOCAL plan_cache_mode = auto")
 
@@ -91,7 +91,7 @@ class UnitOfWork:
         """Write the held commits behind a savepoint, while the caller puts their files: `unstage`
         can still roll them back. After `MARKS` savepoints the commits are written later instead.
         Raises the error of the writing once both have ended."""
-        await self._settle()
+        await self._finish_writing()
         if self._marks == MARKS:
             yield
             return
@@ -102,13 +102,13 @@ class UnitOfWork:
             yield
         finally:
             await asyncio.wait([self._writing])
-        await self._settle()
+        await self._finish_writing()
 
     async def unstage(self, count: int) -> None:
         """Take back the newest held commits. Written ones are rolled back to the savepoint."""
         if self._revocable:
             async with self._answered():
-                await pipeline.run(self._driver, [_TAKE_BACK])
+                await pipeline.run(self._driver, [_ROLL_BACK])
             self._staged, self._revocable = self._revocable, []
         if count > len(self._staged):
             raise ValueError(f"{count} commits to take back, and {len(self._staged)} are held")
@@ -130,7 +130,7 @@ class UnitOfWork:
 
     async def flush(self) -> None:
         """Write the staged commits. Raises `FilesFirst` where some are held."""
-        await self._settle()
+        await self._finish_writing()
         await self._flush()
 
     @asynccontextmanager
@@ -175,7 +175,7 @@ class UnitOfWork:
                 # The error broke the unit, which is rolled back: later calls have raised.
                 writing.exception()
 
-    async def _settle(self) -> None:
+    async def _finish_writing(self) -> None:
         """Wait for the writing that `write_ahead` began. Raises its error."""
         writing, self._writing = self._writing, None
         if writing is not None:
@@ -194,7 +194,7 @@ class UnitOfWork:
 
     async def _revocably(self, staged: Sequence[Staged]) -> None:
         async with self._answered():
-            await pipeline.run(self._driver, [_MARK])
+            await pipeline.run(self._driver, [_SAVEPOINT])
         await self._write(staged)
 
     def _taken(self) -> list[Staged]:
