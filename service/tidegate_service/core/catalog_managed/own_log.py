@@ -1,13 +1,15 @@
 """Whether the log at a catalog-managed table's place is the table's own.
 
-A database that was set back brings rows back whose tables are gone: forgotten since, their folder
-deleted, another table made at the place. A store can be set back, too, and lose the end of a log. A
-version that is put there then is read by nobody, or becomes part of another table's log.
+A database that was set back brings back rows of tables that are gone: a table was forgotten since,
+its folder deleted, and another table made at the place. A store can be set back, too, and lose the
+end of a log. A version that is then put into the log is read by nobody, or becomes part of another
+table's log.
 
-The log is the table's where it holds the last version that was published, byte for byte. Where
-somebody has cleaned it up, it is by the newest checkpoint: one of that version, or of a later one
-that the index has, whose metadata has the id that the table's has at it. Where nothing was
-published, it is another's if its version 0 is another table's, or is gone under a checkpoint.
+The log is the table's where it holds the last published version, byte for byte. If that file was
+cleaned up, the newest checkpoint decides: it has to be of that version, or of a later one that the
+index has, and its metadata has to have the id that the table had at that version. Where nothing was
+published, the log is another table's if its version 0 is, or if version 0 is gone and a checkpoint
+is there.
 """
 
 import asyncio
@@ -25,7 +27,7 @@ from tidegate_service.core.ports.index import CommitSection, Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 
 KEPT_BYTES = 1024 * 1024
-"""A version of which the index keeps more, compressed, takes long to read."""
+"""A version with more bytes, as the index keeps it compressed, takes long to read."""
 
 NOT_OWN = (
     "the log was replaced or cut off, or another table was made at this place since; move nothing "
@@ -36,7 +38,7 @@ NOT_OWN = (
 async def ends(
     section: CommitSection, log: Log
 ) -> tuple[bytes | LogFile | None, bytes | LogFile | None]:
-    """As `read_ends`, of the section's table."""
+    """`read_ends` for the section's table."""
     published = section.table.published_version
     if published >= 0:
         _, size = await section.kept(published)
@@ -48,8 +50,8 @@ async def ends(
 async def read_ends(
     log: Log, published: int
 ) -> tuple[bytes | LogFile | None, bytes | LogFile | None]:
-    """The files of the last version that is published and of the one after it, read at the same
-    time; that of version 0 as both where none is."""
+    """The files of the last published version and of the version after it, read at the same time.
+    Where nothing is published, the file of version 0 as both."""
     if published < 0:
         first = await log.read(0)
         return first, first
@@ -64,9 +66,9 @@ async def read_ends(
 
 
 async def not_own(section: CommitSection, log: Log, last: bytes | LogFile | None) -> str | None:
-    """Why the log is not that of the section's table, whose last published version, or version 0
-    where none is published, has the file `last` there; None where it is, or may yet become it.
-    Raises `StorageUnavailable`."""
+    """Why the log is not the section's table's; None where it is, or may yet become it. `last` is
+    the file that the log has of the last published version, or of version 0 where none is
+    published. Raises `StorageUnavailable`."""
     version = section.table.published_version
     if version < 0:
         why = await _begun_by_another(section, log, last)
@@ -92,8 +94,8 @@ async def is_begun(log: Log) -> bool:
 async def _begun_by_another(
     section: CommitSection, log: Log, first: bytes | LogFile | None
 ) -> str | None:
-    """What says that the log, whose version 0 has the file `first`, was begun by another table. A
-    file that is no first version of any is somebody's mistake."""
+    """Why the log was begun by another table. `first` is its file of version 0. A file that is not
+    any table's first version is taken for a mistake, not for another table."""
     if first is None:
         await section.take_time()
         try:
@@ -115,17 +117,17 @@ async def _begun_by_another(
 async def _versions(
     log: Log, *, between: Callable[[], Awaitable[None]] | None = None
 ) -> tuple[Collection[int], int]:
-    """The versions that have a commit, and that of the newest complete checkpoint, -1 for none.
+    """The versions that have a commit, and the version of the newest complete checkpoint, or -1.
     Raises `BrokenLog` where there are more files than are read."""
     files = await listed(log, between=between)
     return await offload.run(len(files), versions_left, files)
 
 
 async def _not_cleaned_up(section: CommitSection, log: Log) -> str | None:
-    """Why no checkpoint stands for the last published version, which has no file; None where one
-    does."""
+    """Why no checkpoint stands in for the last published version, whose file is gone; None where
+    one does."""
     table = section.table
-    # Listing a log takes longer than anything else that a look waits for.
+    # Listing a log takes longer than any other step of a look.
     await section.take_time()
     try:
         files = await listed(log, between=section.take_time)
@@ -153,14 +155,15 @@ async def _not_cleaned_up(section: CommitSection, log: Log) -> str | None:
 
 
 class OwnLogs:
-    """The tables whose logs one publisher has seen to be their own, and how far it has come with
-    each, in which database. One that goes back behind that is looked at anew."""
+    """The tables whose logs one publisher has seen to be their own: for each, the database and the
+    version that it was published to. A table that goes back behind that version is looked at
+    again."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, tuple[str, int]] = OrderedDict()
 
     def has(self, table_id: str, through: int, *, database: str) -> bool:
-        """Whether the log was the table's when it was published up to `through`, or before."""
+        """Whether the log was seen to be the table's, at `through` or an earlier version."""
         seen = self._seen.get(table_id)
         return seen is not None and seen[0] == database and seen[1] <= through
 

@@ -1,7 +1,7 @@
 """Publishing: ratified versions of catalog-managed tables become `_delta_log/<v>.json`.
 
-Versions are published in order and byte for byte. A file that is there already is accepted
-only if its bytes are equal; else the table is quarantined, and nothing is overwritten.
+Versions are published in order and byte for byte. A file that is there already is accepted only if
+its bytes are equal. Otherwise the table is quarantined, and nothing is overwritten.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,19 +20,20 @@ from tidegate_service.core.sharing import offload
 
 BATCH_VERSIONS = 500
 BATCH_S = 0.5
-"""What is put into the log before the index is told of it."""
+"""A batch, in versions and seconds: then the index is told of what was put into the log."""
 STALE_S = 2.0
-"""A publisher that was stopped for longer between reading what waits and writing it reads it again:
-meanwhile the table may have been forgotten, and another one made at its place. What the reading
-itself waits for, a synchronous standby, whoever forgets the table waits for as well, behind it."""
+"""A publisher that was stopped for longer between reading the waiting versions and putting them
+reads them again: meanwhile the table may have been forgotten, and another one made at its place.
+The wait of the reading itself, for a synchronous standby, does not count: forgetting a table waits
+for the same standby, after it."""
 TAKEN_AT_ONCE = 50
-"""How many versions of those may have been there before, after a publisher that was cut off."""
+"""How many versions of a batch may be in the log already, put by a publisher that was cut off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What became of one: how many versions it published, and the last of them; how many wait
-    still. It is the last one where `is_over`: nothing waits that may be published."""
+    """The result of one batch: how many versions it published, the last of these, and how many
+    still wait. `is_over` says that no waiting version may be published now."""
 
     count: int
     through: int
@@ -49,12 +50,12 @@ async def publish_table(
     faults: FaultPoints = NO_FAULTS,
     monotonic_s: Callable[[], float] = elapsed_s,
 ) -> int:
-    """Publish what waits, up to the table's latest version at least; returns how many versions
-    became published here.
+    """Publish the waiting versions, up to the table's latest version at least. Returns how many
+    versions became published here.
 
-    Safe to run in several instances at once: whoever comes second finds equal bytes. Ends early
-    where a version cannot be published, and raises `StorageUnavailable` where that is the first
-    one; raises `IndexUnavailable`. The rest is then published by the next run.
+    Safe to run in several instances at once: the second one finds equal bytes. Ends early where a
+    version cannot be published; the next run publishes the rest. Raises `StorageUnavailable` where
+    the first version cannot be published, and `IndexUnavailable`.
     """
     own = OwnLogs() if own is None else own
     count = 0
@@ -84,11 +85,11 @@ async def publish_batch(
     faults: FaultPoints = NO_FAULTS,
     monotonic_s: Callable[[], float] = elapsed_s,
 ) -> Batch:
-    """Publish what waits first, whatever `table` knows of its versions. Raises like
-    `publish_table`.
+    """Publish the first waiting versions in the index, whatever versions `table` has. Raises as
+    `publish_table` does.
 
-    A log that is not in `own` yet is looked at first: one that is not the table's own quarantines
-    it, and nothing is put there.
+    A log that is not in `own` yet is looked at first. If it is not the table's own, the table is
+    quarantined, and nothing is put there.
     """
     own, log = own or OwnLogs(), storage.log(table.location)
     while True:
@@ -119,8 +120,8 @@ async def publish_batch(
             if found is not None:
                 await quarantine_for(section, found)
     else:
-        # Only what is known to be published is forgotten, in a transaction after the one that
-        # says so: the other way round, a lost write would lose the commit.
+        # Bytes are deleted only after the transaction that marks their versions as published. The
+        # other way round, a lost write would lose the commit.
         async with around(faults, Step.M10_FORGET_CONTENT):
             await index.forget_content(table.id, through=through)
     return Batch(
@@ -129,8 +130,8 @@ async def publish_batch(
 
 
 def _check_database(section: CommitSection, database: str) -> None:
-    """See that the section is in the database that the versions were read from: what one database
-    lacks, or has otherwise, is no reason to quarantine the table in another."""
+    """Raise `IndexUnavailable` where the section is in another database than the versions were read
+    from: a difference from one database is no reason to quarantine the table in another."""
     if section.database != database:
         raise IndexUnavailable(
             f"what waits of table {section.table.name} was read from another database than the one "
@@ -141,8 +142,8 @@ def _check_database(section: CommitSection, database: str) -> None:
 async def _is_own(
     index: Index, log: Log, table: TableRecord, published: int, *, database: str
 ) -> bool:
-    """Whether the log is the table's, which is quarantined where it is not. No lock is needed to
-    see that the last published version is there, or nothing where none is."""
+    """Whether the log is the table's. If it is not, the table is quarantined. No lock is needed to
+    see that the log has the last published version, or nothing where none was published."""
     if published < 0 and not await is_begun(log):
         return True
     version = max(published, 0)
@@ -164,9 +165,9 @@ async def _is_own(
 async def _put(
     log: Log, batch: Sequence[tuple[int, Content]]
 ) -> tuple[int, bytes | LogFile | None]:
-    """Put consecutive versions into the log, for about `BATCH_S`. Returns how many of them are
-    in it, and the file that the one after them meets, where that has other bytes. Raises where
-    nothing is known of the first one."""
+    """Put consecutive versions into the log, for about `BATCH_S`. Returns how many of them are in
+    it, and the log's file of the next version, where that has other bytes. Raises
+    `StorageUnavailable` where nothing is known of the first version."""
     done = 0
     for _ in range(TAKEN_AT_ONCE):
         try:
@@ -177,7 +178,7 @@ async def _put(
             version, content = batch[done]
             found = await log.read(version)
             if found is None:
-                # The store said that the name was taken, or nothing: only bytes are proof of it.
+                # The store said that the name was taken, or gave no answer: only bytes are proof.
                 raise StorageUnavailable(
                     f"the object store did not say whether version {version} was written"
                 )
@@ -185,7 +186,7 @@ async def _put(
                 return done, found
             done += 1
         except StorageUnavailable:
-            # What is there is worth telling; the next run meets the same again, first of all.
+            # The versions that are there can be marked; the next run meets the same error first.
             if done:
                 break
             raise

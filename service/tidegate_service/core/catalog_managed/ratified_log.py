@@ -1,9 +1,9 @@
-"""The versions of a catalog-managed table behind those that its index knows to be published.
+"""The versions of a catalog-managed table after those that its index knows to be published.
 
-They lie in the log, in the index, or in both. Where a database was set back
-(`core.catalog_managed.set_back`), the two may have gone different ways from some version on. What
-is published is the table's then, since readers have seen it; whatever the index ratified in its
-place, and behind that, is lost, and told.
+They lie in the log, in the index, or in both. After a database was set back
+(`core.catalog_managed.set_back`), log and index may differ from some version on. The published
+versions are the table's then, since readers have seen them. The versions that the index ratified
+from there on are lost, and are reported.
 """
 
 import logging
@@ -38,14 +38,14 @@ logger = logging.getLogger("tidegate.service")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostCommit:
-    """What was committed as a version whose place in the log another commit has, or none."""
+    """A commit that is not in the log: another commit has its version there, or none has."""
 
     version: int
     transaction_id: str | None
 
 
 async def note_lost(context: Context, section: CommitSection, lost: Sequence[LostCommit]) -> None:
-    """Write the audit rows of what is lost."""
+    """Write the audit rows of the lost commits."""
     for one in lost:
         await section.note(
             Change(
@@ -58,7 +58,7 @@ async def note_lost(context: Context, section: CommitSection, lost: Sequence[Los
 
 
 def tell_lost(table: TableRecord, lost: Sequence[LostCommit]) -> None:
-    """Log what is lost, once it is certain."""
+    """Log the lost commits, once their loss is certain."""
     if lost:
         logger.error(
             "commits are lost: the log has others in their places",
@@ -71,8 +71,8 @@ def tell_lost(table: TableRecord, lost: Sequence[LostCommit]) -> None:
 
 
 async def marked(content: bytes | LogFile) -> CommitInfo | None:
-    """The commitInfo of a version that this service ratified, by the marks that it carries: a
-    transaction id, and the digest of what was proposed under it; None of any other bytes."""
+    """The commitInfo of a version that this service ratified; None for any other bytes. The version
+    is known by two marks: a transaction id, and the digest of what was proposed under it."""
     parse = partial(parse_foreign_commit, content, catalog_managed=True)
     try:
         info = commit_info(await offload.run(offload.weight_of_log(content), parse))
@@ -82,18 +82,18 @@ async def marked(content: bytes | LogFile) -> CommitInfo | None:
 
 
 def is_ours(info: CommitInfo) -> bool:
-    """Whether it carries these marks."""
+    """Whether the commitInfo has both marks."""
     return info.txn_id is not None and body_digest(info) is not None
 
 
 async def go_on(
     section: CommitSection, log: Log, held: Mapping[int, bytes]
 ) -> tuple[LostCommit, ...]:
-    """Take the versions behind the section's head into it: all that this service published, then
-    those of `held` that follow from them, by version. Returns what else `held` had.
+    """Append the versions after the section's head: all that this service published, then the
+    versions of `held` that follow them. Returns the commits of `held` that are lost.
 
-    Raises `Refused` (`broken-log`) where the file of a version that is held is somebody else's, and
-    where one that only the index holds cannot be read.
+    Raises `Refused` (`broken-log`) where another writer's file has the place of a version of
+    `held`, and where a version that only the index has cannot be read.
     """
     parted = None
     while (found := await log.read(version := section.table.latest_version + 1)) is not None:
@@ -102,7 +102,7 @@ async def go_on(
         size = len(found) // BYTES_AN_ACTION
         same = ours is not None and await offload.run(size, is_same, ours, found)
         if parted is None and ours is not None and same:
-            # A publisher may have had no time left to say that it published.
+            # A publisher may have been cut off before it marked the version as published.
             commit = await _held(section, version, found)
         else:
             published = await _published(section, version, found)
@@ -115,7 +115,7 @@ async def go_on(
                     hint="this service did not write that file; move it away",
                 )
             if published is None:
-                # Nothing that others put behind a catalog-managed table's versions is one.
+                # A file that others put after a catalog-managed table's versions is no version.
                 break
             commit = published
             parted = version if parted is None and ours is not None else parted
@@ -131,7 +131,7 @@ async def go_on(
 async def _published(
     section: CommitSection, version: int, content: bytes | LogFile
 ) -> RatifiedCommit | None:
-    """The commit of a file that this service wrote as that version; None for any other."""
+    """The commit of a file that this service wrote as that version; None for any other file."""
     if await marked(content) is None:
         return None
     try:
@@ -155,7 +155,7 @@ async def _held(section: CommitSection, version: int, content: bytes | LogFile) 
 
 
 async def _lost(section: CommitSection, held: Mapping[int, bytes]) -> tuple[LostCommit, ...]:
-    """Those of these versions whose transactions are not in the log as others."""
+    """The commits of these versions whose transactions are not in the log as other versions."""
     lost = []
     for version, content in held.items():
         info = commit_info(parse_commit(content))
@@ -167,8 +167,8 @@ async def _lost(section: CommitSection, held: Mapping[int, bytes]) -> tuple[Lost
 
 
 async def was_ratified(section: CommitSection, version: int) -> bool:
-    """Whether this service wrote a version that was adopted, and as that one: a copy of another has
-    its marks, and an id lands once."""
+    """Whether this service wrote an adopted version, and as this version: a copy of another version
+    has the same marks, but its id has landed there."""
     found = await section.winners(version - 1, version)
     info = found[0].commit_info if found else None
     if info is None or info.txn_id is None or not is_ours(info):
@@ -178,8 +178,8 @@ async def was_ratified(section: CommitSection, version: int) -> bool:
 
 
 async def check_marks(section: CommitSection) -> None:
-    """See that the section's table, which was read from its log, is catalog-managed and begins at
-    version 0, and that this service wrote every version, for this table. Raises `Refused`."""
+    """Check that the section's table, which was read from its log, is catalog-managed and begins at
+    version 0, and that this service wrote every version for this table. Raises `Refused`."""
     table = section.table
     if table.protocol is None or not supports(table.protocol, CATALOG_MANAGED):
         raise Refused(
@@ -201,7 +201,7 @@ async def check_marks(section: CommitSection) -> None:
             )
         found = await section.winners(version - 1, version)
         info = found[0].commit_info if found else None
-        # That the id which it says is this table's was seen when it was read.
+        # Whether that id is this table's was checked when the version was read.
         if version and (info is None or table_id(info) is None):
             raise Refused(
                 f"version {version} does not say which table it was decided for, as none did that "

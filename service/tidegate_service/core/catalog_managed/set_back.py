@@ -1,15 +1,15 @@
 """Databases that were set back: restored from a backup, or failed over to a standby that lagged.
 
-The versions of a catalog-managed table that such a database has lost may lie published in the log,
-or have been seen committed by this instance. A commit to the table would take the number of one of
-them, and an id that landed could land again. Or the log that lies at its place is not its own any
-more (`core.catalog_managed.own_log`). So the table is looked at before anything of it is
-acknowledged: when this instance meets it for the first time, in another database than before, or
-after a quiet time. What a look finds quarantines the table; `core.maintenance.rebuild` takes in
-what is published.
+Such a database may have lost versions of a catalog-managed table that lie published in the log, or
+that this instance saw committed. A commit to the table would take the number of a lost version, and
+an id that landed could land again. Or the log at the table's place is not its own any more
+(`core.catalog_managed.own_log`). So the table is looked at before anything of it is acknowledged:
+when this instance meets it for the first time, in another database than before, or after a quiet
+time. A look that finds something quarantines the table. `core.maintenance.rebuild` takes in what is
+published.
 
-The first table that is met in another database has all others looked at that this instance knows,
-since nobody else may know what they have lost.
+When this instance meets its first table in another database, it looks at all other tables that it
+knows, too: no other instance may know what they have lost.
 """
 
 import asyncio
@@ -42,18 +42,18 @@ from tidegate_service.core.sharing import offload
 logger = logging.getLogger("tidegate.service")
 
 AGAIN_S = 1.0
-"""How long after a round those tables are looked at again that could not be."""
+"""Tables that could not be looked at are looked at again so long after the round."""
 
 AHEAD_S = 1.0
-"""How long a store has to answer a look that holds no lock."""
+"""How long a look without a lock waits for the store."""
 
 _SET_BACK = "the database was set back, by a restore or by a failover that lost commits"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What keeps a catalog-managed table from going on, and what has to be done for it to; whether
-    the log at its place is its own all the same."""
+    """Why a catalog-managed table takes no commits, with what has to be done. `is_own_log` says
+    whether the log at its place is its own all the same."""
 
     cause: QuarantineCause
     reason: str
@@ -71,10 +71,11 @@ def must_look(context: Context, section: CommitSection) -> bool:
 
 
 async def look(context: Context, section: CommitSection) -> None:
-    """See that the section's table, if it must be looked at, has lost nothing that is known of.
+    """Look at the section's table, if it must be looked at.
 
-    Raises `TableQuarantined`, after saving that, where it has, `StorageUnavailable` where the log
-    cannot be asked, and `Behind` where a publisher put more there than is read under a lock.
+    Raises `TableQuarantined`, after saving the quarantine, where the table has lost a version or
+    its log. Raises `StorageUnavailable` where the log cannot be read, and `Behind` where a
+    publisher put more versions there than are read under a lock.
     """
     if not must_look(context, section):
         return
@@ -85,17 +86,17 @@ async def look(context: Context, section: CommitSection) -> None:
         now_s = context.monotonic_s()
         context.heads.looked(table, section.now_ms, now_s, database=database)
         return
-    # What is known stays so: this COMMIT may fail, and the next look has to find the same.
+    # `heads` stays as it is: this COMMIT may fail, and the next look has to find the same.
     await quarantine_for(section, found)
     raise TableQuarantined(f"table {table.name}: {found.reason}")
 
 
 async def looked_ahead(context: Context, table_id: str) -> bool:
-    """Look at a table before its row is locked: whether nothing is to be seen, so that whoever
-    locks the row is sure of it. Else `look` finds what there is, and says so.
+    """Look at a table before its row is locked. True where the look finds nothing, so that the
+    lock's holder need not look. Otherwise `look` finds the cause, and raises it.
 
-    What is seen here was read before the lock is granted; so was whatever an instance is sure of
-    for a quiet time after a look.
+    The row and the log are read before the lock is granted. That is no weaker than a look under the
+    lock, which also counts for a quiet time after it.
     """
     glance = await context.index.glance(table_id)
     if glance is None:
@@ -113,9 +114,9 @@ async def looked_ahead(context: Context, table_id: str) -> bool:
             if table.published_version < 0 and await is_begun(log):
                 return False
     except (StorageUnavailable, TimeoutError):
-        # Under the lock, ids that are known are answered for without the store.
+        # `look` is left to raise this: under the lock, known ids are answered without the store.
         return False
-    # Whoever was here meanwhile knows more.
+    # Another request of this instance may know more by now.
     if following is not None or not heads.may_go_on(table, database=database):
         return False
     if table.published_version >= 0:
@@ -133,11 +134,8 @@ def _have_others_looked_at(context: Context, table_id: str, database: str) -> No
 
 
 async def check_none_lost(context: Context, section: CommitSection) -> None:
-    """See that a catalog-managed table, in any state, has lost no version that this instance or the
-    log knows of, and that the log is its own.
-
-    Raises as `look` does.
-    """
+    """Check that a catalog-managed table, in any state, has lost no version that this instance or
+    the log knows, and that the log is its own. Raises as `look` does."""
     found = await _found(context, section)
     if found is not None and (found.cause is QuarantineCause.SET_BACK or not found.is_own_log):
         await quarantine_for(section, found)
@@ -145,7 +143,8 @@ async def check_none_lost(context: Context, section: CommitSection) -> None:
 
 
 async def quarantine_for(section: CommitSection, found: Found) -> None:
-    """Quarantine the section's table for what was found, and save that, where it is news."""
+    """Quarantine the section's table for what was found, and save the section, where the cause is
+    new."""
     table, is_set_back = section.table, found.cause is QuarantineCause.SET_BACK
     is_news = is_set_back and table.quarantine_cause is not found.cause
     if table.state is TableState.ACTIVE or is_news:
@@ -154,7 +153,8 @@ async def quarantine_for(section: CommitSection, found: Found) -> None:
 
 
 async def _look_at(context: Context, table_ids: Collection[str]) -> None:
-    """Look at tables that nobody asks for, until each was looked at or this instance stops."""
+    """Look at tables without a request for them, until each was looked at or this instance
+    stops."""
     while table_ids:
         left = []
         for table_id in table_ids:
@@ -198,19 +198,19 @@ async def _found(context: Context, section: CommitSection) -> Found | None:
 
 
 async def strange(section: CommitSection, log: Log, last: bytes | LogFile | None) -> Found | None:
-    """What says that the log is not the table's own (`core.catalog_managed.own_log`)."""
+    """Why the log is not the table's own (`core.catalog_managed.own_log`), if it is not."""
     why = await not_own(section, log, last)
     return None if why is None else Found(QuarantineCause.LOG, why, is_own_log=False)
 
 
 async def lost(context: Context, section: CommitSection) -> Found | None:
-    """What says, beside the log, that the table's database was set back: its row, or the head that
-    this instance saw committed; None where neither does."""
+    """Why the table's database was set back, without the log: by the table's row, or by the head
+    that this instance saw committed. None where neither says so."""
     table, known = section.table, context.heads.known(section.table.id)
     if table.quarantine_cause in (QuarantineCause.SET_BACK, QuarantineCause.GIVEN_UP):
         return Found(table.quarantine_cause, str(table.state_reason))
     if known is None or known.epoch < table.epoch:
-        # Made anew since: what was committed before is what the rebuild says.
+        # The index was made anew since: the rebuild decided what was committed before.
         return None
     if table.latest_version < known.version:
         return Found(
@@ -235,14 +235,14 @@ async def lost(context: Context, section: CommitSection) -> Found | None:
 async def _behind(
     section: CommitSection, log: Log, following: bytes | LogFile | None
 ) -> Found | None:
-    """What lies in the log behind the published versions, the first of which has the file
-    `following`, that the index does not have, if any; what a publisher has put and not marked yet
-    is the same there and here. Raises `Behind` where a few of an active table are."""
+    """The first version after the published ones that the log has and the index has not, if any.
+    `following` is the first such file. Files that a publisher has put and not marked yet are equal
+    in log and index. Raises `Behind` where an active table has more than a few of these."""
     table = section.table
     now = asyncio.get_running_loop().time
     until = now() + LONGEST_UNDER_LOCK_S
     first = table.published_version + 1
-    # No further than the first one that the index cannot have.
+    # No further than the first version that the index cannot have.
     end = min(first + MOST_UNDER_LOCK, table.latest_version + 1)
     others = range(first + 1, end + 1)
     async with aclosing(contents(log, others, beside=following)) as files:
@@ -263,8 +263,8 @@ async def _behind(
 
 
 async def unlike(section: CommitSection, version: int, content: bytes | LogFile) -> Found | None:
-    """Why a version that is not known to be published cannot be, where the log holds this as it;
-    None where the index holds the same."""
+    """Why a version cannot be published, where the log has `content` as that version already. None
+    where the index has the same bytes, or the version is published."""
     if version <= section.table.published_version:
         return None
     held = await section.content(version) if version <= section.table.latest_version else None

@@ -1,8 +1,8 @@
 """Published versions of a catalog-managed table whose files are gone from its log.
 
-The index keeps the bytes of every version that it ratified, so they can be put back. That is done
-only into a log that is the table's: what is left of it has to be what was ratified, and something
-has to be left. Versions that a checkpoint stands for were cleaned up, and stay so.
+The index keeps the bytes of every version that it ratified, so they can be put back. They are put
+back only into a log that is the table's: some versions have to be left in it, and these have to be
+as they were ratified. Versions that a checkpoint stands for were cleaned up, and are not put back.
 """
 
 import logging
@@ -23,12 +23,12 @@ from tidegate_service.core.sharing import offload
 logger = logging.getLogger("tidegate.service")
 
 VERSIONS_AT_ONCE = 100
-"""So many are read or put before the database is asked for more time."""
+"""So many versions are read or put before the database is asked for more time."""
 
 
 async def make_whole(section: CommitSection, log: Log) -> str | None:
-    """Put back what the log of the section's table lacks of the published versions. Why it stays
-    broken, with nothing put, where it holds something else; None where it is whole.
+    """Put back the published versions that the log of the section's table lacks. None where the log
+    is whole then. Where it holds something else, nothing is put, and the reason is returned.
 
     Raises `StorageUnavailable` where a version may not be there yet.
     """
@@ -37,12 +37,11 @@ async def make_whole(section: CommitSection, log: Log) -> str | None:
 
 
 async def differing(index: Index, log: Log, table: TableRecord) -> tuple[int, str] | None:
-    """A published version of the table that has other bytes in the log than were ratified, and the
-    SHA-256 of those; None where there is none. Versions that are not there are `make_whole`'s
-    affair.
+    """A published version of the table that has other bytes in the log than were ratified, with the
+    SHA-256 of the log's bytes. None where there is none. Missing versions are left to `make_whole`.
 
-    The whole log is read, a few versions at a time, without a lock: what is published since is
-    compared by the publisher.
+    The whole log is read, a few versions at a time, without a lock: the publisher compares versions
+    that are published meanwhile.
     """
     last = table.published_version
     while records := await index.history(
@@ -59,8 +58,8 @@ async def differing(index: Index, log: Log, table: TableRecord) -> tuple[int, st
 
 
 async def why_differing(section: CommitSection, version: int, sha256: str) -> str | None:
-    """Why the log is not the table's where a version has a file with this SHA-256 in it; None where
-    that is what the index has by now, as where it was made anew or is another database's."""
+    """Why the log is not the table's, where its file of a version has this SHA-256. None where the
+    index has the same by now, as after it was made anew or in another database."""
     if not section.table.first_version <= version <= section.table.published_version:
         return None
     ratified, _ = await section.kept(version)
@@ -106,7 +105,8 @@ async def _still_broken(section: CommitSection, log: Log) -> str | None:
 
 
 async def _other(section: CommitSection, log: Log, versions: Sequence[int]) -> str | None:
-    """What says that one of these versions, which lie in the log, is not what was ratified."""
+    """Why one of these versions, which lie in the log, is not as it was ratified; None where all
+    are."""
     async with aclosing(contents(log, versions)) as files:
         number = 0
         async for version, found in files:
@@ -120,7 +120,7 @@ async def _other(section: CommitSection, log: Log, versions: Sequence[int]) -> s
 
 
 async def _unkept(section: CommitSection, versions: Sequence[int]) -> str | None:
-    """What says that the index does not have the bytes of one of these versions."""
+    """Why the bytes of one of these versions cannot be taken from the index; None where all can."""
     for number, version in enumerate(versions):
         if number % VERSIONS_AT_ONCE == 0:
             await section.take_time()
@@ -135,7 +135,7 @@ async def _unkept(section: CommitSection, versions: Sequence[int]) -> str | None
 
 
 async def _put(log: Log, version: int, content: Content) -> bytes | LogFile | None:
-    """Write the version, unless it is there; what is there then, None where that is the content."""
+    """Write the version, unless it is there. None where this call wrote it; else the log's file."""
     try:
         if await log.put_if_absent(version, content) is PutResult.CREATED:
             return None

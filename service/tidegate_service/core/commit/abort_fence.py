@@ -1,34 +1,33 @@
 """Fences: empty commits that keep a transaction out of a plain table's log for good.
 
-An attempt that nobody heard of again may still write its version: its request is on its way to
-the store, or its instance was stopped just before it and goes on. Whatever it was decided behind,
-a file is sent only when all before it are in the log, also of a group. So what is on its way now
-is for a version that exists, or for the one after the log's end. A fence takes that one. The
-attempt then meets a version that exists, whenever it comes, and reads on. The fence carries an id,
-which the index has to be asked for; an instance whose lock has ended is told so there, and decides
-nothing more.
+An attempt without an answer may still write its version: its PUT is on its way to the store, or
+its instance was stopped just before the PUT and goes on. A file is sent only when all files before
+it are in the log, also within a group. So a late PUT is for a version that exists, or for the
+version after the log's end. A fence takes the version after the log's end. The late PUT then meets
+a version that exists, and its instance reads on. The fence has a transaction id of its own, which
+that instance has to ask the index for. If its lock has ended, the index says so, and the instance
+decides nothing more.
 
-A fence names the id it stands for, so that an index made from the log knows the id as aborted.
+A fence names the id that it keeps out, so that an index made from the log knows the id as aborted.
 
-A 409, 410 or 422 says that this id and body will never land. Why each of them is true of an
-earlier attempt, too:
+A 409, 410 or 422 says that this id and body will never land. Each of these answers is true of
+earlier attempts, too:
 
-- A conflict is one with a version of the log. An attempt for that version or one before it meets a
-  file; one for a later version was judged against it, and lost like this one.
-- What is invalid by itself, or at the version that the transaction has read, is so at any head.
-- What is invalid at the head may be valid at another one: a proposal that names no read version,
-  judged where the index ends or in front of foreign versions. It is fenced before it is refused.
-  The fence's own PUT finds out whether the log ends there; where it does not, the proposal is
-  judged anew. An id that was made for this very copy has no earlier attempt: the log is read to
-  its end, and that is all.
-- That the read version is too old says what the index holds, which was more before it was made
-  anew. It is fenced likewise.
-- An id that landed with another body did so at a version of the log. An attempt for a later one
-  read that version in, and met its id.
+- A conflict is with a version of the log. An attempt for that version or an earlier one meets a
+  file. An attempt for a later version had the same conflict.
+- A proposal that is invalid by itself, or at its read version, is invalid at any head.
+- A proposal without a read version may be invalid at this head and valid at another: the index may
+  end before the log does. The id is fenced before the refusal. The fence's own PUT finds out
+  whether the log ends at the head; where it does not, the proposal is decided anew. An id that was
+  made for this copy has no earlier attempt and gets no fence: the log is read to its end.
+- A read version is too old for what the index holds, and the index held more before it was made
+  anew. The id is fenced before this refusal, too.
+- An id that landed with another body is a version of the log. An attempt for a later version read
+  that version in, and met its id.
 - An aborted id was fenced when it was aborted.
 
-A catalog-managed table needs none of it. An attempt lands by the COMMIT of a session that holds the
-table's row; whoever holds the row now knows that the session of every earlier one has ended.
+A catalog-managed table needs no fence. An attempt lands by the COMMIT of a session that holds the
+table's row. Whoever holds the row now knows that the sessions of all earlier attempts have ended.
 """
 
 from tidegate_protocol.base.problems import PROBLEMS, Code
@@ -59,14 +58,14 @@ from tidegate_service.core.ports.index import CommitSection, Log, PutResult
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableState
 
 FINAL = (409, 410, 422)
-"""The statuses of refusals that say of an id and body that they will never land."""
+"""Refusals with these statuses say that an id and body will never land."""
 
 Refusal = Empty | Conflict | Invalid | Refused
 """Why a proposal does not land."""
 
 
 def aborted(transaction_id: str) -> Refused:
-    """The answer to a proposal under an id that is closed."""
+    """The answer to a proposal whose id is closed."""
     return Refused(
         f"transaction {transaction_id} was aborted and will never land",
         code=Code.TRANSACTION_ABORTED,
@@ -75,8 +74,8 @@ def aborted(transaction_id: str) -> Refused:
 
 
 def check_operation(proposal: Proposal) -> Invalid | None:
-    """Why a writer cannot name an operation so: a fence by its name alone would close the id of
-    another's transaction wherever an index is made from the log."""
+    """Refuse the fence's operation to writers: such a commit would close the id of another's
+    transaction wherever an index is made from the log."""
     if proposal.operation != FENCE_OPERATION:
         return None
     return Invalid(
@@ -86,9 +85,11 @@ def check_operation(proposal: Proposal) -> Invalid | None:
 
 
 async def doubt_tombstone(context: Context, section: CommitSection, proposal: Proposal) -> int:
-    """An id that was aborted may lie in a plain table's log all the same, beyond what the index
-    knows, and the log wins; or it may yet get there, which a fence ends. Returns how many versions
-    that makes; the caller saves the section. Raises `Behind` where the log has to be read in first.
+    """Check an aborted id against a plain table's log, which may have a commit under it that the
+    index does not know: then the log is right. An id that was closed without a fence is fenced.
+
+    Returns how many versions this adds to the index. The caller saves the section. Raises `Behind`
+    where the log has to be read in first.
     """
     known = await section.transaction(proposal.transaction_id)
     if not isinstance(known, Aborted):
@@ -103,14 +104,14 @@ async def doubt_tombstone(context: Context, section: CommitSection, proposal: Pr
 
 
 def is_open(known: CommitRecord | Aborted | None) -> bool:
-    """Whether an attempt under an id may still land: one that nobody closed, or that an earlier
-    release closed without a fence."""
+    """Whether an attempt under the id may still land: nobody closed the id, or an earlier release
+    closed it without a fence."""
     return known is None or (isinstance(known, Aborted) and known.unfenced_after is not None)
 
 
 def is_of_the_head(proposal: Proposal, refusal: Refusal) -> bool:
-    """Whether the refusal might be another at another head, so that the log has to be read to its
-    end before it is given."""
+    """Whether another head might change the answer. The log has to be read to its end before such a
+    refusal is given."""
     if isinstance(refusal, Refused) and refusal.code is Code.READ_VERSION_TOO_OLD:
         return True
     if isinstance(refusal, Conflict) or proposal.read_version is not None:
@@ -119,14 +120,14 @@ def is_of_the_head(proposal: Proposal, refusal: Refusal) -> bool:
 
 
 def is_final(refusal: Refusal) -> bool:
-    """Whether it says that this id and body will never land."""
+    """Whether the refusal says that this id and body will never land."""
     if isinstance(refusal, Refused):
         return PROBLEMS[refusal.code].status in FINAL
     return not isinstance(refusal, Empty)
 
 
 async def close(context: Context, section: CommitSection, transaction_id: str) -> None:
-    """Tombstone an id of which no attempt can land any more, and note who did."""
+    """Record an id as aborted, of which no attempt can land any more, and who closed it."""
     await section.abort(transaction_id)
     closed = Change(deed=Deed.ABORT, by=context.caller, transaction_id=transaction_id)
     await section.note(closed)
@@ -135,11 +136,11 @@ async def close(context: Context, section: CommitSection, transaction_id: str) -
 async def fence(
     context: Context, section: CommitSection, transaction_id: str
 ) -> CommitRecord | Aborted | None:
-    """Take the version after the head, unless the log knows the transaction, which is returned.
+    """Fence the id at the log's end. Where the id is known by then, return what is known instead.
 
-    The caller saves the section. Raises `CommitStateUnknown` where the store does not say
-    whether the version is taken, `Behind` where the log has to be read in first, and what else
-    `propose` does.
+    The caller saves the section. Raises `CommitStateUnknown` where the store does not say whether
+    the version is taken, `Behind` where the log has to be read in first, and otherwise as `propose`
+    does.
     """
     table = section.table
     if table.state is TableState.QUARANTINED:
@@ -162,8 +163,8 @@ async def fence(
 
 
 async def take_next(context: Context, locked: LockedTable, log: Log, transaction_id: str) -> bool:
-    """Fence the id by the version after the head; False where that is taken, so that the log goes
-    on from there. The caller saves the section. Raises as `fence` does."""
+    """Fence the id by the version after the head. False where the log has that version already. The
+    caller saves the section. Raises as `fence` does."""
     started = context.monotonic_s()
     ready = await decide(locked, _proposal(context.new_id(), transaction_id))
     if not isinstance(ready, ReadyCommit):
@@ -182,8 +183,8 @@ async def take_next(context: Context, locked: LockedTable, log: Log, transaction
 
 
 def _proposal(fence_id: str, transaction_id: str) -> Proposal:
-    # With an id of its own each time: an earlier fence for the same transaction stands behind
-    # the head by now and keeps nothing out.
+    # Each fence has an id of its own: an earlier fence for the same transaction lies before the
+    # head by now, and keeps nothing out.
     return Proposal(
         transaction_id=fence_id,
         operation=FENCE_OPERATION,

@@ -1,9 +1,9 @@
 """Files of a plain table that are put into its log together.
 
-What a file costs on a disk is mostly the wait for the disk to say that it is there. So proposals
-that wait together are decided first, each behind the one before as if that one's file were there,
-and their files are then put together, in their order. Where one of them cannot be,
-whatever was decided behind it is void, and is decided again.
+The cost of a file on a disk is mostly the wait for the disk to confirm it. So proposals that wait
+together are decided first, each as if the file of the one before were there. Their files are then
+put together, in order. Where one file cannot be put, every decision after it is void, and is made
+again.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tidegate_service.core.ports.index import Log, PutResult
 from tidegate_service.core.ports.records import TableRecord
 
 MOST_BYTES = 64 * 1024
-"""Larger contents are put alone: they are written for longer than they wait."""
+"""Larger contents are put alone: writing them takes longer than waiting for the disk."""
 MOST_FILES = 32
 PUT_S = 2.0
 
@@ -33,14 +33,14 @@ class _Held:
 
 
 class BufferedPuts:
-    """Those of one table under its lock."""
+    """The buffered files of one table under its lock."""
 
     def __init__(self, locked: LockedTable) -> None:
         self._locked = locked
         self._held: list[_Held] = []
         self.in_doubt = 0
-        """After `put`: how many of the files that it did not put may be there all the same, or
-        come to be there; the first ones."""
+        """After `put`: how many of the files without a confirmed PUT may be there, or arrive yet.
+        They are the first of these files."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -49,13 +49,13 @@ class BufferedPuts:
         return isinstance(ready.content, bytes) and len(ready.content) <= MOST_BYTES
 
     def hold(self, ready: ReadyCommit) -> None:
-        """Keep a commit that is about to be appended until `put`."""
+        """Buffer the file of a commit that is about to be appended, until `put`."""
         self._locked.section.hold()
         self._held.append(_Held(ready, self._locked.section.table))
 
     def forget(self, ready: ReadyCommit) -> bool:
-        """Let go of the newest commit, which was not appended after all. False where it was, or is
-        none that is held."""
+        """Drop the newest file, whose commit was not appended after all. False where the commit was
+        appended, or its file is not buffered."""
         if not self._held or self._held[-1].ready is not ready:
             return False
         if self._locked.head >= ready.version:
@@ -66,20 +66,20 @@ class BufferedPuts:
         return True
 
     async def put(self, context: Context, log: Log) -> int:
-        """Put the files; returns how many of the commits have no file by this, and were taken
-        back. What is in the place of the first of them, only its own PUT finds out."""
+        """Put the files. Returns how many of the commits have no file by this, and were taken back.
+        What holds the version of the first of these, only its own PUT finds out."""
         held, self._held = self._held, []
         section = self._locked.section
         self.in_doubt = 0
         created = 0
         if held:
-            # The store and the database at a time; rows without a file are taken back.
+            # Store and database work at the same time; rows without a file are taken back.
             async with section.writing_held():
                 created = await self._put(context, log, held)
         lost = held[created:]
         if lost:
             await self._locked.take_back(len(lost), lost[0].before)
-        # Not before: their rows are nobody's until their files are there.
+        # Only now: rows must not be saved before their files are there.
         section.let_go()
         return len(lost)
 
@@ -96,6 +96,6 @@ class BufferedPuts:
             return 0
         except StorageUnavailable:
             return 0
-        # Why the next one was not put is not said, unless its name was taken.
+        # The store does not say why the next file was not put, unless its name was taken.
         self.in_doubt = int(created == len(results) < len(held))
         return created

@@ -1,9 +1,10 @@
 """A catalog-managed table's commits: they land by the COMMIT of the group's transaction, which
 holds their bytes. The publisher writes the files afterwards.
 
-After a crash, a commit is there to be read that a synchronous standby may never have had, since
-its COMMIT was cut off. Whoever is told of it may find it gone where the standby takes over. A
-COMMIT of a section waits for all that came before: the row's lock is a write.
+After a crash, the primary may show a commit that its synchronous standby never had, since its
+COMMIT was cut off. A client that is told of the commit may find it gone once the standby takes
+over. So such an answer is given after a COMMIT of the section, which makes the standby receive all
+that came before it: taking the row's lock is a write.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from tidegate_service.core.tables.lookup import check_open
 
 
 class CatalogManagedBatch(TableBatch):
-    """Asks nothing of the store, but where the table has to be looked at."""
+    """Asks nothing of the store, except where the table has to be looked at."""
 
     steps = steps_of(catalog_managed=True)
     is_published = False
@@ -40,7 +41,8 @@ class CatalogManagedBatch(TableBatch):
 
     @staticmethod
     async def read_in(context: Context, section: CommitSection) -> bool:
-        # Nobody writes past the service; what is there to be read may wait for its standby yet.
+        # Nobody writes past the service. The section is saved, since a commit that it shows may
+        # still wait for its standby.
         return True
 
     @staticmethod
@@ -50,7 +52,7 @@ class CatalogManagedBatch(TableBatch):
         transaction_id: str,
         known: CommitRecord | Aborted | None,
     ) -> CommitRecord | Aborted | None:
-        # It may have landed all the same, in what this database has lost.
+        # The id may have landed as a version that this database has lost.
         check_open(section.table)
         await look(context, section)
         return known
@@ -63,7 +65,7 @@ class CatalogManagedBatch(TableBatch):
         try:
             outcome = await super().land(member)
         except Refused:
-            # By an id's row, which says nothing of when it was written.
+            # The id's row does not say when it was written, so the standby may not have it yet.
             self.must_save = True
             raise
         if isinstance(outcome, Committed):
@@ -76,8 +78,8 @@ class CatalogManagedBatch(TableBatch):
     async def _is_settled(
         self, context: Context, proposal: Proposal, refusal: Conflict | Invalid
     ) -> bool:
-        """Whether what the refusal rests on outlives the database that the section is in: who is
-        told that it never lands may else land where a standby takes over."""
+        """Whether the commits that the refusal rests on outlive the section's database. If they do
+        not, a proposal that was told never to land may land where a standby takes over."""
         section = self.section
         if context.heads.is_settled(section.table, database=section.database):
             return True
@@ -97,7 +99,7 @@ class CatalogManagedBatch(TableBatch):
         return None
 
     async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
-        # Whoever holds the row is the only one to write versions.
+        # Only the holder of the row's lock writes versions.
         return True
 
     async def _is_at_end(self, context: Context, proposal: Proposal, *, fences: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Judging a proposal against a locked table: the pure rules fed from the index."""
+"""Deciding a proposal on a locked table: the pure rules, with what the index holds."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,13 +27,13 @@ from tidegate_service.core.sharing import offload
 
 MOST_WITH_ROW_IDS = 250_000
 LONG_METADATA_OF_TABLE = 64 * 1024
-"""In bytes, of the table's own, whose schema may have to be parsed."""
+"""In bytes of the table's own metadata, whose schema may have to be parsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Empty:
-    """The proposal has no actions and asked to be left out of the log then, which Delta settles
-    before it looks for conflicts."""
+    """The proposal has no actions, and asked to write no commit in that case. Delta decides this
+    before it checks conflicts."""
 
     read_version: int
 
@@ -44,24 +44,25 @@ Decision = ReadyCommit | Empty | Conflict | Invalid
 async def decide(
     locked: LockedTable, proposal: Proposal, *, faults: FaultPoints = NO_FAULTS
 ) -> Decision:
-    """What the log as locked says about the proposal (docs/architecture.md, "A commit's way").
+    """The decision on the proposal by the log up to the locked head (docs/architecture.md, "A
+    commit's way").
 
-    Raises `NotFound` for a read version that does not exist yet, `Refused`
-    (`read-version-too-old`) where the index no longer reaches back to it or too much was committed
-    since, and `TakesLong` where others should not wait for what has to be read.
+    Raises `NotFound` for a read version that does not exist yet. Raises `Refused`
+    (`read-version-too-old`) where the index no longer reaches back to the read version, or too much
+    was committed since. Raises `TakesLong` where others should not wait for a long read.
     """
     section = locked.section
     steps = steps_of(section.table.catalog_managed)
     async with around(faults, steps.decide):
-        judged = await _judged(locked, proposal)
-    if not isinstance(judged, PreparedTransaction):
-        return judged
+        checked = await _checked(locked, proposal)
+    if not isinstance(checked, PreparedTransaction):
+        return checked
     async with around(faults, steps.compose):
         return await offload.run(
-            max(len(judged.actions), offload.weight_of(proposal)),
+            max(len(checked.actions), offload.weight_of(proposal)),
             partial(
                 complete,
-                judged,
+                checked,
                 version=section.table.latest_version + 1,
                 now_ms=section.now_ms,
                 previous_timestamp=section.table.latest_timestamp,
@@ -69,7 +70,7 @@ async def decide(
         )
 
 
-async def _judged(
+async def _checked(
     locked: LockedTable, proposal: Proposal
 ) -> PreparedTransaction | Empty | Conflict | Invalid:
     section, table = locked.section, locked.section.table
@@ -105,7 +106,7 @@ async def _judged(
             hint=f"read the table again at version {table.latest_version} and propose anew",
         )
     if proposal.weight >= offload.HEAVY:
-        # The database waits longer for a commit that takes its time here.
+        # A long decision keeps the transaction idle: the database has to allow more time.
         await section.take_time()
     _check_assignable(proposal, state)
     own_weight = max(offload.weight_of(proposal), _weight_of_table(state))
@@ -119,21 +120,22 @@ async def _judged(
     if prepared.demands and locked.shared:
         raise TakesLong
     weight = max(locked.weight_of(prepared) + len(prepared.actions), own_weight)
-    judged = await offload.run(weight, locked.judge, prepared)
-    if isinstance(judged, Conflict):
-        return await _with_partition(section, prepared, judged)
-    # Last, since all files of the table are gone through.
-    return await _check_live_files(section, prepared) or judged
+    checked = await offload.run(weight, locked.judge, prepared)
+    if isinstance(checked, Conflict):
+        return await _with_partition(section, prepared, checked)
+    # Last, since it reads all files of the table.
+    return await _check_live_files(section, prepared) or checked
 
 
 def _weight_of_table(state: ReadState) -> int:
-    """The same of the table's own metadata, of which less is looked at."""
+    """How heavy the table's own metadata is, of which less is looked at than of a proposal's."""
     is_long = state.metadata is not None and len(state.metadata.raw) > LONG_METADATA_OF_TABLE
     return offload.HEAVY if is_long else 0
 
 
 def _check_assignable(proposal: Proposal, state: ReadState) -> None:
-    """Row ids are written into each action, which is whole in memory from then on."""
+    """Refuse more actions than can be given row ids: an action with its row ids written in stays
+    whole in memory."""
     count = len(proposal.actions)
     if count <= MOST_WITH_ROW_IDS or state.protocol is None:
         return
@@ -149,7 +151,7 @@ def _check_assignable(proposal: Proposal, state: ReadState) -> None:
 async def _check_live_files(
     section: CommitSection, prepared: PreparedTransaction
 ) -> Invalid | None:
-    """What of the table's files stands against what the transaction makes of them."""
+    """Why the transaction is invalid for the table's live files, if it makes demands on them."""
     if prepared.demands:
         async for files in section.live_files(prepared.read.version):
             invalid = await offload.run(len(files), check_live_files, prepared, files)
@@ -161,8 +163,8 @@ async def _check_live_files(
 async def _with_partition(
     section: CommitSection, prepared: PreparedTransaction, conflict: Conflict
 ) -> Conflict:
-    """Fill the hint of a conflict over a file that was read: its partition is known by the
-    snapshot at the read version, and the winner's remove need not repeat it."""
+    """The conflict with the partition of the file that was read, for its hint. The partition is
+    taken from the snapshot at the read version, since the winner's remove need not repeat it."""
     if conflict.read_file is None:
         return conflict
     values = await section.partition_values(identity(conflict.read_file), prepared.read.version)

@@ -1,8 +1,8 @@
 """Proposals that are decided and ratified together: one Postgres transaction for all of them.
 
-Each member has its own outcome, and it is told only once the transaction has ended: a conflict
-with another member is one only if that one landed. Whoever could not be told is tried again, alone
-where something went wrong.
+Each member has its own outcome, and is told it only once the transaction has ended: a conflict with
+another member is a conflict only if the other member landed. A member that could not be told is
+tried again, and alone if something went wrong.
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,17 @@ from tidegate_service.core.ports.index import CommitGroup, FilesFirst, TakesLong
 from tidegate_service.core.ports.outcomes import Committed, Outcome
 
 LONGEST_S = 2.0
-"""A group on a slow store takes up no further member after so long; others wait for the lock."""
+"""A group decides no further member after so long on a slow store, since others wait for the
+lock."""
 
 
 async def commit_together(members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
-    """Decide and ratify the proposals in their order, all that can be in one transaction, and tell
-    each its outcome.
+    """Decide and ratify, in their order, all the proposals that can be in one transaction. Each is
+    told its outcome.
 
-    `wait` is for members of a single table; without it, those of tables whose row is held by
-    another transaction come back as `busy`, and those of tables whose log has to be looked into as
-    `unsure`. No id is named by two members.
+    `wait` is for members of a single table. Without it, members come back as `busy` where another
+    transaction has locked their table's row, and as `unsure` where their table's log has to be
+    looked into. No two members have the same transaction id.
     """
     run = _Run(members)
     try:
@@ -59,7 +60,7 @@ class _Run:
             for table_id, members in self._waiting.items()
         }
         if wait and await self._looked_ahead():
-            # They may share a group now.
+            # The members may share a group now.
             self._leave_waiting()
             return
         faults = self._context.faults
@@ -90,7 +91,7 @@ class _Run:
             batch.ended(self._context)
 
     async def _looked_ahead(self) -> bool:
-        """Whether the only table was to be looked at, and nothing is to be seen."""
+        """Whether the only table had to be looked at, and the look found nothing."""
         table = next(iter(self._waiting.values()))[0].table
         head = self._context.heads.known(table.id)
         is_due = head is None or head.is_due(self._context.monotonic_s())
@@ -104,25 +105,25 @@ class _Run:
             self._missing(members, wait=wait)
             return None
         if not wait and must_look(self._context, section):
-            # Nobody else waits for its store.
+            # No other table's members should wait for its store.
             del self._waiting[table_id]
             self.result.unsure.extend(members)
             return None
         batch = batch_of(self._context, section, shared=not wait)
         until = self._context.monotonic_s() + LONGEST_S
-        # What was decided from here on holds once the files that wait are there.
-        settled = len(self._decided)
+        # Outcomes from this place on are valid only once the buffered files are put.
+        certain = len(self._decided)
         together = True
         while not group.is_over and not batch.is_stopped:
             is_late = self._context.monotonic_s() > until and (bool(self._decided) or not together)
             if is_late and not together and members:
-                # Its own PUT finds out what keeps it, under a lock that is granted anew.
+                # Its own PUT, under a new lock, finds out why its file could not be put.
                 members[0].alone = True
             if batch.is_full or not members or is_late:
                 if not batch.holds:
                     break
-                together = await self._settled(batch, members, since=settled) and together
-                settled = len(self._decided)
+                together = await self._put_buffered(batch, members, since=certain) and together
+                certain = len(self._decided)
                 continue
             batch.together(together and len(members) > 1)
             self._deciding = member = members.pop(0)
@@ -131,13 +132,13 @@ class _Run:
             if isinstance(outcome, Behind):
                 members.insert(0, member)
                 self._behind.append(table_id)
-                # What was read in so far stays.
+                # The versions that were read in so far are saved.
                 batch.must_save = True
                 break
             if isinstance(outcome, FilesFirst):
                 members.insert(0, member)
-                together = await self._settled(batch, members, since=settled) and together
-                settled = len(self._decided)
+                together = await self._put_buffered(batch, members, since=certain) and together
+                certain = len(self._decided)
                 continue
             if isinstance(outcome, TakesLong):
                 member.alone = member.takes_long = True
@@ -146,16 +147,16 @@ class _Run:
                 break
             self._decided.append((member, outcome))
             if not batch.holds:
-                settled = len(self._decided)
+                certain = len(self._decided)
                 if members:
                     batch.write_ahead()
         return batch
 
-    async def _settled(
+    async def _put_buffered(
         self, batch: TableBatch, members: list[WaitingProposal], *, since: int
     ) -> bool:
-        """Put the files that wait. Where some have none, those of the members that were decided
-        behind the last one that has are to be decided again; False then."""
+        """Put the buffered files; True where all could be put. Otherwise the members decided after
+        the last file that was put are to be decided again."""
         held = batch.holds
         lost = await batch.put_files(self._context)
         if not lost:
@@ -171,7 +172,7 @@ class _Run:
         void = self._decided[kept:]
         put = [m for m, outcome in void if isinstance(outcome, Committed) and not outcome.replayed]
         for member in put[: batch.in_doubt]:
-            # Whatever comes of it now, this was an attempt that may land yet.
+            # This was an attempt, which may land yet whatever the next one comes to.
             member.attempt += 1
         members[:0] = [member for member, _ in void]
         del self._decided[kept:]
@@ -194,8 +195,8 @@ class _Run:
                 member.tell(_true_of_all(member, outcome))
 
     async def _catch_up(self, table_id: str) -> None:
-        """Read in what was written past the service, now that nobody waits for the lock, for as
-        long as the first of those who wait has time."""
+        """Read in what was written past the service, without the lock, for as long as the member
+        that came first has time."""
         members = self._waiting.pop(table_id)
         patience_s = self._context.commit_deadline_s / 2
         try:
@@ -206,25 +207,26 @@ class _Run:
                 self._fail(member, error)
             return
         for member in members:
-            # Its turn had come, and it goes on.
+            # Its turn had come in time: waiting for another group does not make it overdue.
             member.overdue = False
         self.result.again.extend(members)
 
     def failed(self, error: Exception) -> None:
-        """The transaction ended without a COMMIT that was answered."""
+        """Retry or tell the members after a transaction whose COMMIT was not sent or not
+        answered."""
         alone = len(self._decided) == 1 and self._deciding is None
         for member, _ in self._decided:
             if alone and member.table.catalog_managed and isinstance(error, Refused):
-                # A value that the index cannot hold, which it said before COMMIT.
+                # Before COMMIT the index refused a value that it cannot hold.
                 member.tell(error)
                 continue
-            # On a plain table the file may be there already, whatever the index says to it; on
-            # either kind, COMMIT may have been reached. Only the lock tells: once it is granted
-            # again, this transaction has ended, and the next one finds the id or decides afresh.
+            # On a plain table the file may be there already, whatever the index says; on either
+            # kind, COMMIT may have been reached. Only the lock tells: once it is granted again,
+            # this transaction has ended, and the next one finds the id or decides anew.
             self._retry(member, error)
         if self._deciding is not None:
             if self._decided and not isinstance(error, Unavailable):
-                # What the index refused may have been another's.
+                # The index may have refused another member's values.
                 self._retry(self._deciding, error)
             else:
                 self._fail(self._deciding, error)
@@ -257,7 +259,7 @@ class _Run:
 async def _outcome(
     batch: TableBatch, member: WaitingProposal, group: CommitGroup
 ) -> Outcome | Exception:
-    """What became of the member; raises only what ends the group's transaction."""
+    """The member's outcome or error. Raises only errors that end the group's transaction."""
     try:
         return await batch.land(member)
     except Exception as error:
@@ -267,14 +269,15 @@ async def _outcome(
 
 
 def _true_of_all(member: WaitingProposal, outcome: Outcome | Exception) -> Outcome | Exception:
-    """What an attempt came to, as far as it is true of those before it, too: that nothing was
-    done by this one says nothing of them."""
+    """The outcome of an attempt, if it is true of earlier attempts, too; otherwise that the outcome
+    is unknown. An attempt that did nothing says nothing of earlier ones."""
     if member.attempt == 1 or not isinstance(outcome, NotFound | Refused | Unavailable):
         return outcome
     if isinstance(outcome, Refused) and is_final(outcome):
         return outcome
     if outcome.code is Code.BACKPRESSURE:
-        # Found out behind the id, under the lock of a catalog-managed table: none has landed.
+        # It is raised after the id was looked up under a catalog-managed table's lock, so no
+        # attempt has landed.
         return outcome
     return _unknown(member, outcome)
 

@@ -1,4 +1,4 @@
-"""The two kinds of table, as what commits to them."""
+"""The two kinds of table, each with the batch that commits to it."""
 
 from tidegate_service.core.commit.catalog_managed_batch import CatalogManagedBatch
 from tidegate_service.core.commit.plain_batch import PlainBatch
@@ -13,5 +13,5 @@ def kind_of(table: TableRecord) -> type[TableBatch]:
 
 
 def batch_of(context: Context, section: CommitSection, *, shared: bool) -> TableBatch:
-    """The batch of a locked table, beside those of other tables where it is `shared`."""
+    """A batch for a locked table. It is `shared` where other tables are in the same group."""
     return kind_of(section.table)(context, section, shared=shared)

@@ -13,19 +13,19 @@ from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
 
 SHARED_BYTES = 256 * 1024
-"""Of commits that are read again beside proposals to other tables: milliseconds."""
+"""How many bytes of commits a shared group reads again: it takes milliseconds."""
 MOST_BYTES = 512 * 1024 * 1024
-"""Of commits that are read again for one proposal, at most."""
+"""How many bytes of commits are read again for one proposal, at most."""
 _CHARACTERS = 64
-"""Of predicates, that are judged for as many partitions as there are actions in a like time."""
+"""So many characters of predicates, evaluated for a partition, take about as long as an action."""
 
 
 class LockedTable:
     """A commit section and the window of its table.
 
-    What the window lacks is read from the index; `keep` gives it back for the next section, once
-    all that is in it is committed. Beside proposals to other tables, in a `shared` group, nothing
-    is read that takes long: `TakesLong` says that it would have to be.
+    Commits that the window lacks are read from the index. `keep` gives the window back for the next
+    section, once all commits in it are saved. In a `shared` group, beside proposals to other
+    tables, no long read is made: `TakesLong` is raised instead.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class LockedTable:
         return self.section.table.latest_version
 
     async def state_at(self, version: int) -> ReadState | None:
-        """The table at a version; None where the commits since then are not all there. Raises
-        `TakesLong` where they are more than are read again."""
+        """The table at a version; None where the index lacks some of the commits since then. Raises
+        `TakesLong` where there are more of these than may be read again."""
         table = self.section.table
         if not await self._reaches(version):
             return None
@@ -59,17 +59,17 @@ class LockedTable:
             state = earlier
         if state.protocol is None or not supports(state.protocol, ROW_TRACKING):
             return state
-        # The index has the row ids that were given out by now, not by then.
+        # The index has the high-water mark of the head, not of the version.
         latest = await self.section.row_id_high_water_mark()
         winners = () if version == self.head else self._window.winners(version)
         return replace(state, row_id_high_water_mark=mark_before(winners, latest))
 
     def weight_of(self, txn: PreparedTransaction) -> int:
-        """How heavy it is to judge a transaction by the window, in actions.
+        """How heavy the conflict check of a transaction by the window is, in actions.
 
-        A window that is too large to be kept weighs all that it holds; any other what was read
-        just now, since it is looked into once for all. Evaluating the predicates for each winner's
-        partitions may weigh more.
+        A window that is too large to be kept weighs all that it holds. Any other weighs what was
+        just read into it, since it indexes each commit once. Evaluating the predicates for each
+        winner's partitions may weigh more.
         """
         held = self._window.weight
         weight = held if held > ACTIONS_A_TABLE else self._read_weight
@@ -80,33 +80,34 @@ class LockedTable:
         return weight
 
     def judge(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
-        """The transaction past every commit since `state_at` of its read version."""
+        """The transaction rebased past every commit since its read version, or its first conflict.
+        `state_at` of the read version was called before."""
         return txn if txn.judged_through == self.head else self._window.judge(txn)
 
     async def append(self, commit: RatifiedCommit) -> None:
-        """The next version of the table, which nobody sees before the section is saved."""
+        """Append the table's next version, which nobody sees before the section is saved."""
         if not self._is_current or self._window.through != self.head:
             await self.section.append(commit)
             return
         version, time = commit.record.version, commit.record.timestamp
         if len(commit.actions) > ACTIONS_A_TABLE:
             await self.section.append(commit)
-            # No window keeps it, and to look at it takes long.
+            # No window keeps so large a commit, and summarizing it takes long.
             self._window = CommitWindow(after=version)
             return
-        # Before it is taken: nothing goes wrong with one that was.
+        # Before the section takes the commit: after that, nothing may fail.
         winner = summarize(version, commit.actions, timestamp_fallback=time)
         await self.section.append(commit)
         self._window.append(winner)
 
     async def take_back(self, count: int, head: TableRecord) -> None:
-        """Forget the newest commits, whose files are not there: the table is at `head` again."""
+        """Drop the newest commits, whose files are not there. The table is at `head` again."""
         await self.section.take_back(count, head)
         if self._is_current and self._window.through > head.latest_version:
             self._window.drop_after(head.latest_version)
 
     def keep(self) -> None:
-        """Give the window back. The section is saved by now, or nothing was written in it."""
+        """Give the window back, after the section was saved or where nothing was written in it."""
         if self._is_current:
             self._windows.give(self.section.table, self._window, self.section.database)
 
@@ -122,7 +123,7 @@ class LockedTable:
         if after < self.section.table.first_version:
             return False
         if not self._is_current or after > self._window.through:
-            # Made anew from the log in this section, or nothing of it is of use.
+            # The index was made anew in this section, or no commit in the window is of use.
             self._epoch = self.section.table.epoch
             self._window = CommitWindow(after=after)
         most = self._most_bytes

@@ -1,4 +1,4 @@
-"""Taking note of how a proposal ended."""
+"""Measuring how a proposal ended."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -16,7 +16,7 @@ from tidegate_service.core.observe.telemetry import Outcome, Phase, Telemetry
 T = TypeVar("T")
 
 Ended = tuple[Outcome, Code | None]
-"""How, and with which problem."""
+"""How a proposal ended, and with which problem."""
 
 
 async def observed(
@@ -26,7 +26,7 @@ async def observed(
     catalog_managed: bool,
     ended: Callable[[T], Ended],
 ) -> T:
-    """What `propose` returns or raises, taken note of."""
+    """What `propose` returns or raises. Telemetry is told of it, and of the time that it took."""
     outcome, code = Outcome.DEFECT, None
     try:
         with telemetry.phase(Phase.TOTAL):

@@ -1,7 +1,7 @@
 """A plain table's commits: each is the put-if-absent of its file, under the table's row lock.
 
-Its rows follow. The log is the truth, and others may write past the service, so the PUT finds out
-what the index does not know yet.
+The index rows follow. The log is the truth, and others may write past the service: the PUT finds
+out whether the log has a version that the index does not know yet.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,11 +30,11 @@ from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit
 
 WRITTEN_AHEAD = 16
-"""So many files are written before their rows begin to be."""
+"""After each so many files, the rows staged so far are sent."""
 
 
 class PlainBatch(TableBatch):
-    """Puts each file before the rows of its commit, small ones of a group together."""
+    """Puts each file before its commit's rows are saved, and a group's small files together."""
 
     steps = steps_of(catalog_managed=False)
     is_published = True
@@ -57,7 +57,7 @@ class PlainBatch(TableBatch):
 
     @staticmethod
     async def record(context: Context, group: CommitGroup, batches: Sequence[TableBatch]) -> None:
-        """What landed is in the log already."""
+        """Save the rows. The commits are in the log already."""
         async with around(context.faults, Step.O8_INDEX):
             await group.save()
 
@@ -105,14 +105,15 @@ class PlainBatch(TableBatch):
         return await self._files.put(context, self._log)
 
     def write_ahead(self) -> None:
-        """Not for each file, since a few rows cost the database as much as one."""
+        """Send the rows after every `WRITTEN_AHEAD` files, since a few rows cost the database as
+        much as one."""
         self._taken += 1
         if self._taken % WRITTEN_AHEAD == 0:
             self.section.write_ahead()
 
     async def _append(self, ready: ReadyCommit, commit: RatifiedCommit) -> None:
         if self._may_wait(ready):
-            # Not before: what goes wrong until here leaves no file of it behind.
+            # Only now: an error before this leaves no file of the commit behind.
             self._files.hold(ready)
         try:
             await self.locked.append(commit)
@@ -121,7 +122,7 @@ class PlainBatch(TableBatch):
         except Exception as error:
             if self._files.forget(ready):
                 raise
-            # The file is there already, whatever the index says to it.
+            # The file is there already, although the index refused the commit.
             raise untaken(error, ready.transaction.proposal.transaction_id) from error
 
     async def _looked_up(self, context: Context, proposal: Proposal) -> Committed | None:
@@ -131,7 +132,7 @@ class PlainBatch(TableBatch):
     async def _looked_further(self, context: Context, proposal: Proposal) -> Committed | None:
         section = self.section
         async with around(context.faults, Step.O3_PROBE):
-            # Once is enough: what this transaction lands on is too young to be cleaned up.
+            # Once a section is enough: the versions since are too young to be cleaned up.
             if self.holds and reads_ahead(section, proposal):
                 raise FilesFirst
             revealed = not self._is_revealed and await reload_if_truncated(
@@ -168,12 +169,11 @@ class PlainBatch(TableBatch):
         return not fences and not count
 
     def _may_wait(self, ready: ReadyCommit) -> bool:
-        """Whether its file is put with others'."""
+        """Whether the commit's file is buffered, to be put with others."""
         return (self.holds > 0 or self._others_wait) and self._files.takes(ready)
 
     async def _put(self, context: Context, ready: ReadyCommit) -> bool:
-        # Under the row lock, which keeps this service's own writers from racing each other for the
-        # version.
+        # The row lock keeps this service's own writers from racing each other for the version.
         with self._stopping(), context.telemetry.phase(Phase.PUT):
             put = await occupy(self._log, ready, attempts=PUT_ATTEMPTS, faults=context.faults)
         return put is PutResult.CREATED
@@ -191,6 +191,7 @@ class PlainBatch(TableBatch):
 
 
 def reads_ahead(section: CommitSection, proposal: Proposal) -> bool:
-    """A writer that reads the log itself can know a version before the index does."""
+    """Whether the proposal read a version that the index does not know yet, as a writer that reads
+    the log itself may."""
     read_version = proposal.read_version
     return read_version is not None and read_version > section.table.latest_version

@@ -1,6 +1,6 @@
-"""Proposing a transaction; `core.commit.group` is where it is decided.
+"""Proposing a transaction, which `core.commit.group` decides.
 
-The decision runs in tasks of its own, which end whatever happens to the caller.
+The decision runs in tasks of its own, so that it ends even if the caller goes away.
 """
 
 from collections.abc import Callable, Coroutine
@@ -34,8 +34,8 @@ async def propose(context: Context, ref: str, proposal: Proposal) -> Outcome:
     """Decide the proposal and, if it wins, land it as the table's next version.
 
     Raises `NotFound`, `Refused` (a transaction id that was aborted or reused, a read version
-    that is too old), `Unavailable` (nothing is known to have happened) and
-    `CommitStateUnknown` (it may have landed; the same request finds out).
+    that is too old), `Unavailable` (nothing was done) and `CommitStateUnknown` (it may have
+    landed; the same request finds out).
     """
     async with around(context.faults, Step.M0_FIND_TABLE):
         known = context.tables.known(ref)
@@ -48,7 +48,7 @@ async def propose(context: Context, ref: str, proposal: Proposal) -> Outcome:
     except NotFound as error:
         if known is None or error.code is not Code.TABLE_NOT_FOUND:
             raise
-        # Forgotten since, and perhaps made anew under its name.
+        # The table was forgotten since, and perhaps made anew under its name.
         context.tables.forget(ref)
         table = context.tables.learn(await get_table(context, ref))
         outcome = await _decided(context, table, proposal)
@@ -84,8 +84,8 @@ async def _with_predicates_read(
 async def conflict_check(
     context: Context, ref: str, proposal: Proposal
 ) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
-    """What `propose` would answer now. Nothing of the proposal is written; foreign commits
-    that are found on the way are read into the index as ever. Raises as `propose` does."""
+    """What `propose` would answer now. Nothing of the proposal is written, but foreign commits that
+    are found are read into the index. Raises as `propose` does."""
     table = await get_table(context, ref)
     reserved = check_operation(proposal)
     if reserved is not None:

@@ -1,16 +1,17 @@
-"""Who is decided with whom: the proposals that wait, table by table, and the groups they go in.
+"""The queue: the proposals that wait, table by table, and the groups that they are decided in.
 
-What waits when a group may begin is the group, so a proposal that is alone is decided at once, and
-under load groups grow by themselves. Only where several were answered together does their table's
-next group wait for a moment: writers that go on at once come back together, and a group costs as
-much for one of them as for two.
+A group takes the proposals that wait when it may begin. So a lone proposal is decided at once, and
+under load groups grow by themselves. After a group that answered several proposals of a table, the
+table's next group lingers for a moment: writers that go on at once come back together, and a group
+costs as much for one proposal as for two.
 
 Catalog-managed tables share groups, since one Postgres transaction costs about the same for many
-tables as for one. A plain table, whose files are written under its lock, a table whose lock is
-held elsewhere or whose log has to be looked into first, and a proposal of many actions or with long
-predicates have groups of their own, so that nobody else waits for what they wait for. Both kinds of
-groups are bounded, by which the database's connections are, and tables that wait for a store leave
-some of theirs to others, as large proposals do: a store that hangs holds up its own.
+tables as for one. The following have groups of their own, so that nobody else waits for them: a
+plain table, whose files are written under its lock; a table whose row is locked elsewhere, or whose
+log has to be looked into first; a proposal of many actions or with long predicates. The number of
+groups of both kinds is bounded, and so is the number of connections that they use. Groups that wait
+for one store, and large proposals, use only a part of these: a store that hangs holds up only its
+own tables.
 """
 
 import asyncio
@@ -38,29 +39,28 @@ from tidegate_service.core.sharing.shares import check, most_of_one
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Of a group of its own, among those of its store, if it waits for one, and of its caller."""
+    """What a group of its own counts for: its store, if it waits for one, and its caller."""
 
     store: str | None
     who: str | None
 
 
 Together = Callable[[Sequence[WaitingProposal], bool], Awaitable[GroupResult]]
-"""Decides members together; the flag says whether to wait for their table's lock, which is then
-the only one."""
+"""Decides members as one group. The flag is set for members of a single table, whose lock is then
+waited for."""
 
 _NO_STORE = ""
-"""What large proposals wait for together, in the place of a store."""
+"""Large proposals to catalog-managed tables are counted as if they waited for this one store."""
 RETURN_S = 0.02
-"""A table waits for those who were just answered for so long at most, and not for longer than their
-group took, but for a last `quiet_s`."""
+"""A table lingers at most so long for the writers that were just answered, and no longer than their
+group took. The last `quiet_s` may go beyond either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """`shared` and `own` groups run at once. `waiting` proposals wait for a table before further
-    ones are turned away, each for `wait_s` at most; one caller has a share of these
-    (`core.sharing.shares`). A table stops waiting for those who were just answered when nobody came
-    for `quiet_s`."""
+    """At most `shared` shared groups and `own` groups of their own run at once. At most `waiting`
+    proposals wait for a table, each for `wait_s` at most. One caller has a share of these places
+    (`core.sharing.shares`). A table's linger ends when no proposal came for `quiet_s`."""
 
     shared: int = 2
     own: int = 12
@@ -70,17 +70,17 @@ class QueueLimits:
 
     @property
     def own_of_a_store(self) -> int:
-        """How many of the groups of their own may be of plain tables of one store."""
+        """How many groups of their own may be for plain tables of one store."""
         return most_of_one(self.own)
 
     @property
     def own_of_a_caller(self) -> int:
-        """How many may be one caller's: all of these may be of one store."""
+        """How many groups of their own one caller may have: all of these may be for one store."""
         return most_of_one(self.own_of_a_store)
 
 
 class CommitQueue:
-    """One instance's proposals. Of one event loop; what keeps instances apart is the row lock."""
+    """One instance's proposals, of one event loop. Between instances the row lock decides."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class CommitQueue:
         self._own = 0
         self._own_of_store: Counter[str | None] = Counter()
         self._own_of_caller: Counter[str | None] = Counter()
-        # When a table of each caller was last begun with, by the number of that beginning.
+        # For each caller, the number of the beginning at which a table of it was last begun.
         self._begun: dict[str | None, int] = {}
         self._beginnings = 0
         self._waiting = 0
@@ -152,7 +152,7 @@ class CommitQueue:
             overdue.cancel()
 
     def _turn(self, table_id: str, queue: TableQueue) -> None:
-        """The table waits for a group, unless one runs for it or nobody waits."""
+        """Make the table ready for a group, unless a group runs for it or no proposal waits."""
         if queue.busy:
             return
         if queue.waiting:
@@ -165,7 +165,7 @@ class CommitQueue:
         # Everything that has arrived by the end of this round of the loop goes together.
         if not self._will_start:
             self._will_start = True
-            # Of nobody's request: each group gets the variables of its first member.
+            # No request's variables: each group gets those of its first member.
             loop = asyncio.get_running_loop()
             loop.call_soon(self._start, context=contextvars.Context())
 
@@ -193,12 +193,12 @@ class CommitQueue:
             self._shared += 1
             self._begin(shared, None)
             if self._ready and self._shared < self._limits.shared:
-                # What had no room in this one.
+                # For the tables that had no room in this group.
                 self._start_soon()
 
     def _in_turn(self) -> Iterable[str]:
-        """The tables that are ready, in the order of their turns: one of each caller, beginning
-        with the one that was begun with longest ago."""
+        """The ready tables in the order of their turns: one table of each caller, then the next of
+        each. The caller whose table was begun longest ago comes first."""
         of_callers: dict[str | None, list[str]] = {}
         for table_id in self._ready:
             waiting = self._queues[table_id].waiting
@@ -224,7 +224,8 @@ class CommitQueue:
                 del count[key]
 
     def _store(self, queue: TableQueue) -> str | None:
-        """Which store its next group waits for, if any; who holds the lock may wait for it."""
+        """The store that the table's next group may wait for, if any. It may also wait for a lock
+        whose holder waits for the store."""
         table = queue.waiting.first.table
         if table.catalog_managed and not (queue.is_due or queue.own):
             return _NO_STORE if is_large(queue.waiting.first) else None
@@ -242,7 +243,7 @@ class CommitQueue:
         return members
 
     def _begin(self, members: list[WaitingProposal], place: _Place | None) -> None:
-        """`place` is that of a group of its own."""
+        """Run a group. `place` is given for a group of its own."""
         first = members[0]
         first.context.running.start(
             self._group(members, place),
@@ -259,7 +260,7 @@ class CommitQueue:
                 member.begun()
             result = await self._together(members, place is not None)
         except BaseException as error:
-            # Whatever it was, nobody is left without an answer.
+            # Whatever the error was, every member gets an answer.
             for member in members:
                 member.tell(error)
             if not isinstance(error, Exception):
@@ -297,8 +298,8 @@ class CommitQueue:
                 self._start_soon()
 
     def _hold(self, table_id: str, told: int, until: float) -> None:
-        """Have the table wait for those who were told together, unless its next group has no room
-        for them."""
+        """Have the table linger for the writers that were told together, unless its next group has
+        no room for them."""
         queue = self._queues[table_id]
         if queue.is_full:
             return
@@ -317,7 +318,7 @@ class CommitQueue:
         )
 
     def _look(self, table_id: str, queue: TableQueue, until: float) -> None:
-        """Let go of the table, unless more have come since the last look."""
+        """End the table's linger, unless more proposals have come since the last look."""
         queue.look = None
         if len(queue.waiting) > queue.seen and asyncio.get_running_loop().time() < until:
             self._look_later(table_id, queue, until)
@@ -325,7 +326,8 @@ class CommitQueue:
             self._turn(table_id, queue)
 
     def _overdue(self, queue: TableQueue, member: WaitingProposal) -> None:
-        """Nobody waits for ever: what was never begun is known not to have happened."""
+        """End a wait that took too long: a proposal that was never begun is known not to have
+        happened."""
         if member.attempt > 1:
             return
         if member not in queue.waiting:

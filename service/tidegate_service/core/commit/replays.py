@@ -13,8 +13,8 @@ from tidegate_service.core.ports.records import Aborted, TableState
 async def landed_before(section: CommitSection, proposal: Proposal) -> Committed | None:
     """The first answer to this transaction id, or None for a new one.
 
-    Raises `Refused` for an id that was aborted or that landed with another body, and
-    `TableQuarantined`: a quarantined table still answers for what it holds.
+    Raises `Refused` for an id that was aborted or that landed with another body. Raises
+    `TableQuarantined` for a new id: a quarantined table still answers for ids that it knows.
     """
     known = await section.transaction(proposal.transaction_id)
     table = section.table

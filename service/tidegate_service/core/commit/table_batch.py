@@ -1,10 +1,10 @@
-"""One table of a group: its proposals, one after the other, each decided behind the one before.
+"""One table of a group: its proposals, each decided as if the one before had been committed.
 
-The decision is a function of the proposal and the log alone, so whenever the log turns out to be
-longer than the index knew, the whole decision is taken again.
+The decision depends on the proposal and the log alone. So whenever the log turns out to be longer
+than the index knew, the whole decision is made again.
 
-What a commit is depends on the kind of the table: `core.commit.plain_batch` and
-`core.commit.catalog_managed_batch` fill in the steps of this one way.
+`TableBatch` is the way that both kinds of table share. `core.commit.plain_batch` and
+`core.commit.catalog_managed_batch` fill in the steps that differ.
 """
 
 from abc import ABC, abstractmethod
@@ -32,16 +32,15 @@ from tidegate_service.core.sharing import offload
 
 
 class TableBatch(ABC):
-    """Lands proposals on a locked table. `must_save` says that something was written that has to
-    be saved, `is_stopped` that the store did not answer, so that nobody else should try.
+    """Lands proposals on a locked table. `must_save` says that the section has to be saved.
+    `is_stopped` says that the store did not answer, so that no further proposal should be tried.
 
-    Only a plain table has files that wait to be put. What is said of them here is true of a kind
-    that has none.
+    Only a plain table has buffered files. The defaults here are for a kind that has none.
     """
 
     steps: ClassVar[CommitSteps]
     is_published: ClassVar[bool]
-    """Whether what lands lies in the log by then."""
+    """Whether a commit's file is in the log once its rows are saved."""
 
     def __init__(self, context: Context, section: CommitSection, *, shared: bool) -> None:
         self.section = section
@@ -52,13 +51,14 @@ class TableBatch(ABC):
     @staticmethod
     @abstractmethod
     async def record(context: Context, group: CommitGroup, batches: Sequence["TableBatch"]) -> None:
-        """Write what landed on tables of this kind, and save it."""
+        """Write the commits to tables of this kind into the index, and save them."""
 
     @staticmethod
     @abstractmethod
     async def read_in(context: Context, section: CommitSection) -> bool:
-        """Have the section know what a conflict check must; whether it has to be saved before
-        anything is told. Raises `Behind`, after saving what was read, and `Unavailable`."""
+        """Read into the section what a conflict check must know. Returns whether the section has to
+        be saved before the answer is told. Raises `Behind`, after saving what was read, and
+        `Unavailable`."""
 
     @staticmethod
     @abstractmethod
@@ -68,18 +68,18 @@ class TableBatch(ABC):
         transaction_id: str,
         known: CommitRecord | Aborted | None,
     ) -> CommitRecord | Aborted | None:
-        """See that no attempt under an open id can land any more; what is known of the id by then.
-        The caller saves the section. Raises as `fence` and `look` do."""
+        """See that no attempt under an open id can land any more. Returns what is known of the id
+        then. The caller saves the section. Raises as `fence` and `look` do."""
 
     @property
     def holds(self) -> int:
-        """How many commits were decided whose files are not there yet: their outcomes, and all
-        that were decided behind them, hold only once `put_files` has put them there."""
+        """How many commits were decided whose files are still buffered. Their outcomes, and all
+        outcomes decided after them, are valid only once `put_files` has put the files."""
         return 0
 
     @property
     def is_full(self) -> bool:
-        """Whether the files that wait have to be put before anything else is decided."""
+        """Whether the buffered files have to be put before anything else is decided."""
         return False
 
     @property
@@ -88,19 +88,20 @@ class TableBatch(ABC):
         return 0
 
     def together(self, others_wait: bool) -> None:
-        """Whether files may wait for those of others that are decided next."""
+        """Say whether a file may be buffered, to be put with files of members decided next."""
         return
 
     async def put_files(self, context: Context) -> int:
-        """Put the files that wait; how many of their commits have none and are forgotten."""
+        """Put the buffered files. Returns how many of their commits have no file by this, and were
+        taken back."""
         return 0
 
     def write_ahead(self) -> None:
-        """Begin to write the index while the next file is written."""
+        """Send staged rows to the index, so that they are written beside the next file."""
         return
 
     def ended(self, context: Context) -> None:
-        """The group is over, and its members are told."""
+        """Called once the group is over and its members were told."""
         return
 
     async def land(self, member: WaitingProposal) -> Outcome:
@@ -109,7 +110,7 @@ class TableBatch(ABC):
         try:
             return await self._land(member)
         except (FilesFirst, TakesLong):
-            # What was decided too early counts as not decided.
+            # A decision that was begun too early is not counted.
             member.decisions = decisions
             raise
 
@@ -143,11 +144,12 @@ class TableBatch(ABC):
 
     @abstractmethod
     async def _append(self, ready: ReadyCommit, commit: RatifiedCommit) -> None:
-        """Append the commit to the section. Raises `CommitStateUnknown` where it may have landed
-        though the index did not take it."""
+        """Append the commit to the section. Raises `CommitStateUnknown` where the index did not
+        take the commit but it may have landed."""
 
     async def _known(self, context: Context, proposal: Proposal) -> Committed | None:
-        """The first answer to the proposal's id, looked for wherever it may lie."""
+        """The first answer to the proposal's id, looked for in the index and, where needed, in the
+        log."""
         async with around(context.faults, self.steps.look_up):
             landed = await self._looked_up(context, proposal)
         if landed is not None:
@@ -161,12 +163,12 @@ class TableBatch(ABC):
 
     @abstractmethod
     async def _looked_further(self, context: Context, proposal: Proposal) -> Committed | None:
-        """The first answer, where the index does not have it and the log may. Raises what keeps a
-        new proposal from being decided at all."""
+        """The first answer, where the index does not have it and the log may. Raises the reasons
+        for which no new proposal to the table can be decided."""
 
     async def _ready(self, member: WaitingProposal) -> ReadyCommit | Outcome:
-        """The proposal as the next version, which is its own by now, or the outcome that it has
-        instead."""
+        """The proposal as the next version, which is known to be this commit's, or the outcome that
+        it has instead."""
         context, proposal, section = member.context, member.proposal, self.section
         for _ in range(MOST_RACES):
             member.decisions += 1
@@ -194,16 +196,16 @@ class TableBatch(ABC):
 
     @abstractmethod
     async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
-        """Whether the version is this commit's; False where the log goes on with another one, which
-        was read in."""
+        """Whether the version is this commit's. False where the log has another commit as that
+        version, which was then read in."""
 
     async def _stands(
         self, context: Context, proposal: Proposal, refusal: Refusal, *, attempt: int
     ) -> bool:
-        """Whether the refusal may be told: what the log holds to its end says the same, and where
-        it says that the id never lands, nothing else can come of it any more
-        (`core.commit.abort_fence`). False where the log goes on, to be decided anew. The reasons
-        that no head changes cost nothing."""
+        """Whether the refusal may be told. It may where the log's end is known to give the same
+        answer and, if the refusal says that the id never lands, no attempt under the id can land
+        any more (`core.commit.abort_fence`). False where the log goes on: the proposal is then
+        decided anew. A refusal that holds at every head needs no check."""
         if not await offload.run(offload.weight_of(proposal), is_of_the_head, proposal, refusal):
             return True
         closes = is_final(refusal)
@@ -217,8 +219,8 @@ class TableBatch(ABC):
 
     @abstractmethod
     async def _is_at_end(self, context: Context, proposal: Proposal, *, fences: bool) -> bool:
-        """Whether the log ends where the section does, which a fence finds out by itself; else it
-        is read in."""
+        """Whether the log ends where the section does. With `fences`, the fence's own PUT finds
+        out. Where the log goes on, it is read in."""
 
 
 def untaken(error: Exception, transaction_id: str) -> CommitStateUnknown:

@@ -1,4 +1,4 @@
-"""One table's proposals that wait, and which of them go together."""
+"""One table's waiting proposals, and which of them go into one group."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -10,23 +10,24 @@ from tidegate_service.core.commit.waiting_proposal import WaitingProposal
 
 GROUP_MEMBERS = 256
 GROUP_ACTIONS = 2_000
-"""Bounds of one group; actions by `Proposal.weight`. A proposal of more is decided alone."""
+"""Bounds of one group, in actions by `Proposal.weight`. A larger proposal is decided alone."""
 
 
 def who_of(member: WaitingProposal) -> str | None:
-    """In whose name it waits."""
+    """The caller whose share the proposal counts for."""
     return share_of(member.context.caller.principal)
 
 
 def is_large(member: WaitingProposal) -> bool:
-    """Whether it would have others wait for what it takes."""
+    """Whether other proposals would wait long for this one."""
     proposal = member.proposal
     return proposal.weight > GROUP_ACTIONS or proposal.reads.is_long or member.takes_long
 
 
 class Line:
-    """Who waits: each one's own in the order in which they came, one after the other of those whose
-    they are, so that nobody waits for more of another's than there are before it of its own."""
+    """The waiting proposals. Callers take turns, and each caller's proposals go in the order in
+    which they came. So of each other caller, a proposal waits for about as many proposals as of its
+    own."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[str | None, deque[WaitingProposal]] = OrderedDict()
@@ -43,11 +44,11 @@ class Line:
 
     @property
     def first(self) -> WaitingProposal:
-        """Whose turn it is."""
+        """The proposal whose turn it is."""
         return next(iter(self._of.values()))[0]
 
     def of(self, who: str | None) -> int:
-        """How many are this one's."""
+        """How many proposals of this caller wait."""
         return len(self._of.get(who, ()))
 
     def append(self, member: WaitingProposal) -> None:
@@ -55,14 +56,14 @@ class Line:
         self._count += 1
 
     def put_back(self, member: WaitingProposal) -> None:
-        """Its turn comes again, before all others."""
+        """Put a proposal back as the first: its turn comes before all others."""
         who = who_of(member)
         self._of.setdefault(who, deque()).appendleft(member)
         self._of.move_to_end(who, last=False)
         self._count += 1
 
     def pop(self) -> WaitingProposal:
-        """Take the first one out; the turn is the next one's."""
+        """Take the first proposal out. The next turn is the next caller's."""
         who, own = next(iter(self._of.items()))
         member = own.popleft()
         self._count -= 1
@@ -73,7 +74,7 @@ class Line:
         return member
 
     def remove(self, member: WaitingProposal) -> None:
-        """Raises `KeyError` or `ValueError` for one that does not wait."""
+        """Raises `KeyError` or `ValueError` for a proposal that does not wait."""
         own = self._of[who_of(member)]
         own.remove(member)
         self._count -= 1
@@ -83,9 +84,12 @@ class Line:
 
 @dataclass(slots=True)
 class TableQueue:
-    """`own` is set once the table's lock was found held, `unsure` once it has to be looked at.
-    While there is a next `look`, its next group waits for it to hold `returning` proposals; `seen`
-    were there at the last one."""
+    """One table's queue.
+
+    `busy` says that a group of the table runs. `own` is set once the table's row was found locked,
+    `unsure` once the table has to be looked at. While a next `look` is set, the table lingers until
+    `returning` proposals wait; `seen` waited at the last look.
+    """
 
     waiting: Line = field(default_factory=Line)
     busy: bool = False
@@ -101,14 +105,14 @@ class TableQueue:
 
     @property
     def is_full(self) -> bool:
-        """Whether those who wait fill a group."""
+        """Whether the waiting proposals fill a group."""
         if self.waiting and (self.waiting.first.alone or is_large(self.waiting.first)):
             return True
         return sum(member.proposal.weight for member in self.waiting) >= GROUP_ACTIONS
 
     @property
     def is_due(self) -> bool:
-        """Whether its log has to be looked into, if it is a catalog-managed table's."""
+        """Whether the table's log has to be looked into, if the table is catalog-managed."""
         first = self.waiting.first
         head = first.context.heads.known(first.table.id)
         return self.unsure or (head is not None and head.is_due(first.context.monotonic_s()))
@@ -130,8 +134,8 @@ class TableQueue:
             self.look = None
 
     def take(self, room: int, actions: int) -> list[WaitingProposal]:
-        """The first of those who wait, as many as may go together. An id that is named twice
-        waits for what becomes of its first copy."""
+        """Take the first waiting proposals, as many as may go into one group. A second copy of a
+        transaction id waits for the outcome of the first copy."""
         taken: list[WaitingProposal] = []
         ids: set[str] = set()
         left: list[WaitingProposal] = []

@@ -26,8 +26,8 @@ class TransactionState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionStatus:
-    """What is known of a transaction id; `landed` where it is committed, as a retry of the same
-    body would be told."""
+    """What is known of a transaction id. `landed` is set where it is committed, and is what a retry
+    of the same body would be told."""
 
     transaction_id: str
     state: TransactionState
@@ -37,12 +37,12 @@ class TransactionStatus:
 async def status(context: Context, ref: str, transaction_id: str) -> TransactionStatus:
     """What the index knows of the id.
 
-    Raises `NotFound` (`transaction-not-found`) where it knows nothing. That does not rule out that
-    a proposal is on its way, or that its commit lies in a log and was not read yet: a look there
-    takes the table's lock, which a reader's question is not worth.
+    Raises `NotFound` (`transaction-not-found`) where the index knows nothing. A proposal may still
+    be on its way, or its commit may lie in a log that was not read yet: reading the log would take
+    the table's lock, which a reader's question is not worth.
     """
     table = await get_table(context, ref)
-    # Asked before the index: a section that ends in between is then found there.
+    # Before the index is asked: a commit that ends in between is then found in the index.
     pending = context.running.under_way((table.id, transaction_id))
     known = await context.index.transaction(table.id, transaction_id)
     if isinstance(known, CommitRecord):
@@ -65,9 +65,9 @@ async def status(context: Context, ref: str, transaction_id: str) -> Transaction
 async def abort(context: Context, ref: str, transaction_id: str) -> None:
     """Close the id: no proposal under it will ever land. Aborting twice is the same as once.
 
-    A plain table gets an empty version by it (`core.commit.abort_fence`).
+    On a plain table this writes an empty version (`core.commit.abort_fence`).
 
-    Raises `Refused` (`transaction-committed`, with the version) where it has landed.
+    Raises `Refused` (`transaction-committed`, with the version) where the id has landed.
     """
     table = await get_table(context, ref)
     await context.running.run(

@@ -1,4 +1,4 @@
-"""A proposal on its way to its outcome, which it shares with those that it waits with."""
+"""A proposal on its way through the queue and a group to its outcome."""
 
 import asyncio
 from contextvars import Context as Variables
@@ -14,11 +14,13 @@ ATTEMPTS = 5
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class WaitingProposal:
-    """One proposal on its way. `attempt` counts the groups that may have landed it, `decisions`
-    how often it was decided, once more behind each foreign version. `alone` keeps others out of
-    its group, `takes_long` says that they should not wait for it, and `overdue` that it may not
-    wait again before its first attempt. `variables` are those of the request, which logs and traces
-    read."""
+    """One proposal on its way.
+
+    `attempt` counts the groups that may have landed it. `decisions` counts how often it was
+    decided; each foreign version adds one. `alone` keeps other proposals out of its group.
+    `takes_long` says that others should not wait for it. `overdue` says that it may not wait again
+    before its first attempt has ended. `variables` are the request's, which logs and traces read.
+    """
 
     context: Context
     table: TableIdentity
@@ -34,17 +36,17 @@ class WaitingProposal:
     told: bool = False
 
     def enter(self) -> None:
-        """It is under way from now on, until it is told. Raises `ShuttingDown`."""
+        """Register the proposal as under way, until it is told. Raises `ShuttingDown`."""
         self.context.running.enter((self.table.id, self.proposal.transaction_id))
 
     def begun(self) -> None:
-        """Its wait for a group has ended; one that is tried again has waited before."""
+        """Measure the wait for a group, which has ended. A later attempt's wait does not count."""
         if self.attempt == 1:
             waited = self.context.monotonic_s() - self.started
             self.variables.run(self.context.telemetry.waited, waited)
 
     def tell(self, result: Outcome | BaseException) -> None:
-        """Answer, if whoever asked still waits. The first answer counts."""
+        """Answer the caller, if it still waits. The first answer counts."""
         if self.told:
             return
         self.told = True
@@ -63,8 +65,9 @@ class WaitingProposal:
 
 @dataclass(slots=True)
 class GroupResult:
-    """Who has no answer yet: `again` were not decided or not told, `busy` belong to tables whose
-    row another transaction holds, `unsure` to catalog-managed ones that have to be looked at."""
+    """The members without an answer. Those of `again` were not decided, or not told. Another
+    transaction has locked the row of the tables in `busy`. The catalog-managed tables in `unsure`
+    have to be looked at first."""
 
     again: list[WaitingProposal] = field(default_factory=list)
     busy: list[WaitingProposal] = field(default_factory=list)

@@ -1,10 +1,10 @@
-"""Catching up with the log of a plain table: what was written past the service, however much. Of a
-catalog-managed one, what its publisher put there (`core.log.unmarked`).
+"""Catching up with a log: with all foreign commits of a plain table, and with the files that a
+publisher put into the log of a catalog-managed table (`core.log.unmarked`).
 
-A store may take long to read hundreds of versions, and nobody else's commit should wait for that.
-So they are read without the table's lock and without a transaction of the database, several at a
-time, and written in portions, each saved under a lock of its own. Whoever breaks off, and whoever
-catches up with the same log at the same time, goes on from what was saved.
+Reading hundreds of versions from a store may take long, and no other commit should wait for that.
+So they are read several at a time, without the table's lock and without a Postgres transaction.
+They are written in portions, each saved under a lock of its own. After a request that broke off,
+and beside one that catches up with the same log, a request goes on from the saved portions.
 """
 
 import math
@@ -28,16 +28,16 @@ from tidegate_service.core.sharing import offload
 MOST_VERSIONS = 250
 MOST_BYTES = 16 * 1024 * 1024
 LONGEST_S = 2.0
-"""A portion ends with the first of these that is reached, and has one version at least."""
+"""A portion ends at the first of these bounds, and has at least one version."""
 
 T = TypeVar("T")
 
 
 async def with_log_read(context: Context, table_id: str, section: Callable[[], Awaitable[T]]) -> T:
-    """What a use case's section returns, which is begun again whenever it finds itself `Behind`.
+    """The result of a use case's section. The section is begun again, after catching up, whenever
+    it raises `Behind`.
 
-    Also raises `IndexUnavailable` where there is still more to read when half of the time of a
-    request is over.
+    Also raises `IndexUnavailable` where there is still more to read after half a request's time.
     """
     until = context.monotonic_s() + context.commit_deadline_s / 2
     while True:
@@ -48,10 +48,13 @@ async def with_log_read(context: Context, table_id: str, section: Callable[[], A
 
 
 async def catch_up_by(context: Context, table_id: str, *, until: float) -> None:
-    """Read the table's log to its end; of a catalog-managed table, to the end of what its index
-    holds too. Raises `IndexUnavailable` where it does not end by `until`,
-    a time of `monotonic_s`, or where that had passed already: whoever was behind again and again
-    would not end by itself, beside a writer who is faster. A portion is saved all the same."""
+    """Read the table's log to its end; a catalog-managed table's up to the versions that its index
+    has.
+
+    Raises `IndexUnavailable` where the end is not reached by `until`, a time of `monotonic_s`, or
+    where `until` had passed before: beside a faster writer, a request could be behind for ever. At
+    least one portion is saved all the same.
+    """
     is_late = context.monotonic_s() >= until
     if await catch_up(context, table_id, until=until) and not is_late:
         return
@@ -68,12 +71,12 @@ async def catch_up(
     until: float = math.inf,
     state: TableState = TableState.ACTIVE,
 ) -> bool:
-    """Read the table's log into the index to its end. True where that was reached, and where the
-    table is gone or is not in this state any more; False at `until`, a time of `monotonic_s`, by
-    when a portion was saved all the same.
+    """Read the table's log into the index to its end. True where the end was reached, and where the
+    table is gone or is not in this state any more. False at `until`, a time of `monotonic_s`; at
+    least one portion is saved by then.
 
-    A version that cannot be read closes an active table. For a quarantined one, raises
-    `UnreadableCommit`. What comes before that version is saved. Also raises `Unavailable`.
+    A version that cannot be read quarantines an active table; for a quarantined table it raises
+    `UnreadableCommit`. The versions before it are saved. Also raises `Unavailable`.
     """
     head = await context.index.table(table_id)
     try:
@@ -86,7 +89,7 @@ async def catch_up(
                     end = head.latest_version + len(portion)
                     epoch, head = head.epoch, await _saved(context, head, portion)
                     if (head.epoch, head.latest_version, head.state) != (epoch, end, state):
-                        # Somebody else was here. What was read ahead may not be what follows.
+                        # Another request wrote meanwhile: what was read ahead may not follow.
                         break
                     if is_last:
                         return True
@@ -102,7 +105,7 @@ async def catch_up(
 async def _portions(
     context: Context, log: Log, *, after: int
 ) -> AsyncGenerator[tuple[Sequence[bytes | LogFile], bool], None]:
-    """What follows the version, and whether the log ends behind it."""
+    """The versions after `after` in portions, each with whether the log ends after it."""
     portion, size, began = list[bytes | LogFile](), 0, context.monotonic_s()
     async with aclosing(contents(log, count(after + 1))) as commits:
         async for _, content in commits:
@@ -120,8 +123,8 @@ async def _portions(
 async def _saved(
     context: Context, before: TableRecord, portion: Sequence[bytes | LogFile]
 ) -> TableRecord:
-    """The head after the versions behind `before` were written, but those that somebody else wrote
-    meanwhile."""
+    """Write the portion, which follows `before`, without the versions that another request wrote
+    meanwhile. Returns the new head."""
     if not portion:
         return before
     async with context.index.commit_section(before.id, who=context.who) as section:
@@ -146,8 +149,8 @@ async def _saved(
 
 
 async def _ids(portion: Sequence[bytes | LogFile]) -> list[str]:
-    """The transaction ids that the versions carry, as far as they can be read. Those of large ones
-    are asked for one by one."""
+    """The transaction ids in the versions, as far as they can be read. Large versions are left out:
+    their ids are looked up one by one."""
     ids = []
     for content in portion:
         if not isinstance(content, bytes) or b"txnId" not in content:
@@ -157,7 +160,7 @@ async def _ids(portion: Sequence[bytes | LogFile]) -> list[str]:
                 offload.weight_of_log(content), parse_foreign_commit, content
             )
         except UnreadableCommit:
-            # Whoever takes it in says why.
+            # `take_in` raises the same error.
             break
         info = commit_info(actions)
         if info is not None and info.txn_id is not None:

@@ -36,11 +36,11 @@ _SIDECAR = msgspec.json.Decoder(_SidecarLine)
 async def snapshot_actions(
     log: Log, checkpoint: Checkpoint, *, location: str
 ) -> AsyncIterator[Sequence[Action]]:
-    """What the checkpoint of the table at `location` says of its version, in batches and in any
-    order: files, protocol, metadata, application transactions and domains.
+    """The actions of a checkpoint of the table at `location`, in batches and in any order: files,
+    protocol, metadata, application transactions and domains.
 
-    Raises `UnreadableFile`, also at its end where there is not exactly one protocol and one
-    metaData action: no table is without, and only a checkpoint cut short is.
+    Raises `UnreadableFile`. It is also raised at the end, where there was not exactly one protocol
+    and one metaData action: every table has both, and only a checkpoint that was cut short has not.
     """
     counts = {Protocol: 0, Metadata: 0}
     sidecars: list[str] = []
@@ -66,7 +66,7 @@ async def snapshot_actions(
 
 
 def _sidecar(action: UnknownAction, location: str) -> str:
-    """The name of a sidecar file, which is given as such or as an absolute path of it."""
+    """The name of a sidecar file. The action gives the name, or the file's absolute path."""
     try:
         path = identity(_SIDECAR.decode(action.raw).sidecar.path)
     except msgspec.MsgspecError as error:

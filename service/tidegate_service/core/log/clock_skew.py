@@ -1,4 +1,4 @@
-"""The instance's clock against the database's, which is the one that commits are dated by."""
+"""The instance's clock compared with the database's, which dates commits."""
 
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ClockSkew
@@ -8,11 +8,11 @@ MAX_CLOCK_SKEW_MS = 5_000
 
 
 def check_clock(context: Context, section: CommitSection) -> None:
-    """Raise `ClockSkew` where the two are further apart than `MAX_CLOCK_SKEW_MS`.
+    """Raise `ClockSkew` where the two clocks are further apart than `MAX_CLOCK_SKEW_MS`.
 
-    Timestamps of versions never come from the instance's clock, but one of the two is wrong
-    then, and nobody here can say which. Also raised where the section's lock was granted that
-    long ago without this instance noticing, as after it was stopped: its lock is gone by then.
+    Timestamps of versions never come from the instance's clock. But one of the clocks is wrong
+    then, and the instance cannot tell which. The error is also raised where the section's lock was
+    granted that long ago, as after the instance was stopped: its lock may be gone by then.
     """
     skew_ms = context.now_ms() - section.now_ms
     if abs(skew_ms) > MAX_CLOCK_SKEW_MS:

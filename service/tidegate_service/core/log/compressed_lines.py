@@ -1,10 +1,10 @@
-"""Log lines kept small: compressed, a piece at a time, until somebody reads them."""
+"""Log lines in little memory: each piece stays compressed until it is read."""
 
 from collections.abc import Sequence
 
 import zstandard
 
-# Beside the first levels' speed, the next ones find little more in log lines.
+# Higher levels are slower and make log lines little smaller.
 _LEVEL = 1
 
 
@@ -12,14 +12,14 @@ class Spool:
     """The lines of one body. Safe to read in several threads at once."""
 
     def __init__(self) -> None:
-        # One growing block: thousands of small ones between larger ones that go leave a heap of
-        # holes, as large as the lines were.
+        # One growing block. Thousands of small blocks between larger, freed ones would leave a
+        # heap of holes, as large as the lines were.
         self._data = bytearray()
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True)
         self._open: tuple[Piece, list[bytes]] | None = None
 
     def keep(self, text: bytes) -> "Piece":
-        """Lines that each end with a newline. From one thread at a time."""
+        """Keep lines that each end with a newline. From one thread at a time."""
         start = len(self._data)
         self._data += self._compressor.compress(text)
         return Piece(self, start, len(self._data), text.count(b"\n"), len(text))
@@ -33,7 +33,7 @@ class Spool:
         return zstandard.decompress(bytes(self._data[start:end]))
 
     def lines_of(self, piece: "Piece") -> list[bytes]:
-        """The piece's lines. Those read last are kept: they are asked for one by one."""
+        """The piece's lines. The last piece's lines are kept, since callers ask line by line."""
         known = self._open
         if known is not None and known[0] is piece:
             return known[1]
@@ -58,5 +58,5 @@ class Piece:
         return self._spool.lines_of(self)
 
     def text(self) -> bytes:
-        """All of them as they came, each ended by a newline."""
+        """All lines as they came, each with its newline."""
         return self._spool.text_of(self._start, self._end)

@@ -1,8 +1,9 @@
 """Which data files a table's log may name, where somebody else wrote the log.
 
-A reader hands its own credentials to whatever path the log names, so a log must not name files
-of other tables' owners: a path stays inside the table's folder, or is absolute, and inside a prefix
-that the operator allows or a folder of the warehouse whose tables the caller may read.
+A reader uses its own credentials for every path that the log names. So a log must not name files of
+other tables' owners. A path stays inside the table's folder, or it is absolute. An absolute path
+lies inside a prefix that the operator allows, or in a folder of the warehouse whose tables the
+caller may read.
 """
 
 import re
@@ -19,13 +20,13 @@ from tidegate_service.core.access.roles import EVERYTHING, Principal, Role
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.scanned import StoredFiles
 
-# Whatever is none of these is a plain relative path, as nearly all are.
+# A path without any of these is a plain relative path, as nearly all are.
 _SUSPECT = re.compile(rf"\A/|[:%]|\.\.|{LOG_FOLDER}", re.IGNORECASE)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 # Hadoop has several file systems for one store.
 _SAME_STORE = {"s3a": "s3", "s3n": "s3"}
 _ABSOLUTE_VECTOR = "p"
-# The id of an absolute one begins with its storage type, and a digest could be of any.
+# The id of an absolute vector begins with its storage type; a digest may stand for any vector's id.
 _of_key = re.compile(rf"{_ABSOLUTE_VECTOR}|sha256:").match
 
 
@@ -38,16 +39,16 @@ _LINES = msgspec.json.Decoder(_Line)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPaths:
-    """Judges the paths in the log of the table at `location`, a canonical URL, for the `reader`
-    who is shown them, or shows them to others; None where nobody is."""
+    """Checks the paths in the log of the table at `location`, a canonical URL. `reader` is the
+    principal who is shown the paths, or shows them to others; None where nobody is."""
 
     location: str
     policy: LocationPolicy
     reader: Principal | None
 
     def check(self, add: Add) -> None:
-        """Raise `Refused` (`invalid-path`) for a file, or a deletion vector of one, that lies
-        where it must not."""
+        """Raise `Refused` (`invalid-path`) where the file, or its deletion vector, lies where it
+        must not."""
         if _SUSPECT.search(add.path):
             self._check(add.path)
         vector = add.deletion_vector
@@ -56,8 +57,8 @@ class DataPaths:
 
     def check_stored(self, files: StoredFiles) -> None:
         """As `check`, of many files."""
-        # All at once where none is suspect, as nearly always. Their paths are decoded: what is
-        # plain there is plain in the log.
+        # All at once where no path is suspect, as nearly always. These paths are decoded: a path
+        # that is plain decoded is plain in the log.
         if not _is_suspect("\n".join(files.paths)) and not any(map(_of_key, files.vectors)):
             return
         for path, vector, line in zip(files.paths, files.vectors, files.actions, strict=True):
@@ -76,7 +77,7 @@ class DataPaths:
             if not any(absolute.startswith(f"{prefix}/") for prefix in allowed):
                 raise _refused(path, "it lies outside the table and the allowed prefixes")
             self._check_right(path, absolute)
-            # Of another table, too.
+            # Also another table's log.
             folders = absolute.split("/")
         if LOG_FOLDER in (folder.lower() for folder in folders):
             raise _refused(path, f"it lies under {LOG_FOLDER}, where only the log may be")
@@ -113,14 +114,14 @@ class DataPaths:
 
 
 def _folder(absolute: str) -> str:
-    """The folder of a file, without the segments that a reader may pass over."""
+    """The folder of a file, without the segments that a reader may ignore."""
     root, _, rest = absolute.partition("://")
     *segments, _ = (part for part in rest.split("/") if part not in ("", "."))
     return f"{root}://{'/' if rest.startswith('/') else ''}{'/'.join(segments)}"
 
 
 def _is_suspect(lines: str) -> bool:
-    """What `_SUSPECT` says of any of the lines, in a tenth of its time."""
+    """Whether `_SUSPECT` may match one of the lines, found in a tenth of the time."""
     return (
         any(mark in lines for mark in (":", "%", "..", "\n/"))
         or lines.startswith("/")

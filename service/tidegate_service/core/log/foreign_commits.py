@@ -1,8 +1,8 @@
 """Foreign commits on plain tables: versions that somebody wrote past the service.
 
 A foreign `<v>.json` is part of the log the moment it exists. It is read into the index before the
-next decision: where there are a few, under the table's lock, else by `core.log.catch_up` before the
-lock is taken. One that cannot be read quarantines the table.
+next decision. A few are read under the table's lock, more by `core.log.catch_up` before the lock is
+taken. A foreign commit that cannot be read quarantines the table.
 """
 
 import asyncio
@@ -39,21 +39,21 @@ LONGEST_UNDER_LOCK_S = 1.0
 
 
 MOST_RACES = 4
-"""So many versions are lost to other writers under one lock, each by a PUT that came too late."""
+"""How many PUTs under one lock may find their version taken by another writer."""
 
 
 class Behind(Exception):
-    """More was written past the service, or put by a publisher, than is read under a row lock. The
-    section is to be left, saved, and begun again after `core.log.catch_up`. So is one version that
-    is large."""
+    """The log has more versions to read, by other writers or by a publisher, than are read under a
+    row lock, or a large one. The section is saved and left, and is begun again after
+    `core.log.catch_up`."""
 
 
 async def ingest(section: CommitSection, log: Log) -> int:
-    """Read what lies beyond the index's head into it, a few versions; returns how many.
+    """Read the few versions that the log has beyond the index's head into the index; returns how
+    many. A table that is quarantined already is left as it is.
 
-    The caller saves the section. Raises `Behind` where there are more, and `TableQuarantined`,
-    after saving the quarantine, for a version that cannot be read. A table that is quarantined
-    already is left as it is.
+    The caller saves the section. Raises `Behind` where there are more than a few. Raises
+    `TableQuarantined`, after saving the quarantine, for a version that cannot be read.
     """
     if section.table.state is TableState.QUARANTINED:
         return 0
@@ -66,8 +66,8 @@ async def ingest(section: CommitSection, log: Log) -> int:
 
 
 async def read_few(section: CommitSection, log: Log) -> int:
-    """The same, whatever the table's state. Raises `UnreadableCommit` for a version that cannot be
-    read, behind those that can, and `Behind`."""
+    """As `ingest`, whatever the table's state. Raises `UnreadableCommit` for a version that cannot
+    be read, after the versions before it were taken in, and `Behind`."""
     now = asyncio.get_running_loop().time
     until = now() + LONGEST_UNDER_LOCK_S
     count = 0
@@ -81,13 +81,14 @@ async def read_few(section: CommitSection, log: Log) -> int:
 
 
 async def take_in(section: CommitSection, content: bytes | LogFile) -> None:
-    """Write the next version, which somebody put there. Raises `UnreadableCommit`."""
+    """Write the log's next version into the index. Raises `UnreadableCommit`."""
     commit = await foreign_commit(section, section.table.latest_version + 1, content)
     await append_foreign(section, await _dated_as_answered(section, commit))
 
 
 async def quarantine_for(section: CommitSection, error: UnreadableCommit) -> str:
-    """Close the table because of what `take_in` raised; why. The caller saves the section."""
+    """Quarantine the table for the error that `take_in` raised; returns the reason. The caller
+    saves the section."""
     version = section.table.latest_version + 1
     reason = f"version {version}, written by another writer, cannot be read: {error}"
     await section.quarantine(reason)
@@ -95,12 +96,12 @@ async def quarantine_for(section: CommitSection, error: UnreadableCommit) -> str
 
 
 async def _dated_as_answered(section: CommitSection, commit: RatifiedCommit) -> RatifiedCommit:
-    """What this service wrote keeps the time that it carries, as whoever asks for it again was or
-    will be told: other writers' versions before it make room. Nothing at or before the last
-    version of ours is dated anew, whatever a forged mark says.
+    """A commit of this service keeps the timestamp that it carries, since a retry was or will be
+    told that timestamp. Other writers' versions before it are dated back to make room. No version
+    up to the last one of this service is dated anew, whatever a forged mark says.
 
-    How many of those are in the index already does not matter, so that a log that is read in
-    several portions is dated as if in one.
+    Versions that are in the index already are dated back, too. So a log that is read in several
+    portions gets the same timestamps as in one.
     """
     record = commit.record
     carried = timestamp_of(record.version, commit.actions, fallback=record.timestamp)
@@ -120,8 +121,9 @@ async def append_foreign(section: CommitSection, commit: RatifiedCommit) -> None
 
 
 async def keep_id(section: CommitSection, version: int, content: bytes | LogFile) -> None:
-    """Keep what this service wrote as a version before the section's first one, under its id, or
-    the id that it aborted by it. A version of others, or one that cannot be read, has none."""
+    """Keep the transaction id of a version before the section's first one, if this service wrote
+    it; of a fence, also the id that it aborted. A version of another writer, or one that cannot be
+    read, has no id to keep."""
     try:
         commit = await foreign_commit(section, version, content)
     except UnreadableCommit:
@@ -141,9 +143,12 @@ async def foreign_commit(
     *,
     timestamp: int | None = None,
 ) -> RatifiedCommit:
-    """The index's form of a `<version>.json`. What this service wrote, and all where there is no
-    `timestamp`, is dated by its commitInfo, else by the section's clock; always after the version
-    before. Raises `UnreadableCommit`, also for what this service wrote for another table."""
+    """The index's form of a `<version>.json`.
+
+    A commit of another writer is dated by `timestamp`, if given. Any other is dated by its
+    commitInfo, else by the section's clock. The date is always later than the version before's.
+    Raises `UnreadableCommit`, also for a commit that this service wrote for another table.
+    """
     if isinstance(content, SpooledFile):
         await section.take_time()
     parse = partial(parse_foreign_commit, catalog_managed=section.table.catalog_managed)
@@ -157,16 +162,16 @@ async def foreign_commit(
     info = info or CommitInfo()
     read_version = info.read_version
     if read_version is not None and not 0 <= read_version < version:
-        # Other writers put anything there, and it is nothing but information.
+        # Other writers may put anything there, and the field is only information.
         read_version = None
     transaction_id = info.txn_id
     if transaction_id is not None:
         known = await section.transaction(transaction_id)
-        # An id names one commit of a table; a second one that claims it is kept without it. What
-        # this service wrote itself is no claim: it landed, whatever a tombstone says.
+        # An id names one commit of a table; a second commit with the same id is kept without it.
+        # An aborted id gives way only to a commit of this service: that commit landed.
         if isinstance(known, CommitRecord) or (isinstance(known, Aborted) and digest is None):
             transaction_id = None
-    # Ours was answered for with the time that it carries.
+    # For a commit of this service, clients were told the timestamp that it carries.
     dated = winner.timestamp if timestamp is None or digest is not None else timestamp
     record = CommitRecord(
         version=version,
@@ -192,7 +197,7 @@ async def foreign_commit(
 
 
 async def _restore_tombstone(section: CommitSection, record: CommitRecord) -> None:
-    """A fence whose index rows were lost says which transaction it aborted."""
+    """Record the id that a fence aborted, since the fence's index rows may have been lost."""
     if record.operation != FENCE_OPERATION or record.foreign:
         return
     fenced = record.operation_parameters.get(FENCED_ID)

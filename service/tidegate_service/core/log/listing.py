@@ -1,4 +1,4 @@
-"""What lies in a log, however much somebody put there."""
+"""Listing a log, however many files it has."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,15 +13,16 @@ async def listed(
     behind: int | None = None,
     between: Callable[[], Awaitable[None]] | None = None,
 ) -> Listing:
-    """The log's files, or those behind a version (`Log.entries`). `between` is awaited between two
-    pages of them. Raises `BrokenLog` where there are more than are read, and `Unavailable`."""
+    """The log's files, or those after the version `behind` (`Log.entries`). `between` is awaited
+    between two pages. Raises `BrokenLog` where there are more files than are read, and
+    `Unavailable`."""
     found = Listing()
     try:
         async for entries in log.entries(behind=behind):
             if found and between is not None:
                 await between()
             files = [(entry.name, entry.size) for entry in entries]
-            # One page is nothing; many are taken up in a thread, so that others have their turns.
+            # One page takes no time. Further pages go to a thread, so that others have their turns.
             await offload.run(offload.HEAVY if found else 0, found.take, files)
     except UnreadableFile as error:
         raise BrokenLog(str(error)) from None

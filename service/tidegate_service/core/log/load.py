@@ -1,7 +1,7 @@
 """Reading a log that somebody else wrote into the index, from its oldest version on.
 
-Everything happens in the section that makes the table: what cannot be read to its end leaves
-nothing behind.
+Everything happens in the section that makes the table: a log that cannot be read to its end leaves
+nothing in the index.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -34,18 +34,18 @@ from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, Rat
 from tidegate_service.core.sharing import offload
 
 MOST_OUTSIDE = 1_000
-"""Live files at a time that lie where they must not, of a log that may yet remove them."""
+"""How many live files may lie where they must not at a time, since the log may yet remove them."""
 
 
 async def adopt(
     section: CommitSection, log: Log, paths: DataPaths, *, through: int | None = None
 ) -> None:
-    """Bring the section's table, which has no version yet, to the head of its log, or to the
-    version `through` where what lies beyond it is no part of the table.
+    """Read the log of the section's table, which has no version yet, to its end. With `through`,
+    read it to that version: what lies beyond is no part of the table.
 
     The caller saves the section. Raises `Refused`: `broken-log` where the log cannot be read,
-    `unsupported-feature` where it needs what is not supported, `invalid-path` where it names a
-    file that it must not.
+    `unsupported-feature` where the log needs a feature that is not supported, `invalid-path` where
+    it names a file that it must not.
     """
     await section.take_time()
     try:
@@ -81,9 +81,9 @@ async def adopt(
 
 @dataclass(slots=True)
 class _Adoption:
-    """`modified` are the times of the log's files by name, in ms. `before` is what the commits
-    add up to until there is a protocol and metadata, which no table can be without; `outside`
-    is why the live files that must not be named must not."""
+    """`modified` holds the times of the log's files by name, in ms. `before` is the snapshot of the
+    commits so far, until it has the protocol and metadata that a table needs. `outside` holds the
+    live files that the log must not name, each with the refusal."""
 
     section: CommitSection
     log: Log
@@ -105,8 +105,8 @@ class _Adoption:
         await self.section.load_base(commit, self._checked(checkpoint))
 
     async def keep_ids(self, versions: Iterable[int]) -> None:
-        """Keep what landed in versions before the first one. An index that has never read them has
-        nowhere else to know it from."""
+        """Keep the transaction ids of versions before the first one. A new index knows them from
+        nowhere else."""
         async with aclosing(contents(self.log, versions)) as commits:
             async for version, content in commits:
                 if content is not None:
@@ -122,7 +122,7 @@ class _Adoption:
             yield batch
 
     async def replay(self, version: int, content: bytes | LogFile | None) -> None:
-        """Take up the commit of a version that was in the listing."""
+        """Read in a version that was in the listing."""
         if content is None:
             raise StorageUnavailable(
                 f"{commit_name(version)} went away while the log was read; it can be tried again"
@@ -130,7 +130,7 @@ class _Adoption:
         await self._append(version, content)
 
     async def catch_up(self, through: int | None) -> None:
-        """Read what was committed meanwhile, and see that there is a table by now."""
+        """Read the versions committed meanwhile. Raises `BrokenLog` where there is no table yet."""
         while self._started and (through is None or self._next <= through):
             content = await self.log.read(self._next)
             if content is None:
@@ -171,8 +171,8 @@ class _Adoption:
         self.before = Snapshot()
 
     def check_paths(self) -> None:
-        """See that the newest version names no file that it must not. Earlier ones may: whoever
-        scans them is told (`core.tables.scan`)."""
+        """Raise `Refused` where the newest version names a file that it must not. Earlier versions
+        may: their scans are refused (`core.tables.scan`)."""
         for refused in self.outside.values():
             raise refused
 
@@ -189,8 +189,8 @@ class _Adoption:
                     self.outside[file_key(action)] = refused.with_traceback(None)
 
     async def _commit(self, version: int, content: bytes | LogFile) -> RatifiedCommit:
-        """The commit, dated as Delta dates it: by itself where in-commit timestamps are on, else
-        by its file; and what was answered for with the time that it carries, by that."""
+        """The commit, dated as Delta dates it: by its in-commit timestamp where these are on, else
+        by its file's time. A commit of this service keeps the timestamp that clients were told."""
         commit = await foreign_commit(
             self.section,
             version,
@@ -205,14 +205,15 @@ class _Adoption:
             timestamp = timestamp_of(version, commit.actions, fallback=commit.record.timestamp)
         latest = self.section.table.latest_timestamp
         if not self.in_commit and timestamp <= latest:
-            # Files of a log that was copied are younger than the commits in them.
+            # A copied log's files are younger than the commits in them.
             await self.section.date_back(timestamp)
             latest = self.section.table.latest_timestamp
         self.in_commit = self.in_commit or in_commit is not None
         return replace(commit, record=replace(commit.record, timestamp=max(timestamp, latest + 1)))
 
     async def compare(self, checkpoint: Checkpoint) -> None:
-        """See that the checkpoint that other readers start from tells of the same table."""
+        """Raise `BrokenLog` where the checkpoint that other readers start from has another number
+        of files than the commits up to it."""
         count = 0
         async for batch in snapshot_actions(self.log, checkpoint, location=self.paths.location):
             count += sum(isinstance(action, Add) for action in batch)
@@ -245,7 +246,7 @@ def _is_beyond(name: str, through: int) -> bool:
 
 
 def _unknown_commit(version: int, *, timestamp: int) -> RatifiedCommit:
-    """A version that only a checkpoint is left of."""
+    """The commit of a version of which only a checkpoint is left."""
     record = CommitRecord(
         version=version,
         timestamp=timestamp,

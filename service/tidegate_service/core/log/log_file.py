@@ -1,8 +1,7 @@
 """Commit files that others may have written, of any size, in bounded memory.
 
-A file that is not small is held compressed (`core.log.compressed_lines`), and its actions without
-their bytes. One beyond the bound is not read at all: it is no commit, and says so when somebody
-looks into it.
+A large file is kept compressed (`core.log.compressed_lines`), and its actions without their bytes.
+A file beyond the bound is not read at all: reading its actions raises `UnreadableCommit`.
 """
 
 import hashlib
@@ -22,36 +21,36 @@ from tidegate_service.core.observe import correlation
 from tidegate_service.core.sharing.shares import Shares
 
 LARGE_BYTES = 4 * 1024 * 1024
-"""A file that is larger than this is not held as it is."""
+"""A larger file is kept compressed."""
 MAX_LINE_BYTES = 16 * 1024 * 1024
 MAX_STORED_BYTES = 512 * 1024 * 1024
-"""Most that a file may take when it is compressed. The index holds it in one value, and Postgres
-has none of a gigabyte."""
+"""Most bytes that a file may take compressed. The index keeps it in one value, and Postgres allows
+less than a gigabyte for a value."""
 _PIECE_BYTES = 256 * 1024
 _STEP_BYTES = 2 * 1024 * 1024
 _FEW = 64
 
 
 class FileRoom:
-    """What all large files that are held take together, compressed, in bytes. Whoever's request has
-    them read has a share of it (`core.sharing.shares`). Of any thread."""
+    """The memory for all large files together, compressed, in bytes. The caller whose request reads
+    a file has a share of it (`core.sharing.shares`). Safe in any thread."""
 
     def __init__(self, max_bytes: int = 2 * MAX_STORED_BYTES) -> None:
         self._shares = Shares(max_bytes, "bytes that the large files of logs hold")
         self._lock = threading.Lock()
-        # Files end wherever memory is tidied up, while the lock is held, too.
+        # The garbage collector may end a file anywhere, also while the lock is held.
         self._given_back: deque[tuple[str | None, int]] = deque()
 
     @property
     def taken(self) -> int:
         with self._lock:
-            self._settle()
+            self._take_given_back()
             return self._shares.taken
 
     def take(self, who: str | None, size: int) -> None:
-        """Raises `StorageUnavailable` where there is no more, or not for this one."""
+        """Raises `StorageUnavailable` where too little is left, in all or of the caller's share."""
         with self._lock:
-            self._settle()
+            self._take_given_back()
             try:
                 self._shares.take(who, size)
             except Unavailable as refused:
@@ -60,7 +59,7 @@ class FileRoom:
     def give_back(self, who: str | None, size: int) -> None:
         self._given_back.append((who, size))
 
-    def _settle(self) -> None:
+    def _take_given_back(self) -> None:
         while self._given_back:
             self._shares.give_back(*self._given_back.popleft())
 
@@ -86,13 +85,13 @@ class SpooledFile:
         return self._spool.stored_bytes
 
     def add(self, piece: bytes) -> None:
-        """What comes next. Raises `StorageUnavailable` where there is no room for it."""
+        """Add the file's next bytes. Raises `StorageUnavailable` where memory has no room."""
         before = self.stored_bytes
         self._pieces.append(self._spool.keep(piece))
         try:
             self._room.take(self._who, self.stored_bytes - before)
         except StorageUnavailable:
-            # What was not taken is not to be given back.
+            # Only the bytes that were taken are given back.
             self._spool = Spool()
             self._room.give_back(self._who, before)
             raise
@@ -128,8 +127,8 @@ class SpooledFile:
 
 
 class OversizedFile:
-    """A file that is not read; implements `tidegate_protocol.log.content.LogFile`. Its digest is
-    that of no commit."""
+    """A file that is not read; implements `tidegate_protocol.log.content.LogFile`. No commit has
+    its digest."""
 
     sha256 = ""
 
@@ -152,9 +151,9 @@ class OversizedFile:
 def read_file(
     file: BinaryIO, size: int, *, max_bytes: int, max_actions: int, room: FileRoom
 ) -> Generator[None, None, bytes | LogFile]:
-    """A file's content from where it is now; `size` is how much of it there should be. Blocking; a
-    large one is read in steps of some milliseconds. Raises `StorageUnavailable` where there is no
-    room for it, and what reading it raises."""
+    """The content of a file from its current position; `size` is its expected length. Blocks, and
+    reads a large file in steps of some milliseconds. Raises `StorageUnavailable` where memory has
+    no room, and the errors of reading the file."""
     if size > max_bytes:
         return _beyond(size, max_bytes)
     # Others may still write to it: its size proves nothing.
@@ -189,7 +188,7 @@ def _beyond(size: int, max_bytes: int) -> OversizedFile:
 
 
 def _texts(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Some whole lines at a time, each ended. Raises `UnreadableCommit`."""
+    """Whole lines, several at a time, each with its newline. Raises `UnreadableCommit`."""
     rest: list[bytes] = []
     size = 0
     for piece in pieces:

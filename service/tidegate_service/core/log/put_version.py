@@ -1,4 +1,4 @@
-"""Making a decided commit real: the plain table's PUT, or the index alone."""
+"""Putting a decided commit's version into the log, and the index's form of the commit."""
 
 import asyncio
 
@@ -15,23 +15,23 @@ from tidegate_service.core.sharing import offload
 
 PUT_ATTEMPTS = 5
 PUT_BYTES_A_S = 16 * 1024 * 1024
-"""What the slowest store is expected to take."""
+"""The rate that the slowest store is expected to take."""
 OCCUPY_S = 9.0
-"""How long settling a version may take. Postgres ends a transaction that is silent for longer, and
-with it the row lock; a store that does not answer must not keep others waiting beyond that."""
+"""How long `occupy` may take. Postgres ends a transaction that is idle for longer, and with it the
+row lock. A store that does not answer must not keep other commits waiting for longer."""
 
 
 def ratified(
     ready: ReadyCommit, *, published: bool, attempts: int, duration_ms: int, by: Caller
 ) -> RatifiedCommit:
-    """The index's form of a commit that this instance decided for a caller."""
+    """The index's form of a commit that this instance decided for the caller `by`."""
     txn = ready.transaction
     proposal = txn.proposal
     record = CommitRecord(
         version=ready.version,
         timestamp=ready.timestamp,
         transaction_id=proposal.transaction_id,
-        # As it landed: hashing every action again under the row lock would only repeat it.
+        # From commitInfo: hashing every action again under the row lock would only repeat it.
         body_digest=body_digest(ready.commit_info),
         content_sha256=sha256_of(ready.content),
         operation=proposal.operation,
@@ -55,7 +55,7 @@ def ratified(
 
 
 def metrics_of(actions: tuple[object, ...], *, attempts: int, duration_ms: int) -> CommitMetrics:
-    """Counts and bytes of the file actions; a remove without a size counts no bytes."""
+    """Counts and bytes of the file actions. A remove without a size counts no bytes."""
     adds = [action for action in actions if isinstance(action, Add)]
     removes = [action for action in actions if isinstance(action, Remove)]
     return CommitMetrics(
@@ -71,36 +71,37 @@ def metrics_of(actions: tuple[object, ...], *, attempts: int, duration_ms: int) 
 async def occupy(
     log: Log, ready: ReadyCommit, *, attempts: int, faults: FaultPoints = NO_FAULTS
 ) -> PutResult:
-    """Settle who holds `<version>.json`: CREATED where it holds our bytes, EXISTS where it
-    holds somebody else's.
+    """Put `<version>.json`: CREATED where it has this commit's bytes, EXISTS where it has others.
 
-    A PUT without an answer is settled by looking and, where nothing is there, by the same PUT
-    again: the first one may still arrive, so the version is never given up while it is empty.
-    Raises `CommitStateUnknown` after `attempts` of those and
-    `StorageUnavailable` where nothing can have been written.
+    After a PUT without an answer, the version is read. Where nothing is there, the same PUT is sent
+    again: the first PUT may still arrive, so the version is never given up while it is empty.
+
+    Raises `CommitStateUnknown` after `attempts` PUTs, and `StorageUnavailable` where nothing can
+    have been written.
     """
     try:
         async with asyncio.timeout(_patience_s(ready)):
-            settled = await _settled(log, ready, attempts, faults)
+            result = await _put(log, ready, attempts, faults)
     except TimeoutError:
-        # The last request may still arrive; it is one more PUT without an answer.
-        settled = None
-    if settled is None:
+        # The last PUT may still arrive, as any without an answer.
+        result = None
+    if result is None:
         raise CommitStateUnknown(
             f"the object store did not say whether version {ready.version} was written",
             transaction_id=ready.transaction.proposal.transaction_id,
         )
-    return settled
+    return result
 
 
 def _patience_s(ready: ReadyCommit) -> float:
-    """Of a very large commit's own size, too: its section was given the time (`decide`)."""
+    """How long `occupy` may take: longer for a very large commit, whose section was given the time
+    (`decide`)."""
     if ready.transaction.proposal.weight < offload.HEAVY:
         return OCCUPY_S
     return OCCUPY_S + len(ready.content) / PUT_BYTES_A_S
 
 
-async def _settled(
+async def _put(
     log: Log, ready: ReadyCommit, attempts: int, faults: FaultPoints
 ) -> PutResult | None:
     unanswered = False

@@ -1,9 +1,9 @@
 """Versions of a catalog-managed table that a publisher put into the log and did not mark.
 
-They may be a whole batch of it, where it was cut off. Whoever looks behind what is published
-(`core.catalog_managed.set_back`) meets them, and should not read them while it holds the table's
-lock. So they are read without it, several at a time, and marked as published, which keeps what was
-read for whoever looks next.
+A publisher that was cut off may leave a whole batch of them. A look at the log
+(`core.catalog_managed.set_back`) meets them after the published versions, and should not read them
+under the table's lock. So they are read without the lock, several at a time, and marked as
+published. The next look then begins after them.
 """
 
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ from tidegate_service.core.sharing import offload
 
 PORTION_VERSIONS = 500
 PORTION_S = 2.0
-"""So much is read before the index is told of it, and one version at least."""
+"""The index is told after so many versions or seconds, and after one version at the earliest."""
 
 
 async def mark(context: Context, table: TableRecord, *, until: float) -> bool:
-    """Mark what lies in the log of an active table as it was ratified, from the first version on
-    that waits for publishing. True where nothing more of it does; False at `until`, a time of
-    `monotonic_s`, by when a portion was marked all the same.
+    """Mark as published what lies in an active table's log as it was ratified, from the first
+    version that waits for publishing. True where no further version lies there so. False at
+    `until`, a time of `monotonic_s`; at least one portion is marked by then.
 
     Raises `Unavailable`, and `NotFound` where the table is gone.
     """
@@ -47,7 +47,7 @@ async def mark(context: Context, table: TableRecord, *, until: float) -> bool:
 
 async def _same(context: Context, log: Log, held: Mapping[int, Content]) -> tuple[int, bool]:
     """How many of these versions, from the first on, lie in the log with these bytes, and whether
-    it is known that the one after them does not."""
+    the version after them is known not to."""
     count, began = 0, context.monotonic_s()
     async with aclosing(contents(log, held)) as files:
         try:
@@ -61,7 +61,7 @@ async def _same(context: Context, log: Log, held: Mapping[int, Content]) -> tupl
                 if context.monotonic_s() - began >= PORTION_S:
                     return count, False
         except StorageUnavailable:
-            # What was read is worth telling; whoever goes on meets the same again, first of all.
+            # The versions read so far can be marked; the next read meets the same error first.
             if not count:
                 raise
     return count, not held

@@ -1,11 +1,11 @@
-"""Places that were used before: what may still arrive of a table that was forgotten there.
+"""Places that were used before: late writes of a table that was forgotten there.
 
 A write of the old table may be on its way when its folder is deleted and another table is made
-there: `<version>.json`, for the version after the old head or for a few beyond. No name can be held
-against it in a log that is new. So a store on which requests travel is given the time for which a
-signed request stays valid; what arrives later is found where somebody looks: at the end of a
-creation, where a table was left alone for a while, and at the latest where a commit meets the file.
-Every commit of ours says which table it is of, so that none becomes part of another.
+there: `<version>.json`, for the version after the old head or for a few beyond. In a new log, no
+file has that name yet to refuse the write. So on a remote store a new table has to wait for as long
+as a signed request stays valid. A write that arrives later is found by a look: at the end of a
+creation, after a quiet time of the table, and at the latest by the commit that meets the file.
+Every commit of this service says which table it is for, so that it becomes part of no other table.
 
 An instance that was stopped before its write, and goes on after that time, is not kept out.
 """
@@ -23,9 +23,9 @@ from tidegate_service.core.ports.index import CommitSection, Log
 from tidegate_service.core.ports.records import ForgottenTable
 
 SIGNED_FOR_MS = 15 * 60 * 1000
-"""How long S3, and Azure with a shared key, take a request after it was signed."""
+"""How long S3, and Azure with a shared key, accept a request after it was signed."""
 MOST_AWAITED = READ_AHEAD
-"""So many versions that late writes may lie at are looked at under a row lock."""
+"""How many versions, where late writes may lie, are read under a row lock."""
 _LOCAL = "file://"
 
 
@@ -46,13 +46,13 @@ async def check_settled(section: CommitSection) -> None:
 
 
 async def late_write(section: CommitSection, log: Log) -> str | None:
-    """Why the log cannot go on where it holds a version behind its end that a table wrote which
-    was at this place before; None where none is found.
+    """Why the log cannot go on: beyond its end it holds a version that a table wrote which was at
+    this place before. None where no such version is found.
 
-    Only the last version that such a table is known to have written to is looked for, only until
-    this table has come past it, and of the last few tables alone where there were many. Whoever
-    believes the reason has seen that the log still holds the head after it was given: a log that
-    is cleaned up meanwhile looks the same.
+    Of each earlier table only the last version that it may have written is looked for, and only
+    until this table has come past that version; of many earlier tables, only of the last few. The
+    caller has to check afterwards that the log still holds the head: a log that is cleaned up
+    meanwhile looks the same.
     """
     versions = _awaited(section.table.latest_version, await section.forgotten())
     if not versions:
@@ -60,7 +60,7 @@ async def late_write(section: CommitSection, log: Log) -> str | None:
     await section.take_time()
     async with aclosing(contents(log, versions)) as files:
         async for version, content in files:
-            # Others may have written all versions up to it.
+            # Another writer may have written all versions up to this one.
             if content is not None and await log.read(version - 1) is None:
                 return (
                     f"version {version} lies in the log and version {version - 1} does not: it is "
@@ -70,15 +70,16 @@ async def late_write(section: CommitSection, log: Log) -> str | None:
 
 
 def _awaited(head: int, forgotten: Sequence[ForgottenTable]) -> list[int]:
-    """The versions behind a head that late writes of these may lie at, those of the first ones."""
+    """The versions beyond the head where late writes of these tables may lie, of the first few
+    tables."""
     # A publisher writes again what was published; a commit of a plain table takes the next one.
     last = (old.latest_version + (not old.catalog_managed) for old in forgotten)
     return list(dict.fromkeys(version for version in last if version > head + 1))[:MOST_AWAITED]
 
 
 def check_own(before: Metadata | None, info: CommitInfo | None) -> None:
-    """See that a commit that this service wrote is one of the table whose metadata was `before`
-    it. Raises `UnreadableCommit` where it is another's."""
+    """Raise `UnreadableCommit` for a commit that this service wrote for another table than the one
+    whose metadata was `before` it."""
     found = None if before is None or info is None else table_id(info)
     if before is not None and found is not None and found != before.id:
         raise UnreadableCommit(
@@ -88,7 +89,7 @@ def check_own(before: Metadata | None, info: CommitInfo | None) -> None:
 
 
 def register_hint(old: Sequence[ForgottenTable]) -> str:
-    """The next step for who wants to make a table where a log lies."""
+    """The next step for a caller who creates a table where a log lies."""
     how = "register it (POST /api/v1/tables/register, tidegate table register)"
     if any(one.catalog_managed for one in old):
         how += ", as catalog-managed if it was that"

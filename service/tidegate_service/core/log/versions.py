@@ -10,20 +10,20 @@ from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.index import Log
 
 READ_AHEAD = 8
-"""Commits that are read from the store at once."""
+"""Most commits that are read from the store at once."""
 AHEAD_BYTES = 64 * 1024 * 1024
-"""Fewer are, where they are so large that they would be more than this together."""
+"""Most bytes that are read at once: of large commits, fewer than `READ_AHEAD` are."""
 
 
 async def contents(
     log: Log, versions: Iterable[int], *, beside: bytes | LogFile | None = None
 ) -> AsyncGenerator[tuple[int, bytes | LogFile | None], None]:
-    """The bytes of each version, in order; a few are on their way while one is looked at. To be
-    closed by whoever does not read it to its end. `beside` is the version before them, where that
-    was read already."""
+    """The bytes of each version, in order. While the caller looks at one version, the next few are
+    being read. A caller that does not read to the end has to close the generator. `beside` is the
+    content of the version before, where it was read already: it tells how large the next may be."""
     ahead: deque[tuple[int, asyncio.Task[bytes | LogFile | None]]] = deque()
     upcoming = iter(versions)
-    # One alone at first, where none was read: it tells how large they are.
+    # Without `beside`, one version is read alone first: it tells how large they are.
     largest = 1 if beside is None else max(1, len(beside))
     at_once = 1 if beside is None else _at_once(largest)
     try:
@@ -41,7 +41,7 @@ async def contents(
             except StorageUnavailable:
                 if len(ahead) == 1:
                     raise
-                # Large ones may have no room beside each other.
+                # Memory may have no room for several large versions at once.
                 await _given_up(ahead)
                 upcoming = chain([waiting for waiting, _ in ahead], upcoming)
                 ahead, at_once = deque(), 1

@@ -1,8 +1,8 @@
 """Locking the rows of several tables at once, for commits that are decided together.
 
-The first statements of every group go to the server as one pipeline: the locks, then the clock and
-the look-up of the transaction ids, each a statement of its own, since one that waited for a lock
-shows what was there before the wait.
+The first statements of every group go to Postgres as one pipeline: the locks, then the clock, then
+the look-up of the transaction ids. Each is a statement of its own, since a statement that waited
+for a lock sees the data from before the wait.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,10 +40,10 @@ _COLUMNS = """
 LOCK = Statement(f"SELECT {_COLUMNS} FROM tables WHERE id = $1 FOR UPDATE")
 
 LONG_METADATA = 64 * 1024
-"""In bytes. A table with more has groups of its own: others should not wait for it to be read."""
+"""In bytes. A table with more metadata has groups of its own, since reading it takes long."""
 
-# A group of several tables never waits for one of them: who is skipped is waited for alone. So
-# groups cannot wait for each other in a circle, either.
+# A group of several tables never waits for a row: a table that is skipped gets a group of its own,
+# which waits. So groups cannot wait for each other in a circle, either.
 LOCK_FREE = Statement(f"""
     SELECT {_COLUMNS}
     FROM tables
@@ -52,16 +52,16 @@ LOCK_FREE = Statement(f"""
     FOR UPDATE SKIP LOCKED
 """)
 
-# Not the transaction's time, which began before its locks were granted.
+# Not the time of the transaction, which began before its locks were granted.
 _CLOCK = Statement("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
 
 Asked = Mapping[UUID, Sequence[str]]
-"""The transaction ids that will be asked for, by table."""
+"""The transaction ids that will be looked up, by table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locked:
-    """The rows that are locked now, the database's clock in ms, and which ids are in use."""
+    """The locked rows, the database's clock in ms, and which of the ids are in use."""
 
     tables: Sequence[TableRecord]
     now_ms: int
@@ -110,8 +110,8 @@ class PostgresCommitGroup:
 
 
 async def lock(connection: AsyncConnection, asked: Asked, *, wait: bool) -> Locked:
-    """Lock the rows of these tables: with `wait` the only one's, whoever holds it, else those
-    that nobody holds. A table that is not there is left out."""
+    """Lock the rows of these tables. With `wait` there is one table, and its lock is waited for.
+    Otherwise rows that are locked elsewhere are left out. So is a table that does not exist."""
     ids = [(table_id, key(name)) for table_id, names in asked.items() for name in names]
     if wait:
         (only,) = asked

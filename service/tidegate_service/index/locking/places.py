@@ -1,4 +1,4 @@
-"""Places for sections, of which each holds a connection, so that no principal has all of them."""
+"""Places for sections, shared among principals: each section uses a connection."""
 
 import asyncio
 from dataclasses import dataclass
@@ -10,13 +10,14 @@ from tidegate_service.core.sharing.turns import Turns
 @dataclass(slots=True)
 class _Own:
     places: asyncio.Semaphore
-    # Those who wait and those who have one; nobody: it is forgotten.
+    # How many wait for a place or have one. At 0 the entry is dropped.
     present: int = 0
 
 
 class Places:
-    """`at_once` of them. Of those who wait, each principal has the next one in its order, up to
-    `most_of_one` of all; nobody (None) is told from nobody, and may have all. Of one event loop."""
+    """`at_once` places, of one event loop. Waiting principals take turns, and each has at most
+    `most_of_one` of all places. Callers without a principal (None) are not told apart, and may have
+    all."""
 
     def __init__(self, at_once: int) -> None:
         self._of_one = most_of_one(at_once)
@@ -25,11 +26,11 @@ class Places:
 
     @property
     def principals(self) -> int:
-        """How many have a place or wait for one."""
+        """How many principals have a place or wait for one."""
         return len(self._own)
 
     async def take(self, who: str | None) -> None:
-        """Wait for a place, which is had until `give_back`. Whoever is cancelled has none."""
+        """Wait for a place, and keep it until `give_back`. A cancelled wait takes no place."""
         if who is None:
             await self._turns.take("")
             return
@@ -47,7 +48,7 @@ class Places:
             raise
 
     def give_back(self, who: str | None) -> None:
-        """What was taken."""
+        """Give back a place that was taken."""
         self._turns.end()
         if who is not None:
             own = self._own[who]

@@ -1,10 +1,10 @@
-"""Commits of one table wait for each other before they take a connection.
+"""Sections of one table wait for each other before they take a connection.
 
-The row's lock in Postgres is what keeps them apart, in this process and among all. But
-whoever waits for it holds a connection, and without this the writers of one table that is
-slow would hold all of them, and stop every other table. Those of many tables that are slow, as
-where their store hangs, hold `at_once` of them at most, and those of one principal leave some of
-these to others (`index.locking.places`).
+The row's lock in Postgres keeps them apart, in this process and among all processes. But waiting
+for that lock takes a connection: without these queues, the writers of one slow table would take all
+connections, and stop every other table. The sections of all tables together, as where a store
+hangs, use at most `at_once` connections, and one principal's only a part of these
+(`index.locking.places`).
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from tidegate_service.index.locking.places import Places
 @dataclass(slots=True)
 class _Queue:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    # Those who wait and the one whose turn it is; nobody: the queue is forgotten.
+    # How many wait or have their turn. At 0 the queue is dropped.
     present: int = 0
 
 
 class TableQueues:
-    """First come, first served at each table, and principals by turns at what there is for all. Of
-    one event loop."""
+    """First come, first served at each table; principals take turns at the places for all tables.
+    Of one event loop."""
 
     def __init__(self, *, timeout_s: float, at_once: int, telemetry: Telemetry = SILENT) -> None:
         self._timeout_s = timeout_s
@@ -37,13 +37,13 @@ class TableQueues:
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn now, over all tables."""
+        """How many sections wait for their turn now, over all tables."""
         return sum(queue.present - 1 for queue in self._queues.values())
 
     @asynccontextmanager
     async def turn(self, table_id: UUID, who: str | None) -> AsyncIterator[None]:
-        """In the name of `who` (`core.access.roles.share_of`). Raises `IndexUnavailable` where the
-        turn does not come in time."""
+        """The table's turn and a place, for `who` (`core.access.roles.share_of`). Raises
+        `IndexUnavailable` where they do not come in time."""
         queue = self._queues.setdefault(table_id, _Queue())
         queue.present += 1
         try:
@@ -61,8 +61,8 @@ class TableQueues:
 
     @asynccontextmanager
     async def place(self, who: str | None) -> AsyncIterator[None]:
-        """One of those that there are for all tables, for a section of one that nobody else has
-        yet. Raises `IndexUnavailable` where none comes free in time."""
+        """A place without a turn, for a section of a table that nobody else knows yet. Raises
+        `IndexUnavailable` where none comes free in time."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._places.take(who)

@@ -46,9 +46,9 @@ _FILES_PER_BATCH = 5_000
 
 
 class PostgresCommitSection:
-    """Implements `core.ports.index.CommitSection`; made by `PostgresIndex` with the row locked.
+    """Implements `core.ports.index.CommitSection`. `PostgresIndex` makes it with the row locked.
 
-    `unused` are the transaction ids that were looked for and not found when the lock was granted.
+    `unused` are the transaction ids that were looked up, and not found, when the lock was granted.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class PostgresCommitSection:
             await rebuilding.drop_state(connection, self._id)
         after = self.table.latest_version
         while after >= self.table.first_version:
-            # The newest first: each is referred to by the one that follows it.
+            # The newest commits first: each is referenced by the one after it.
             after -= rebuilding.COMMITS_AT_ONCE
             async with self._unit.statements() as connection:
                 await rebuilding.drop_commits(connection, self._id, after=after)
@@ -307,7 +307,8 @@ class PostgresCommitSection:
         self.tell()
 
     def tell(self) -> None:
-        """What nobody asked for and an operator wants to know, once it is certain."""
+        """Log and count the foreign commits and the quarantine of this section, once they are
+        certain."""
         if self._foreign:
             self._telemetry.foreign_commits(self._foreign)
             logger.info(
@@ -327,9 +328,9 @@ class PostgresCommitSection:
 
 
 def _quarantined(reason: str, cause: QuarantineCause) -> dict[str, object]:
-    """The values that quarantine a row of `tables`. The first reason stays, but for a database that
-    was set back, which is behind whatever was found before."""
-    # A reason quotes what was found; U+0000 is what Postgres cannot store of that.
+    """The values that quarantine a row of `tables`. The first reason stays, unless the database was
+    set back: that caused whatever was found before."""
+    # A reason quotes what was found, and Postgres cannot store U+0000.
     text = reason.replace("\0", "\N{REPLACEMENT CHARACTER}")
     stays = tables.c.state == TableState.QUARANTINED.value
     if cause is QuarantineCause.SET_BACK:

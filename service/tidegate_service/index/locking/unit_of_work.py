@@ -1,7 +1,7 @@
 """One Postgres transaction that holds the locks of one or more tables' rows.
 
-The commits of its sections are collected and written together: before anything is read that they
-may have changed, where they become many, and before COMMIT.
+The commits of its sections are staged, and written together: before a statement that must see them,
+when there are many, and before COMMIT.
 """
 
 import asyncio
@@ -22,28 +22,28 @@ from tidegate_service.index.writing import writes
 from tidegate_service.index.writing.writes import Counts, Staged
 
 ROWS_A_S = 5_000
-"""What the slowest database is expected to write in a second."""
+"""How many rows the slowest database is expected to write in a second."""
 STAGED_COMMITS = 500
 STAGED_ROWS = 5_000
-"""From so many commits or files on, what is collected is written."""
+"""From so many staged commits or files on, they are written."""
 
 MARKS = 32
-"""Savepoints of one transaction: each takes an id of its own, and of more than 64 every session's
-snapshot has to be looked up."""
+"""Most savepoints in one transaction. Each takes a subtransaction id. With more than 64, every
+session's snapshot has to look them up."""
 
-_MARK = Query(Statement("SAVEPOINT before_files"))
-_TAKE_BACK = Query(Statement("ROLLBACK TO SAVEPOINT before_files"))
+_SAVEPOINT = Query(Statement("SAVEPOINT before_files"))
+_ROLL_BACK = Query(Statement("ROLLBACK TO SAVEPOINT before_files"))
 
 _PLAN_ANEW = text("SET LOCAL plan_cache_mode = auto")
 
 Written = Callable[[UUID, Counts], None]
-"""Told what a table holds after its commits were written."""
+"""Called with a table's counts after its commits were written."""
 
 
 class UnitOfWork:
-    """`broken` says that the connection must not be used again: a statement on it failed, or its
-    COMMIT got no answer. `answer_timeout_s` ends the wait for a database that went silent,
-    which its own timeouts cannot."""
+    """The transaction and its staged commits. `broken` says that the connection must not be used
+    again: a statement on it failed, or its COMMIT got no answer. `answer_timeout_s` ends the wait
+    for a database that went silent, which the database's own timeouts cannot."""
 
     def __init__(
         self, connection: AsyncConnection, driver: Driver, *, answer_timeout_s: float
@@ -51,7 +51,7 @@ class UnitOfWork:
         self.broken = False
         self.saved = False
         self.is_half_made = False
-        """While a table's index is made anew: it must not be saved before it is whole."""
+        """True while a table's index is made anew. It must not be committed before it is whole."""
         self._connection = connection
         self._driver = driver
         self._answer_timeout_s = answer_timeout_s
@@ -61,13 +61,13 @@ class UnitOfWork:
         self._writing: asyncio.Task[None] | None = None
         self._plans_anew = False
         self._is_held = False
-        # Written behind a savepoint; not to be saved before they are let go.
+        # Written behind a savepoint. They must not be committed before `let_go`.
         self._revocable: list[Staged] = []
         self._marks = 0
 
     def stage(self, staged: Staged, written: Written) -> TableRecord:
-        """Collect a commit to be written; the head of its table once it is. Raises what went wrong
-        with those before it, where that is known already."""
+        """Stage a commit. Returns the head of its table once it is written. Raises the error of
+        commits before it, where their writing has failed already."""
         if self._writing is not None and self._writing.done():
             writing, self._writing = self._writing, None
             writing.result()
@@ -78,8 +78,8 @@ class UnitOfWork:
         return writes.head_after(staged)
 
     def hold(self) -> None:
-        """From now on what is collected must not be saved, nor anything be asked, until it is let
-        go of: files have to be there first."""
+        """Hold all staged commits until `let_go`, since files have to be there first. Until then
+        nothing can be committed, and no statement can be made."""
         self._is_held = True
 
     def let_go(self) -> None:
@@ -88,10 +88,10 @@ class UnitOfWork:
 
     @asynccontextmanager
     async def writing_held(self) -> AsyncIterator[None]:
-        """Write what is held, in a way that `unstage` can still take back, while the caller puts
-        its files. Raises what went wrong with the writing once both have ended. Where that was done
-        often enough already, it is written later."""
-        await self._settle()
+        """Write the held commits behind a savepoint, while the caller puts their files: `unstage`
+        can still roll them back. After `MARKS` savepoints the commits are written later instead.
+        Raises the error of the writing once both have ended."""
+        await self._finish_writing()
         if self._marks == MARKS:
             yield
             return
@@ -102,13 +102,13 @@ class UnitOfWork:
             yield
         finally:
             await asyncio.wait([self._writing])
-        await self._settle()
+        await self._finish_writing()
 
     async def unstage(self, count: int) -> None:
-        """Take the newest of the commits back that are held."""
+        """Take back the newest held commits. Written ones are rolled back to the savepoint."""
         if self._revocable:
             async with self._answered():
-                await pipeline.run(self._driver, [_TAKE_BACK])
+                await pipeline.run(self._driver, [_ROLL_BACK])
             self._staged, self._revocable = self._revocable, []
         if count > len(self._staged):
             raise ValueError(f"{count} commits to take back, and {len(self._staged)} are held")
@@ -117,28 +117,29 @@ class UnitOfWork:
 
     @property
     def is_full(self) -> bool:
-        """Whether what is collected should be written before more is. What is held cannot be."""
+        """Whether the staged commits should be written before more are staged. Held commits cannot
+        be."""
         if self._is_held:
             return False
         return len(self._staged) >= STAGED_COMMITS or self._staged_rows >= STAGED_ROWS
 
     def write_ahead(self) -> None:
-        """Begin to write what is collected, while the caller waits for something else."""
+        """Begin to write the staged commits, while the caller waits for something else."""
         if self._writing is None and self._staged and not self.broken and not self._is_held:
             self._writing = asyncio.create_task(self._ahead(), name="write-ahead")
 
     async def flush(self) -> None:
-        """Write what is collected."""
-        await self._settle()
+        """Write the staged commits. Raises `FilesFirst` where some are held."""
+        await self._finish_writing()
         await self._flush()
 
     @asynccontextmanager
     async def statements(self) -> AsyncIterator[AsyncConnection]:
-        """For statements that see all commits so far."""
+        """The connection, for statements that see all commits so far."""
         await self.flush()
         async with self._answered():
             if not self._plans_anew:
-                # The pipelines' kept plans are for statements that have one plan at best.
+                # The pipelines' cached plans are for statements with one best plan.
                 await self._connection.execute(_PLAN_ANEW)
                 self._plans_anew = True
             yield self._connection
@@ -165,16 +166,17 @@ class UnitOfWork:
             raise
 
     async def abandon(self) -> None:
-        """Wait for what `write_ahead` began, so that nobody uses the connection any more."""
+        """Wait for the writing that `write_ahead` began, so that nothing uses the connection any
+        more."""
         writing, self._writing = self._writing, None
         if writing is not None:
             await asyncio.wait([writing])
             if not writing.cancelled():
-                # It broke the unit, which is rolled back, and whoever went on was told.
+                # The error broke the unit, which is rolled back: later calls have raised.
                 writing.exception()
 
-    async def _settle(self) -> None:
-        """Wait for what `write_ahead` began. Raises what that raised."""
+    async def _finish_writing(self) -> None:
+        """Wait for the writing that `write_ahead` began. Raises its error."""
         writing, self._writing = self._writing, None
         if writing is not None:
             await writing
@@ -186,13 +188,13 @@ class UnitOfWork:
             raise FilesFirst
 
     async def _ahead(self) -> None:
-        # Asked each time: what was begun before may come to its turn when others are held.
+        # Checked each time: commits may be held by the time that this task runs.
         while self._staged and not self._is_held:
             await self._write(self._taken())
 
     async def _revocably(self, staged: Sequence[Staged]) -> None:
         async with self._answered():
-            await pipeline.run(self._driver, [_MARK])
+            await pipeline.run(self._driver, [_SAVEPOINT])
         await self._write(staged)
 
     def _taken(self) -> list[Staged]:
@@ -207,13 +209,13 @@ class UnitOfWork:
 
     @asynccontextmanager
     async def _answered(self, *, rows: int = 0) -> AsyncIterator[None]:
-        """`rows` is how many are written, which takes its time however well the database is."""
+        """Bound the wait for an answer: the more rows are written, the longer it may take."""
         try:
             with translated():
                 async with asyncio.timeout(self._answer_timeout_s + rows / ROWS_A_S):
                     yield
         except BaseException:
-            # Postgres takes nothing more in this transaction, and who knows what else is amiss.
+            # After an error, Postgres accepts no further statement in this transaction.
             self.broken = True
             raise
 

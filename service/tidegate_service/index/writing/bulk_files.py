@@ -1,9 +1,10 @@
-"""Files of very large commits: opened by COPY, in blocks that are encoded in a thread while the
-database takes the one before.
+"""Files of very large commits, written by COPY in blocks. A thread encodes a block while Postgres
+takes the block before.
 
-An add replaces what is live by its key. To look for that costs the database as much as the row
-itself, and of a million files hardly one ever is. So a block is copied as if none was; where the
-unique key of live files says otherwise, it is taken back, and done again with a look at each.
+An add replaces a live file with the same key. To look for that file costs Postgres as much as the
+row itself, and of a million files hardly one replaces another. So a block is copied as if none did.
+Where the unique key of live files is violated, the block is rolled back, the live files are closed
+by key, and the block is copied again.
 """
 
 import asyncio
@@ -24,16 +25,16 @@ from tidegate_service.index.rows.file_rows import FileChange
 from tidegate_service.index.rows.keys import key
 
 ROWS_A_BLOCK = 60_000
-"""Some thirty megabytes. The more, the better they are in order; but two blocks are in memory at a
-time, and a statement may take fifteen seconds, where the disk is slow."""
+"""About thirty megabytes. A larger block keeps more rows in the index's order. But two blocks are
+in memory at a time, and a statement may take fifteen seconds where the disk is slow."""
 ROWS_OF_FIRST = 5_000
-"""The database waits for these; each block is twice as large as the one before."""
+"""Postgres waits for the first block; each further block is twice as large as the one before."""
 BYTES_A_BLOCK = 32 * 1024 * 1024
-"""Of log lines, and of those that are kept together with the last one."""
+"""Bytes of log lines, with those that are kept in one piece with the last line."""
 
 
 async def write(driver: Driver, table_id: UUID, version: int, actions: Sequence[Spooled]) -> None:
-    """Close and open the files of a version, each named once."""
+    """Close the files that a version removes, and open those that it adds. Each is named once."""
     removes = [action for action in actions if isinstance(action, SpooledRemove)]
     for some in file_rows.chunks(removes):
         await _close(driver, table_id, version, some)
@@ -49,7 +50,7 @@ async def write(driver: Driver, table_id: UUID, version: int, actions: Sequence[
         try:
             await _open(driver, table_id, version, current, block=block)
         finally:
-            # Whatever happens, nothing is left running.
+            # No thread is left running after an error.
             await asyncio.wait([coming])
 
 
@@ -90,8 +91,8 @@ async def _close(driver: Driver, table_id: UUID, version: int, files: Sequence[S
 
 
 def _blocks(adds: Sequence[SpooledAdd]) -> Iterator[Sequence[SpooledAdd]]:
-    """Each of `ROWS_A_BLOCK` and `BYTES_A_BLOCK` at most or a little more: what is kept together
-    is read once."""
+    """The adds in blocks of about `ROWS_A_BLOCK` and `BYTES_A_BLOCK` at most. A block may exceed
+    them a little, so that lines that are kept in one piece are read once."""
     start = end = size = 0
     rows = ROWS_OF_FIRST
     for source, run in groupby(adds, key=attrgetter("source")):

@@ -13,15 +13,15 @@ _CLOCK = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigin
 
 
 async def lock_table(connection: AsyncConnection, table_id: UUID) -> TableRecord | None:
-    """Wait for the row's lock and hold it until the transaction ends. What the wait was for is
-    visible to later statements, not to this one, so nothing is joined to it."""
+    """Wait for the row's lock, and hold it until the transaction ends. The statement joins nothing:
+    what was committed during the wait is visible only to later statements."""
     query = select(tables).where(tables.c.id == table_id).with_for_update()
     row = (await connection.execute(query)).one_or_none()
     return None if row is None else table_record(row)
 
 
 async def insert_table(connection: AsyncConnection, table: NewTable) -> TableRecord:
-    """The row of a table without versions; its lock is held by having inserted it."""
+    """Insert the row of a table without versions. The transaction has the row's lock by that."""
     row = await connection.execute(
         insert(tables)
         .values(

@@ -1,6 +1,6 @@
-"""The first row of a registered table: a whole snapshot, written a batch at a time.
+"""The first version of a registered table: a whole snapshot, written a batch at a time.
 
-It runs in the transaction that makes the table, so nobody sees any of it before all is there.
+It is written in the transaction that makes the table, so nobody sees a part of it.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from tidegate_service.index.rows.records import table_record
 from tidegate_service.index.schema.tables import metadata_versions, tables
 from tidegate_service.index.writing.writes import set_app_transactions, set_domains
 
-# A bound that only grows leaves the clock as it was set at the transaction's begin: it is stopped,
-# and begins anew.
+# Raising `transaction_timeout` does not restart its clock, which runs from the transaction's begin.
+# Setting it to 0 first stops the clock, and the second setting starts it anew.
 _PATIENCE = text("""
     SELECT set_config('idle_in_transaction_session_timeout', '120s', true),
         set_config('transaction_timeout', '0', true),
@@ -38,7 +38,8 @@ _PATIENCE_BEFORE_17 = text("SET LOCAL idle_in_transaction_session_timeout = '120
 
 
 class BaseLoad:
-    """Writes one base: `begin`, `write` for each batch of its actions, `finish`."""
+    """Writes one base, the snapshot of a table's first version: `begin`, `write` for each batch of
+    its actions, `finish`."""
 
     def __init__(self, table_id: UUID, commit: RatifiedCommit) -> None:
         self._table_id = table_id
@@ -111,8 +112,8 @@ class BaseLoad:
 
 
 async def take_time(connection: AsyncConnection) -> None:
-    """Let this transaction wait for the object store, and take longer than others; asked again, its
-    time begins anew."""
+    """Let this transaction wait for the object store, and take longer than others. Each call begins
+    its time anew."""
     driver = await driver_of(connection)
     patience = _PATIENCE if has_transaction_timeout(driver) else _PATIENCE_BEFORE_17
     await connection.execute(patience)

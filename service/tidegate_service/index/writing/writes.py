@@ -1,9 +1,8 @@
 """What commits write. Every statement takes all the rows of its kind at once, of any table.
 
-All of it runs under the locks of the tables' rows, in the transaction of a commit section. The
-cost depends on the commits' own size: rows of `files` are found by key, never by reading on. The
-statements go to the driver as a pipeline, since for a small commit the way there and back is most
-of their cost.
+The statements run under the locks of the tables' rows, in the transaction of a commit section.
+Their cost depends on the commits' own size: rows of `files` are found by key, never by scanning.
+They go to Postgres as a pipeline, since for a small commit the round trip is most of their cost.
 """
 
 import asyncio
@@ -48,7 +47,7 @@ from tidegate_service.index.rows.partitions import look_at_each, needs_looking_a
 from tidegate_service.index.rows.records import compressed, metadata_of, protocol_of
 from tidegate_service.index.writing import bulk_files
 
-# A run of commits has each key once, as ON CONFLICT wants them.
+# A run of commits has each key once, as ON CONFLICT requires.
 _SET_APP_TRANSACTIONS = Statement("""
     INSERT INTO app_transactions (table_id, app_id, version, action)
     SELECT * FROM unnest($1, $2, $3, $4)
@@ -72,7 +71,7 @@ _INSERT_STATE = Statement("""
 """)
 _SET_STATE = Statement("UPDATE tables SET protocol = $1, metadata = $2 WHERE id = $3")
 
-# The rows are named by where they lie, and looked for once each: a join may go through all tables.
+# Each row is looked up once and named by its ctid: a join's plan may read all rows of `tables`.
 _MOVE_HEADS = Statement("""
     WITH moved AS MATERIALIZED (
         SELECT held.row_id, move.*
@@ -99,15 +98,15 @@ _MOVE_HEADS = Statement("""
 """)
 
 LONG_CONTENT = 256 * 1024
-"""From so many bytes on, a content is compressed in a thread."""
+"""Content of so many bytes or more is compressed in a thread."""
 
 Counts = tuple[int, int]
-"""A table's number of files, and their bytes."""
+"""A table's number of files, and the sum of their bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """A commit to write, with the head that it follows and what is left of its actions."""
+    """A commit to write, with the head that it follows and the effects of its actions."""
 
     table_id: UUID
     before: TableRecord
@@ -120,24 +119,24 @@ class Staged:
 
 
 def head_after(staged: Staged) -> TableRecord:
-    """The table's head once the commit is written; its counts are known only then."""
+    """The table's head once the commit is written, except the counts, which the writing returns."""
     record, effects, before = staged.commit.record, staged.effects, staged.before
     return replace(
         before,
         latest_version=record.version,
         published_version=record.version if staged.commit.published else before.published_version,
         latest_timestamp=record.timestamp,
-        # As they will be read.
+        # As later reads will decode them.
         protocol=protocol_of(encode(effects.protocol)) if effects.protocol else before.protocol,
         metadata=metadata_of(encode(effects.metadata)) if effects.metadata else before.metadata,
     )
 
 
 async def write(driver: Driver, staged: Sequence[Staged]) -> dict[UUID, Counts]:
-    """Write the commits, those of one table in the order of their versions, and say what each
-    table then holds.
+    """Write the commits, each table's in the order of their versions. Returns each table's counts
+    after them.
 
-    Raises `ServiceError` where a head is not where the lock's holder saw it: a defect.
+    Raises `ServiceError` where a head is not where the lock's holder saw it, which is a defect.
     """
     counts: dict[UUID, Counts] = {}
     for run in _runs(staged):
@@ -146,7 +145,8 @@ async def write(driver: Driver, staged: Sequence[Staged]) -> dict[UUID, Counts]:
 
 
 def _runs(staged: Iterable[Staged]) -> Iterator[list[Staged]]:
-    """Commits that one set of statements can write: no file is named by two of them."""
+    """The commits in runs. One set of statements can write a run: no two of its commits name the
+    same file."""
     run: list[Staged] = []
     named: set[tuple[UUID, FileKey]] = set()
     for one in staged:
@@ -194,7 +194,7 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
             *set_app_transactions(run_txns(run)),
             *set_domains(run_domains(run)),
             *_set_states(run),
-            # Behind all that changes what a table holds: it says how much that is.
+            # Last: it returns the counts, which the statements before it change.
             _move_heads(run),
         ],
     )
@@ -211,15 +211,15 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
 
 
 async def _stored(content: Content | None) -> bytes | None:
-    """A long content as it is stored; None for any other."""
+    """Long content as it is stored; None for any other content."""
     if content is None or (isinstance(content, bytes) and len(content) < LONG_CONTENT):
         return None
     return await asyncio.to_thread(compressed, content)
 
 
 async def _write_bulk(driver: Driver, one: Staged) -> bytes:
-    """Write the files of a very large commit, and return its content as it is stored: both take
-    seconds, the one of the database's time and the other of ours."""
+    """Write the files of a very large commit, and return its content as it is stored. Both are done
+    at once: one takes seconds of the database's time, the other seconds of this process's."""
     content = one.commit.content
     if content is None:
         raise ValueError("a commit that was proposed has its bytes")
@@ -233,7 +233,7 @@ async def _write_bulk(driver: Driver, one: Staged) -> bytes:
 
 
 def _set_states(run: Sequence[Staged]) -> Iterator[Query]:
-    """Protocol and metadata, both, at each version that changes either."""
+    """Write both protocol and metadata at each version that changes either."""
     for one in run:
         if one.effects.protocol is None and one.effects.metadata is None:
             continue
