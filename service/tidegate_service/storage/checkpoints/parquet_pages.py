@@ -6,7 +6,7 @@ lie between the pages and are read one by one; what the footer says of sizes is 
 """
 
 import struct
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -28,7 +28,8 @@ MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_PAGES = 100_000
 """Of a row group, of all its columns: those of real checkpoints have some hundred."""
 PAGES_AT_ONCE = 128
-"""So many headers are read in a step, which takes milliseconds."""
+"""So many headers and columns are read in a step, which takes milliseconds."""
+MAX_PATH = 4096
 
 
 class TooLarge(Exception):
@@ -37,11 +38,13 @@ class TooLarge(Exception):
 
 @dataclass(slots=True)
 class Column:
-    """One leaf column of a row group. `longest` is the length of the longest value of those that
-    rows may share; `values` and `shared` are how many there are in all and of shared ones;
-    `pages` are the values and bytes of pages of which each value has its own bytes."""
+    """One leaf column of a row group; `within` is the wanted one that it lies in. `longest` is the
+    length of the longest value of those that rows may share; `values` and `shared` are how many
+    there are in all and of shared ones; `pages` are the values and bytes of pages of which each
+    value has its own bytes."""
 
     path: str
+    within: str
     repetition: int
     width: int | None
     longest: int = 0
@@ -65,42 +68,63 @@ class Column:
 
 
 def columns_of(
-    file: BinaryIO, parquet: pq.ParquetFile, group: int
-) -> Generator[None, None, dict[str, Column]]:
-    """The leaf columns of a row group, by their paths. Yields now and then, for others to go on.
-    Raises `TooLarge`, and `pa.ArrowException` where its pages cannot be read."""
-    found = {}
-    pages = 0
+    file: BinaryIO, parquet: pq.ParquetFile, group: int, wanted: Collection[str]
+) -> Generator[None, None, list[Column]]:
+    """The leaf columns of a row group that lie in the wanted ones. Yields now and then, for others
+    to go on. Raises `TooLarge`, and `pa.ArrowException` where its pages cannot be read."""
+    found = []
+    names = frozenset(wanted)
+    looked_at = pages = 0
     row_group = parquet.metadata.row_group(group)
     for index in range(row_group.num_columns):
+        looked_at += 1
+        if looked_at % PAGES_AT_ONCE == 0:
+            yield
         schema = parquet.schema.column(index)
+        within = _within(schema.path, names)
+        if within is None:
+            continue
         width = _WIDTHS.get(schema.physical_type)
         if schema.physical_type == "FIXED_LEN_BYTE_ARRAY":
             width = schema.length
-        column = Column(path=schema.path, repetition=schema.max_repetition_level, width=width)
-        for _ in _walk(file, row_group.column(index), column):
+        column = Column(schema.path, within, schema.max_repetition_level, width)
+        for is_long in _walk(file, row_group.column(index), column):
             pages += 1
             if pages > MAX_PAGES:
                 raise TooLarge(
                     f"row group {group} has more than {MAX_PAGES} pages, which are as many as are "
                     "read"
                 )
-            if pages % PAGES_AT_ONCE == 0:
+            looked_at += 1
+            if is_long or looked_at % PAGES_AT_ONCE == 0:
                 yield
-        found[column.path] = column
+        found.append(column)
     return found
 
 
-def _walk(file: BinaryIO, chunk: pq.ColumnChunkMetaData, column: Column) -> Generator[None]:
-    """Fill in the column, a page at a time."""
+def _within(path: str, names: frozenset[str]) -> str | None:
+    """Which of the names has the column of this path in it, if one has."""
+    if len(path) > MAX_PATH:
+        raise TooLarge(f"a column's path has {len(path)} characters; at most {MAX_PATH} are read")
+    end = path.find(".")
+    while end >= 0:
+        if path[:end] in names:
+            return path[:end]
+        end = path.find(".", end + 1)
+    return path if path in names else None
+
+
+def _walk(file: BinaryIO, chunk: pq.ColumnChunkMetaData, column: Column) -> Generator[bool]:
+    """Fill in the column, a page at a time; whether that took long."""
     at = chunk.data_page_offset
     first = chunk.dictionary_page_offset
     if chunk.has_dictionary_page and first and 0 < first < at:
         at = first
     dictionary_longest = 0
     largest = 0
+    has_dictionary = False
     while column.values < chunk.num_values:
-        yield
+        yield has_dictionary and not column.values
         header, length = _header(file, at)
         kind, size, stored = (_number_of(header, number, -1) for number in (1, 2, 3))
         if size < 0 or stored < 0:
@@ -116,6 +140,9 @@ def _walk(file: BinaryIO, chunk: pq.ColumnChunkMetaData, column: Column) -> Gene
         if not isinstance(body, dict):
             raise pa.ArrowInvalid("a page's header says nothing of its kind")
         if kind == _DICTIONARY:
+            if has_dictionary:
+                raise pa.ArrowInvalid("a column has more than one dictionary")
+            has_dictionary = True
             column.page_bytes += size + stored
             if column.width is None:
                 file.seek(at + length)
@@ -258,10 +285,3 @@ class _Thrift:
     def _number(self) -> int:
         found = self._varint()
         return (found >> 1) ^ -(found & 1)
-
-
-def leaves(columns: dict[str, Column], wanted: list[str]) -> Iterator[Column]:
-    """Those of the columns that lie in the wanted ones."""
-    for path, column in columns.items():
-        if any(path == name or path.startswith(f"{name}.") for name in wanted):
-            yield column
