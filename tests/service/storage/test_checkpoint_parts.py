@@ -12,7 +12,7 @@ from tidegate_service.core.ports.index import UnreadableFile
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints import parts as module
 from tidegate_service.storage.checkpoints import reading
-from tidegate_service.storage.checkpoints.parquet_pages import TooLarge
+from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.parts import MAX_VALUES, VALUE_BYTES, Parts
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.service.storage.stepping import done
 from tidegate_service.storage.checkpoints import parquet_pages
-from tidegate_service.storage.checkpoints.parquet_pages import Column, TooLarge, columns_of
+from tidegate_service.storage.checkpoints.errors import TooLarge
+from tidegate_service.storage.checkpoints.parquet_pages import Column, columns_of
 
 KIB = 1024
 LONG = "x" * (64 * KIB)

@@ -13,6 +13,9 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegate_service.storage.checkpoints.errors import TooLarge
+from tidegate_service.storage.checkpoints.thrift import Thrift
+
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _PLAIN_DICTIONARY, _DELTA_BYTE_ARRAY, _RLE_DICTIONARY = 2, 7, 8
 _BODIES = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
@@ -20,7 +23,8 @@ _BODIES = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 _ENCODING = {_DATA: 2, _DATA_V2: 4}
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _HEADER_BYTES = 1024
-_MAX_HEADER_BYTES = 1024 * 1024
+_MAX_HEADER_BYTES = 256 * 1024
+"""Some writers put the least and the greatest value there, and a file's statistics are long."""
 _MOST_LOOKED_AT = 200_000
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli"}
 
@@ -29,11 +33,6 @@ MAX_PAGES = 100_000
 """Of a row group, of all its columns: those of real checkpoints have some hundred."""
 PAGES_AT_ONCE = 128
 """So many headers and columns are read in a step, which takes milliseconds."""
-MAX_PATH = 4096
-
-
-class TooLarge(Exception):
-    """A file would take too much memory; the message says what does."""
 
 
 @dataclass(slots=True)
@@ -104,8 +103,6 @@ def columns_of(
 
 def _within(path: str, names: frozenset[str]) -> str | None:
     """Which of the names has the column of this path in it, if one has."""
-    if len(path) > MAX_PATH:
-        raise TooLarge(f"a column's path has {len(path)} characters; at most {MAX_PATH} are read")
     end = path.find(".")
     while end >= 0:
         if path[:end] in names:
@@ -215,73 +212,9 @@ def _header(file: BinaryIO, at: int) -> tuple[dict[int, Any], int]:
         file.seek(at)
         raw = file.read(wanted)
         try:
-            thrift = _Thrift(raw)
+            thrift = Thrift(raw)
             return thrift.read_struct(), thrift.at
         except IndexError:
             if len(raw) < wanted or wanted >= _MAX_HEADER_BYTES:
                 raise pa.ArrowInvalid("a page's header cannot be read") from None
-            wanted *= 8
-
-
-class _Thrift:
-    """Thrift's compact protocol, as far as pages' headers need it: numbers and structs, all else is
-    passed over. Raises `IndexError` at its end."""
-
-    def __init__(self, raw: bytes) -> None:
-        self._raw = raw
-        self.at = 0
-
-    def read_struct(self, depth: int = 0) -> dict[int, Any]:
-        if depth > 8:
-            raise pa.ArrowInvalid("a page's header is nested too deep")
-        fields: dict[int, Any] = {}
-        number = 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self._number()
-            fields[number] = self._value(head & 15, depth)
-        return fields
-
-    def _value(self, kind: int, depth: int) -> "int | dict[int, Any] | None":
-        if kind in (1, 2):
-            return kind == 1
-        if kind == 3:
-            return self._byte()
-        if kind in (4, 5, 6):
-            return self._number()
-        if kind in (7, 8):
-            self._pass(8 if kind == 7 else self._varint())
-            return None
-        if kind in (9, 10):
-            head = self._byte()
-            count = self._varint() if head >> 4 == 15 else head >> 4
-            for _ in range(count):
-                self._byte() if head & 15 in (1, 2) else self._value(head & 15, depth + 1)
-            return None
-        if kind == 12:
-            return self.read_struct(depth + 1)
-        raise pa.ArrowInvalid("a page's header is none")
-
-    def _byte(self) -> int:
-        found = self._raw[self.at]
-        self.at += 1
-        return found
-
-    def _pass(self, count: int) -> None:
-        self.at += count
-        if self.at > len(self._raw):
-            raise IndexError
-
-    def _varint(self) -> int:
-        found, shift = 0, 0
-        while True:
-            byte = self._byte()
-            found |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return found
-            if shift > 63:
-                raise pa.ArrowInvalid("a page's header has a number that is none")
-
-    def _number(self) -> int:
-        found = self._varint()
-        return (found >> 1) ^ -(found & 1)
+            wanted *= 16

@@ -12,7 +12,8 @@ from typing import cast
 import pyarrow as pa
 
 from tidegate_protocol.base.text import excerpt
-from tidegate_service.storage.checkpoints.parquet_pages import Column, TooLarge
+from tidegate_service.storage.checkpoints.errors import TooLarge
+from tidegate_service.storage.checkpoints.parquet_pages import Column
 
 BATCH_BYTES = 16 * 1024 * 1024
 """What the rows of a batch decode to at most, if they are more than one."""

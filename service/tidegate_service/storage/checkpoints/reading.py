@@ -20,7 +20,9 @@ from tidegate_protocol.log.codec import InvalidActionError, decode
 from tidegate_service.core.log.log_file import MAX_LINE_BYTES
 from tidegate_service.core.ports.index import UnreadableFile
 from tidegate_service.core.sharing.pools import Share
-from tidegate_service.storage.checkpoints.parquet_pages import Column, TooLarge, columns_of
+from tidegate_service.storage.checkpoints.errors import TooLarge
+from tidegate_service.storage.checkpoints.footer import check_footer
+from tidegate_service.storage.checkpoints.parquet_pages import Column, columns_of
 from tidegate_service.storage.checkpoints.parts import (
     BATCH_BYTES,
     MAX_ROW_BYTES,
@@ -47,15 +49,15 @@ every value is in a dictionary: they stay there."""
 MAX_LIST_VALUES = 32_000_000
 """Of all lists and maps of a row group: one row may have them all, and each takes some bytes for
 what it is in."""
-MAX_FOOTER_BYTES = 16 * 1024 * 1024
 FREE_BYTES = 64 * 1024 * 1024
 MAX_RATIO = 100
 """The actions of all checkpoint files that are read of a log at a time may be `FREE_BYTES` as JSON,
 and so many times what the files are. Those of real tables are ten to thirty times."""
 _ROW_BYTES = 16
 _ROWS = (1024, 256, 64, 16, 4, 1)
-# Of each column that is read: the file is never read into memory as a whole.
 _BUFFER_BYTES = 1024 * 1024
+"""Of each column that is read at most: the file is never read into memory as a whole."""
+_BUFFERS_BYTES = 64 * 1024 * 1024
 
 
 class Budget:
@@ -109,22 +111,21 @@ def _steps(
             raise UnreadableFile(f"{excerpt(name)} is too large to be read: {error}") from None
 
 
-def _json_batches(file: BinaryIO, name: str, _: Budget) -> Iterator[list[Action]]:
+def _json_batches(file: BinaryIO, name: str, _: Budget) -> Iterator[list[Action] | None]:
     batch: list[Action] = []
     number = size = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         if len(line) > MAX_LINE_BYTES:
             raise UnreadableFile(f"{excerpt(name)}, line {number} is over {MAX_LINE_BYTES} bytes")
-        if not line.strip():
-            continue
-        try:
-            batch.append(decode(line))
-        except InvalidActionError as error:
-            raise UnreadableFile(f"{excerpt(name)}, line {number}: {error}") from None
+        if line.strip():
+            try:
+                batch.append(decode(line))
+            except InvalidActionError as error:
+                raise UnreadableFile(f"{excerpt(name)}, line {number}: {error}") from None
         size += len(line)
-        if len(batch) == ROWS_AT_ONCE or size > BATCH_BYTES:
-            yield batch
+        if number % ROWS_AT_ONCE == 0 or size > BATCH_BYTES:
+            yield batch or None
             batch, size = [], 0
     if batch:
         yield batch
@@ -132,7 +133,7 @@ def _json_batches(file: BinaryIO, name: str, _: Budget) -> Iterator[list[Action]
 
 def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[list[Action] | None]:
     try:
-        _check_footer(file)
+        yield from check_footer(file)
         parquet = pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
         schema = parquet.schema_arrow
         kinds = [kind for kind in KINDS if kind in schema.names]
@@ -154,7 +155,7 @@ def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[lis
                 read_dictionary=[
                     column.path for column in found if column.repetition and column.is_dictionary
                 ],
-                buffer_size=_BUFFER_BYTES,
+                buffer_size=min(_BUFFER_BYTES, _BUFFERS_BYTES // max(len(found), 1)),
                 pre_buffer=False,
             )
             parts = {kind: Parts(kind, found) for kind in kinds}
@@ -175,15 +176,6 @@ def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[lis
         raise UnreadableFile(
             f"{excerpt(name)} cannot be read as Parquet: {excerpt(str(error))}"
         ) from error
-
-
-def _check_footer(file: BinaryIO) -> None:
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(size - 8, 0))
-    length = int.from_bytes(file.read(4), "little")
-    file.seek(0)
-    if MAX_FOOTER_BYTES < length <= size:
-        raise TooLarge(f"its footer has {length} bytes; at most {MAX_FOOTER_BYTES} are read")
 
 
 def _rows_at_once(columns: Sequence[Column]) -> int:
