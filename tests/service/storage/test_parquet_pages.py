@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.service.storage.stepping import done
 from tidegate_service.storage.checkpoints import parquet_pages
-from tidegate_service.storage.checkpoints.parquet_pages import Column, TooLarge, columns_of, leaves
+from tidegate_service.storage.checkpoints.errors import TooLarge
+from tidegate_service.storage.checkpoints.parquet_pages import Column, columns_of
 
 KIB = 1024
 LONG = "x" * (64 * KIB)
@@ -25,7 +26,8 @@ def written(table: pa.Table, **options: object) -> io.BytesIO:
 
 def columns(file: io.BytesIO, group: int = 0) -> dict[str, Column]:
     file.seek(0)
-    return done(columns_of(file, pq.ParquetFile(file), group))
+    found = done(columns_of(file, pq.ParquetFile(file), group, ["a"]))
+    return {each.path: each for each in found}
 
 
 def column(values: pa.Array, **options: object) -> Column:
@@ -145,7 +147,7 @@ class TestWhatIsRefused:
         end = parquet.metadata.row_group(0).column(0).total_compressed_size
         broken = io.BytesIO(raw[:4] + change(raw[4 : 4 + end]))
         with pytest.raises(pa.ArrowException):
-            done(columns_of(broken, parquet, 0))
+            done(columns_of(broken, parquet, 0, ["a"]))
 
     @settings(max_examples=400, deadline=None)
     @given(st.lists(st.tuples(st.integers(4, 120), st.integers(0, 255)), min_size=1, max_size=4))
@@ -159,14 +161,19 @@ class TestWhatIsRefused:
         for at, byte in changes:
             raw[at] = byte
         try:
-            found = done(columns_of(io.BytesIO(bytes(raw)), parquet, 0))
+            found = done(columns_of(io.BytesIO(bytes(raw)), parquet, 0, ["a"]))
         except (TooLarge, pa.ArrowException):
             return
-        assert set(found) == {"a"}
+        assert [each.path for each in found] == ["a"]
 
 
 def test_columns_that_lie_in_wanted_ones():
     table = pa.table({"add": [{"path": "a", "stats": "b"}], "added": ["c"], "txn": [{"v": 1}]})
-    found = columns(written(table))
-    assert [one.path for one in leaves(found, ["add"])] == ["add.path", "add.stats"]
-    assert [one.path for one in leaves(found, ["add.stats", "txn"])] == ["add.stats", "txn.v"]
+    file = written(table)
+
+    def within(*wanted: str) -> list[tuple[str, str]]:
+        found = done(columns_of(file, pq.ParquetFile(file), 0, wanted))
+        return [(each.path, each.within) for each in found]
+
+    assert within("add") == [("add.path", "add"), ("add.stats", "add")]
+    assert within("add.stats", "txn") == [("add.stats", "add.stats"), ("txn.v", "txn")]

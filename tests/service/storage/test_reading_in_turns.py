@@ -235,9 +235,9 @@ async def test_pages_are_read_some_at_a_time():
     raw = io.BytesIO()
     table = pa.table({"a": [f"{number}" for number in range(1000)]})
     pq.write_table(table, raw, use_dictionary=False, data_page_size=1, write_batch_size=1)
-    found, steps = stepped(parquet_pages.columns_of(raw, pq.ParquetFile(raw), 0))
-    assert len(found["a"].pages) == 1000
-    assert steps == 1 + 1000 // parquet_pages.PAGES_AT_ONCE
+    found, steps = stepped(parquet_pages.columns_of(raw, pq.ParquetFile(raw), 0, ["a"]))
+    assert [len(each.pages) for each in found] == [1000]
+    assert steps == 1 + 1001 // parquet_pages.PAGES_AT_ONCE
 
 
 async def test_a_long_listing_is_made_in_steps(tmp_path, monkeypatch):

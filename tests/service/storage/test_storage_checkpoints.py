@@ -281,7 +281,7 @@ class TestUnreadable:
     async def test_a_column_that_is_no_struct(self, log):
         path = log.path(0, "checkpoint.parquet")
         pq.write_table(pa.table({"add": [1]}), path)
-        with pytest.raises(UnreadableFile, match="the column add is int64; expected a struct"):
+        with pytest.raises(UnreadableFile, match="the column add is 'int64'; expected a struct"):
             await read(log, path.name)
 
     async def test_a_row_without_what_it_needs(self, log):

@@ -78,12 +78,27 @@ def in_a_page(path: Path) -> None:
     pq.write_table(table, path, use_dictionary=False, compression="zstd")
 
 
+def in_a_list(values: pa.Array, *, large: bool = False) -> Callable[[Path], None]:
+    """In one row, and a list that nobody knows."""
+    kind = pa.LargeListArray if large else pa.ListArray
+
+    def write(path: Path) -> None:
+        table = files(1, foo=kind.from_arrays([0, len(values)], values))
+        pq.write_table(table, path, store_schema=large, compression="zstd")
+
+    return write
+
+
 RATIO = "more than 100 times as large"
+VALUES = "values in lists and maps; at most 10000"
 WAYS: dict[str, tuple[Callable[[Path], None], str]] = {
     "dictionary": (in_a_dictionary, RATIO),
     "map": (in_a_map, RATIO),
     "one-row": (in_one_row, "a row of it may take"),
     "delta": (after_the_one_before, RATIO),
+    "numbers": (in_a_list(pa.array([1] * 5_000_000, pa.int64())), VALUES),
+    "letters": (in_a_list(pa.array(["a"] * 5_000_000)), VALUES),
+    "another-list": (in_a_list(shared(ROWS), large=True), "how many values that has"),
     "page": (in_a_page, "a page of add.stats has"),
 }
 

@@ -6,12 +6,15 @@ lie between the pages and are read one by one; what the footer says of sizes is 
 """
 
 import struct
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tidegate_service.storage.checkpoints.errors import TooLarge
+from tidegate_service.storage.checkpoints.thrift import Thrift
 
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _PLAIN_DICTIONARY, _DELTA_BYTE_ARRAY, _RLE_DICTIONARY = 2, 7, 8
@@ -20,7 +23,8 @@ _BODIES = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 _ENCODING = {_DATA: 2, _DATA_V2: 4}
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _HEADER_BYTES = 1024
-_MAX_HEADER_BYTES = 1024 * 1024
+_MAX_HEADER_BYTES = 256 * 1024
+"""Some writers put the least and the greatest value there, and a file's statistics are long."""
 _MOST_LOOKED_AT = 200_000
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli"}
 
@@ -28,20 +32,18 @@ MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_PAGES = 100_000
 """Of a row group, of all its columns: those of real checkpoints have some hundred."""
 PAGES_AT_ONCE = 128
-"""So many headers are read in a step, which takes milliseconds."""
-
-
-class TooLarge(Exception):
-    """A file would take too much memory; the message says what does."""
+"""So many headers and columns are read in a step, which takes milliseconds."""
 
 
 @dataclass(slots=True)
 class Column:
-    """One leaf column of a row group. `longest` is the length of the longest value of those that
-    rows may share; `values` and `shared` are how many there are in all and of shared ones;
-    `pages` are the values and bytes of pages of which each value has its own bytes."""
+    """One leaf column of a row group; `within` is the wanted one that it lies in. `longest` is the
+    length of the longest value of those that rows may share; `values` and `shared` are how many
+    there are in all and of shared ones; `pages` are the values and bytes of pages of which each
+    value has its own bytes."""
 
     path: str
+    within: str
     repetition: int
     width: int | None
     longest: int = 0
@@ -65,42 +67,61 @@ class Column:
 
 
 def columns_of(
-    file: BinaryIO, parquet: pq.ParquetFile, group: int
-) -> Generator[None, None, dict[str, Column]]:
-    """The leaf columns of a row group, by their paths. Yields now and then, for others to go on.
-    Raises `TooLarge`, and `pa.ArrowException` where its pages cannot be read."""
-    found = {}
-    pages = 0
+    file: BinaryIO, parquet: pq.ParquetFile, group: int, wanted: Collection[str]
+) -> Generator[None, None, list[Column]]:
+    """The leaf columns of a row group that lie in the wanted ones. Yields now and then, for others
+    to go on. Raises `TooLarge`, and `pa.ArrowException` where its pages cannot be read."""
+    found = []
+    names = frozenset(wanted)
+    looked_at = pages = 0
     row_group = parquet.metadata.row_group(group)
     for index in range(row_group.num_columns):
+        looked_at += 1
+        if looked_at % PAGES_AT_ONCE == 0:
+            yield
         schema = parquet.schema.column(index)
+        within = _within(schema.path, names)
+        if within is None:
+            continue
         width = _WIDTHS.get(schema.physical_type)
         if schema.physical_type == "FIXED_LEN_BYTE_ARRAY":
             width = schema.length
-        column = Column(path=schema.path, repetition=schema.max_repetition_level, width=width)
-        for _ in _walk(file, row_group.column(index), column):
+        column = Column(schema.path, within, schema.max_repetition_level, width)
+        for is_long in _walk(file, row_group.column(index), column):
             pages += 1
             if pages > MAX_PAGES:
                 raise TooLarge(
                     f"row group {group} has more than {MAX_PAGES} pages, which are as many as are "
                     "read"
                 )
-            if pages % PAGES_AT_ONCE == 0:
+            looked_at += 1
+            if is_long or looked_at % PAGES_AT_ONCE == 0:
                 yield
-        found[column.path] = column
+        found.append(column)
     return found
 
 
-def _walk(file: BinaryIO, chunk: pq.ColumnChunkMetaData, column: Column) -> Generator[None]:
-    """Fill in the column, a page at a time."""
+def _within(path: str, names: frozenset[str]) -> str | None:
+    """Which of the names has the column of this path in it, if one has."""
+    end = path.find(".")
+    while end >= 0:
+        if path[:end] in names:
+            return path[:end]
+        end = path.find(".", end + 1)
+    return path if path in names else None
+
+
+def _walk(file: BinaryIO, chunk: pq.ColumnChunkMetaData, column: Column) -> Generator[bool]:
+    """Fill in the column, a page at a time; whether that took long."""
     at = chunk.data_page_offset
     first = chunk.dictionary_page_offset
     if chunk.has_dictionary_page and first and 0 < first < at:
         at = first
     dictionary_longest = 0
     largest = 0
+    has_dictionary = False
     while column.values < chunk.num_values:
-        yield
+        yield has_dictionary and not column.values
         header, length = _header(file, at)
         kind, size, stored = (_number_of(header, number, -1) for number in (1, 2, 3))
         if size < 0 or stored < 0:
@@ -116,6 +137,9 @@ def _walk(file: BinaryIO, chunk: pq.ColumnChunkMetaData, column: Column) -> Gene
         if not isinstance(body, dict):
             raise pa.ArrowInvalid("a page's header says nothing of its kind")
         if kind == _DICTIONARY:
+            if has_dictionary:
+                raise pa.ArrowInvalid("a column has more than one dictionary")
+            has_dictionary = True
             column.page_bytes += size + stored
             if column.width is None:
                 file.seek(at + length)
@@ -188,80 +212,9 @@ def _header(file: BinaryIO, at: int) -> tuple[dict[int, Any], int]:
         file.seek(at)
         raw = file.read(wanted)
         try:
-            thrift = _Thrift(raw)
+            thrift = Thrift(raw)
             return thrift.read_struct(), thrift.at
         except IndexError:
             if len(raw) < wanted or wanted >= _MAX_HEADER_BYTES:
                 raise pa.ArrowInvalid("a page's header cannot be read") from None
-            wanted *= 8
-
-
-class _Thrift:
-    """Thrift's compact protocol, as far as pages' headers need it: numbers and structs, all else is
-    passed over. Raises `IndexError` at its end."""
-
-    def __init__(self, raw: bytes) -> None:
-        self._raw = raw
-        self.at = 0
-
-    def read_struct(self, depth: int = 0) -> dict[int, Any]:
-        if depth > 8:
-            raise pa.ArrowInvalid("a page's header is nested too deep")
-        fields: dict[int, Any] = {}
-        number = 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self._number()
-            fields[number] = self._value(head & 15, depth)
-        return fields
-
-    def _value(self, kind: int, depth: int) -> "int | dict[int, Any] | None":
-        if kind in (1, 2):
-            return kind == 1
-        if kind == 3:
-            return self._byte()
-        if kind in (4, 5, 6):
-            return self._number()
-        if kind in (7, 8):
-            self._pass(8 if kind == 7 else self._varint())
-            return None
-        if kind in (9, 10):
-            head = self._byte()
-            count = self._varint() if head >> 4 == 15 else head >> 4
-            for _ in range(count):
-                self._byte() if head & 15 in (1, 2) else self._value(head & 15, depth + 1)
-            return None
-        if kind == 12:
-            return self.read_struct(depth + 1)
-        raise pa.ArrowInvalid("a page's header is none")
-
-    def _byte(self) -> int:
-        found = self._raw[self.at]
-        self.at += 1
-        return found
-
-    def _pass(self, count: int) -> None:
-        self.at += count
-        if self.at > len(self._raw):
-            raise IndexError
-
-    def _varint(self) -> int:
-        found, shift = 0, 0
-        while True:
-            byte = self._byte()
-            found |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return found
-            if shift > 63:
-                raise pa.ArrowInvalid("a page's header has a number that is none")
-
-    def _number(self) -> int:
-        found = self._varint()
-        return (found >> 1) ^ -(found & 1)
-
-
-def leaves(columns: dict[str, Column], wanted: list[str]) -> Iterator[Column]:
-    """Those of the columns that lie in the wanted ones."""
-    for path, column in columns.items():
-        if any(path == name or path.startswith(f"{name}.") for name in wanted):
-            yield column
+            wanted *= 16

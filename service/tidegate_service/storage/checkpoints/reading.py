@@ -20,7 +20,15 @@ from tidegate_protocol.log.codec import InvalidActionError, decode
 from tidegate_service.core.log.log_file import MAX_LINE_BYTES
 from tidegate_service.core.ports.index import UnreadableFile
 from tidegate_service.core.sharing.pools import Share
-from tidegate_service.storage.checkpoints.parquet_pages import Column, TooLarge, columns_of, leaves
+from tidegate_service.storage.checkpoints.errors import TooLarge
+from tidegate_service.storage.checkpoints.footer import check_footer
+from tidegate_service.storage.checkpoints.parquet_pages import Column, columns_of
+from tidegate_service.storage.checkpoints.parts import (
+    BATCH_BYTES,
+    MAX_ROW_BYTES,
+    Parts,
+    refuse_unknown,
+)
 from tidegate_service.storage.checkpoints.rows import (
     FILES,
     KINDS,
@@ -33,24 +41,23 @@ from tidegate_service.storage.checkpoints.rows import (
 from tidegate_service.storage.steps import yielded
 
 ROWS_AT_ONCE = 4096
-BATCH_BYTES = 16 * 1024 * 1024
-"""What the rows of a batch decode to at most, if they are more than one."""
-MAX_ROW_BYTES = 64 * 1024 * 1024
 MAX_PAGES_BYTES = 512 * 1024 * 1024
 """Of the pages that are held at a time, one of each column and its dictionary."""
 MAX_LISTS_BYTES = 512 * 1024 * 1024
 """What the values of all lists and maps of a row group decode to at most, but for those of which
 every value is in a dictionary: they stay there."""
 MAX_LIST_VALUES = 32_000_000
-MAX_FOOTER_BYTES = 16 * 1024 * 1024
+"""Of all lists and maps of a row group: one row may have them all, and each takes some bytes for
+what it is in."""
 FREE_BYTES = 64 * 1024 * 1024
 MAX_RATIO = 100
 """The actions of all checkpoint files that are read of a log at a time may be `FREE_BYTES` as JSON,
 and so many times what the files are. Those of real tables are ten to thirty times."""
 _ROW_BYTES = 16
 _ROWS = (1024, 256, 64, 16, 4, 1)
-# Of each column that is read: the file is never read into memory as a whole.
 _BUFFER_BYTES = 1024 * 1024
+"""Of each column that is read at most: the file is never read into memory as a whole."""
+_BUFFERS_BYTES = 64 * 1024 * 1024
 
 
 class Budget:
@@ -104,22 +111,21 @@ def _steps(
             raise UnreadableFile(f"{excerpt(name)} is too large to be read: {error}") from None
 
 
-def _json_batches(file: BinaryIO, name: str, _: Budget) -> Iterator[list[Action]]:
+def _json_batches(file: BinaryIO, name: str, _: Budget) -> Iterator[list[Action] | None]:
     batch: list[Action] = []
     number = size = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         if len(line) > MAX_LINE_BYTES:
             raise UnreadableFile(f"{excerpt(name)}, line {number} is over {MAX_LINE_BYTES} bytes")
-        if not line.strip():
-            continue
-        try:
-            batch.append(decode(line))
-        except InvalidActionError as error:
-            raise UnreadableFile(f"{excerpt(name)}, line {number}: {error}") from None
+        if line.strip():
+            try:
+                batch.append(decode(line))
+            except InvalidActionError as error:
+                raise UnreadableFile(f"{excerpt(name)}, line {number}: {error}") from None
         size += len(line)
-        if len(batch) == ROWS_AT_ONCE or size > BATCH_BYTES:
-            yield batch
+        if number % ROWS_AT_ONCE == 0 or size > BATCH_BYTES:
+            yield batch or None
             batch, size = [], 0
     if batch:
         yield batch
@@ -127,35 +133,42 @@ def _json_batches(file: BinaryIO, name: str, _: Budget) -> Iterator[list[Action]
 
 def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[list[Action] | None]:
     try:
-        _check_footer(file)
+        yield from check_footer(file)
         parquet = pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
-        columns_there = parquet.schema_arrow.names
-        kinds = [kind for kind in KINDS if kind in columns_there]
+        schema = parquet.schema_arrow
+        kinds = [kind for kind in KINDS if kind in schema.names]
         if not kinds:
-            if any(kind in columns_there for kind in PASSED_OVER):
+            if any(kind in schema.names for kind in PASSED_OVER):
                 return
             raise UnreadableFile(f"{excerpt(name)} has none of the columns {list(KINDS)}")
         for group in range(parquet.num_row_groups):
             columns = [
-                column for kind in kinds for column in _columns_to_read(parquet, group, kind)
+                column
+                for kind in kinds
+                for column in _columns_to_read(parquet.metadata, schema, group, kind)
             ]
-            found = list(leaves((yield from columns_of(file, parquet, group)), columns))
-            lists = [column for column in found if column.repetition]
+            found = yield from columns_of(file, parquet, group, columns)
             reader = pq.ParquetFile(
                 file,
                 metadata=parquet.metadata,
                 # What many rows share stays in one place until they are looked at.
-                read_dictionary=[column.path for column in lists if column.is_dictionary],
-                buffer_size=_BUFFER_BYTES,
+                read_dictionary=[
+                    column.path for column in found if column.repetition and column.is_dictionary
+                ],
+                buffer_size=min(_BUFFER_BYTES, _BUFFERS_BYTES // max(len(found), 1)),
                 pre_buffer=False,
             )
+            parts = {kind: Parts(kind, found) for kind in kinds}
             for batch in reader.iter_batches(
                 _rows_at_once(found), row_groups=[group], columns=columns, use_threads=False
             ):
                 budget.take(_ROW_BYTES * len(batch))
+                yield None
                 for kind in kinds:
-                    for rows in _small(cast(pa.StructArray, batch.column(kind)), kind, lists):
-                        yield actions_of(kind, rows) or None
+                    for rows in parts[kind].of(
+                        cast(pa.StructArray, batch.column(kind)), budget.take
+                    ):
+                        yield actions_of(kind, rows) if rows is not None else None
     except InvalidRow as error:
         raise UnreadableFile(f"{excerpt(name)}: {error}") from None
     except (pa.ArrowException, OSError) as error:
@@ -165,24 +178,18 @@ def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[lis
         ) from error
 
 
-def _check_footer(file: BinaryIO) -> None:
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(size - 8, 0))
-    length = int.from_bytes(file.read(4), "little")
-    file.seek(0)
-    if MAX_FOOTER_BYTES < length <= size:
-        raise TooLarge(f"its footer has {length} bytes; at most {MAX_FOOTER_BYTES} are read")
-
-
 def _rows_at_once(columns: Sequence[Column]) -> int:
     """So many rows as decode to no more than a batch may. Raises `TooLarge`."""
     pages = sum(column.page_bytes for column in columns)
     if pages > MAX_PAGES_BYTES:
         raise TooLarge(f"its pages take {pages} bytes at a time; at most {MAX_PAGES_BYTES} may be")
     lists = [column for column in columns if column.repetition]
-    for column in lists:
-        if column.values > MAX_LIST_VALUES:
-            raise TooLarge(f"{column.path} has {column.values} values in a row group")
+    values = sum(column.values for column in lists)
+    if values > MAX_LIST_VALUES:
+        raise TooLarge(
+            f"its lists and maps have {values} values in a row group; at most {MAX_LIST_VALUES} "
+            "are read"
+        )
     in_place = sum(column.most_bytes(1) for column in lists if not column.is_dictionary)
     if in_place > MAX_LISTS_BYTES:
         raise TooLarge(f"its lists and maps may take {in_place} bytes in a row group")
@@ -199,76 +206,36 @@ def _rows_at_once(columns: Sequence[Column]) -> int:
     return 1
 
 
-def _small(rows: pa.StructArray, kind: str, lists: Sequence[Column]) -> Iterator[pa.StructArray]:
-    """The rows in parts, of which the lists and maps decode to no more than a batch may. Raises
-    `TooLarge`."""
-    size = 0
-    for index in range(rows.type.num_fields):
-        column = rows.field(index)
-        longest = _longest_in(f"{kind}.{rows.type.field(index).name}", lists)
-        if longest:
-            size += longest * _values_in(column)
-    if size <= BATCH_BYTES:
-        yield rows
-    elif len(rows) == 1:
-        if size > MAX_ROW_BYTES:
-            raise TooLarge(f"a row of it may take {size} bytes; at most {MAX_ROW_BYTES} are read")
-        yield rows
-    else:
-        half = len(rows) // 2
-        yield from _small(rows.slice(0, half), kind, lists)
-        yield from _small(rows.slice(half), kind, lists)
-
-
-def _longest_in(path: str, lists: Sequence[Column]) -> int:
-    """What the longest values of a list's or map's columns are together."""
-    return sum(
-        column.longest
-        for column in lists
-        if column.path == path or column.path.startswith(f"{path}.")
-    )
-
-
-def _values_in(column: pa.Array) -> int:
-    """How many values the lists and maps in a column have, those inside of others included."""
-    if pa.types.is_map(column.type):
-        return _values_in_one(column, column.items)
-    if pa.types.is_list(column.type):
-        return _values_in_one(column, column.values)
-    if pa.types.is_struct(column.type):
-        return max((_values_in(column.field(i)) for i in range(column.type.num_fields)), default=0)
-    return len(column)
-
-
-def _values_in_one(column: pa.ListArray | pa.MapArray, inner: pa.Array) -> int:
-    offsets = column.offsets
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    return _values_in(inner.slice(first, last - first))
-
-
-def _columns_to_read(parquet: pq.ParquetFile, group: int, kind: str) -> list[str]:
+def _columns_to_read(
+    metadata: pq.FileMetaData, schema: pa.Schema, group: int, kind: str
+) -> list[str]:
     """The columns of an action in a row group. Of the two forms of statistics the struct is many
     times as expensive as the text and mostly says the same, so it is read where that is missing."""
-    struct = parquet.schema_arrow.field(kind).type
+    struct = schema.field(kind).type
     if not pa.types.is_struct(struct):
-        raise InvalidRow(f"the column {kind} is {struct}; expected a struct")
+        raise InvalidRow(f"the column {kind} is {excerpt(str(struct))}; expected a struct")
     names = [struct.field(index).name for index in range(struct.num_fields)]
     if kind == FILES:
         needs_parsed = PARSED_STATS in names and (
-            STATS not in names or not _always_there(parquet, group, f"{FILES}.{STATS}")
+            STATS not in names or not _always_there(metadata, group, f"{FILES}.{STATS}")
         )
         names = [
             name
             for name in names
             if not name.endswith("_parsed") or (name == PARSED_STATS and needs_parsed)
         ]
+    read = frozenset(names)
+    for index in range(struct.num_fields):
+        field = struct.field(index)
+        if field.name in read:
+            refuse_unknown(field.type, f"{kind}.{field.name}")
     return [f"{kind}.{name}" for name in names]
 
 
-def _always_there(parquet: pq.ParquetFile, group: int, column: str) -> bool:
+def _always_there(metadata: pq.FileMetaData, group: int, column: str) -> bool:
     """Whether the column is known to be as often null as the row is of another kind."""
     nulls: dict[str, int | None] = {}
-    row_group = parquet.metadata.row_group(group)
+    row_group = metadata.row_group(group)
     for index in range(row_group.num_columns):
         chunk = row_group.column(index)
         if chunk.path_in_schema in (column, f"{FILES}.path"):

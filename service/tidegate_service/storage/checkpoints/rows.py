@@ -47,11 +47,8 @@ class InvalidRow(ValueError):
     """A row is not the action that its column says; the message says why."""
 
 
-def actions_of(kind: str, rows: pa.StructArray) -> list[Action]:
-    """The actions in one column of a batch. Raises `InvalidRow`."""
-    present = rows.filter(rows.is_valid()) if rows.null_count else rows
-    if not len(present):
-        return []
+def actions_of(kind: str, present: pa.StructArray) -> list[Action]:
+    """The actions in one column of a batch, of the rows that have one. Raises `InvalidRow`."""
     struct = _STRUCTS.get(kind)
     actions: list[Action] = []
     for body in _bodies(kind, present):

@@ -1,0 +1,165 @@
+"""Checkpoints whose lists have more values than anyone should make objects of at once."""
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.service.tables.delta_logs import DeltaLog
+from tidegate_service.core.ports.index import UnreadableFile
+from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.checkpoints import parts as module
+from tidegate_service.storage.checkpoints import reading
+from tidegate_service.storage.checkpoints.errors import TooLarge
+from tidegate_service.storage.checkpoints.parts import MAX_VALUES, VALUE_BYTES, Parts
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def log(tmp_path):
+    return DeltaLog(tmp_path / "t")
+
+
+def files(count: int, foo: pa.Array) -> pa.Table:
+    one = pa.array([1] * count, pa.int64())
+    nothing = pa.MapArray.from_arrays(
+        [0] * (count + 1), pa.array([], "string"), pa.array([], "string")
+    )
+    fields = {
+        "path": pa.array([f"f{number}" for number in range(count)]),
+        "partitionValues": nothing,
+        "size": one,
+        "modificationTime": one,
+        "foo": foo,
+    }
+    return pa.table({"add": pa.StructArray.from_arrays(list(fields.values()), list(fields))})
+
+
+async def read(log: DeltaLog, table: pa.Table, *, store_schema: bool = False) -> list:
+    path = log.path(0, "checkpoint.parquet")
+    pq.write_table(table, path, store_schema=store_schema, compression="zstd")
+    found = ObjectStorage(warehouse=log.table.parent.as_uri()).log(log.location)
+    return [action async for batch in found.checkpoint_actions(path.name) for action in batch]
+
+
+def lists(count: int, values: pa.Array) -> pa.Array:
+    each = len(values) // count
+    return pa.ListArray.from_arrays([each * number for number in range(count + 1)], values)
+
+
+def shown(action: object) -> object:
+    return json.loads(action.raw)["add"]["foo"]
+
+
+MANY = MAX_VALUES + 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1] * MANY, pa.int64()),
+        pa.array([True] * MANY),
+        pa.array(["a"] * MANY),
+        pa.array([None] * MANY, pa.int8()),
+        pa.array([{"x": 1, "y": 2}] * (MANY // 3 + 1)),
+        pa.ListArray.from_arrays([0] * MANY + [1], pa.array([1])),
+    ],
+    ids=["int64", "bool", "text", "nulls", "structs", "empty lists"],
+)
+async def test_a_row_of_many_small_values_is_refused(log, values):
+    with pytest.raises(UnreadableFile, match=r"a row of it has \d+ values in lists and maps"):
+        await read(log, files(1, lists(1, values)))
+
+
+async def test_as_many_as_may_be_come_as_they_are(log):
+    (found,) = await read(log, files(1, lists(1, pa.array([1] * MAX_VALUES))))
+    assert shown(found) == [1] * MAX_VALUES
+
+
+async def test_rows_come_in_parts_that_have_no_more(log, monkeypatch):
+    monkeypatch.setattr(module, "MAX_VALUES", 100)
+    converted: list[int] = []
+    real = reading.actions_of
+
+    def noting(kind: str, rows: pa.StructArray):
+        converted.append(len(rows))
+        return real(kind, rows)
+
+    monkeypatch.setattr(reading, "actions_of", noting)
+    found = await read(log, files(64, lists(64, pa.array(list(range(640))))))
+    assert converted == [8] * 8
+    assert [shown(action) for action in found] == [
+        list(range(10 * row, 10 * row + 10)) for row in range(64)
+    ]
+
+
+async def test_what_values_take_is_counted_before_they_are_made(log, monkeypatch):
+    """As JSON they are two bytes each."""
+    monkeypatch.setattr(reading, "FREE_BYTES", 50 * 500 * VALUE_BYTES)
+    monkeypatch.setattr(reading, "MAX_RATIO", 0)
+    with pytest.raises(UnreadableFile, match="times as large"):
+        await read(log, files(51, lists(51, pa.array([1] * 51 * 500))))
+
+
+async def test_all_lists_of_a_row_group_have_so_many_values_together(log, monkeypatch):
+    """Each of which takes its place while it is read, though it is in a dictionary."""
+    monkeypatch.setattr(reading, "MAX_LIST_VALUES", 150)
+    both = pa.StructArray.from_arrays(
+        [lists(10, pa.array(["a"] * 100)), lists(10, pa.array(["b"] * 100))], ["x", "y"]
+    )
+    with pytest.raises(UnreadableFile, match=r"its lists and maps have 2\d\d values"):
+        await read(log, files(10, both))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.large_list(pa.string()),
+        pa.list_view(pa.string()),
+        pa.large_list_view(pa.string()),
+        pa.list_(pa.string(), 300),
+        pa.struct([("x", pa.large_list(pa.string()))]),
+        pa.list_(pa.large_list(pa.string())),
+        pa.map_(pa.string(), pa.large_list(pa.string())),
+        pa.bool8(),
+    ],
+    ids=str,
+)
+async def test_lists_of_another_kind_are_not_looked_into(log, kind):
+    with pytest.raises(TooLarge, match=r"'add\.foo' is .*how many values"):
+        module.refuse_unknown(kind, "add.foo")
+
+
+@pytest.mark.parametrize("kind", ["large_list", "fixed_size_list", "in a list"])
+async def test_what_the_file_says_that_its_lists_are(log, kind):
+    """Three hundred values that share a megabyte are three hundred megabytes, whatever their list
+    is called."""
+    shared = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 300, pa.int32()), pa.array(["x" * 1024 * 1024])
+    )
+    if kind == "fixed_size_list":
+        foo = pa.FixedSizeListArray.from_arrays(shared, 300)
+    else:
+        foo = pa.LargeListArray.from_arrays([0, 300], shared)
+    if kind == "in a list":
+        foo = pa.ListArray.from_arrays([0, 1], foo)
+    with pytest.raises(UnreadableFile, match=r"'add\.foo' is '"):
+        await read(log, files(1, foo), store_schema=True)
+
+
+def test_plain_columns_count_by_their_rows():
+    """Values of a byte, and those that are nowhere because they are null, are objects, too."""
+    names = [f"c{number}" for number in range(200)]
+    table = pa.table({"add": pa.array([dict.fromkeys(names, True)] * 4096)})
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    found = [
+        reading.Column(f"add.{name}", within=f"add.{name}", repetition=0, width=1) for name in names
+    ]
+    column = table["add"].combine_chunks()
+    parts = [rows for rows in Parts("add", found).of(column, lambda _: None) if rows is not None]
+    assert {len(rows) for rows in parts} == {1024}
+    assert sum(len(rows) for rows in parts) == 4096
