@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import and_, case, insert, update
 
 from tidegate_protocol.log.actions import Action, Add, PartitionValues
-from tidegate_protocol.log.content import Content
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.roles import SERVICE
@@ -102,7 +102,7 @@ class PostgresCommitSection:
         async with self._unit.statements() as connection:
             return await reads.content(connection, self._id, version)
 
-    async def stored_content(self, version: int) -> Content | None:
+    async def stored_content(self, version: int) -> bytes | LogFile | None:
         async with self._unit.statements() as connection:
             return await reads.any_content(connection, self._id, version)
 
