@@ -219,12 +219,12 @@ class PostgresIndex:
         identity = _id_of_existing(table_id)
         after: FileKey = ("", "")
         size = self._files_per_batch
-        batch: Sequence[Add] | None = None
-        while batch is None or len(batch) == size:
+        is_last = False
+        while not is_last:
             page = await self._connections.read(_files_page(identity, version, after, size))
             if page is None:
                 raise _no_such_table(table_id)
-            batch, after = page
+            batch, after, is_last = page
             if batch:
                 yield batch
 

@@ -53,8 +53,8 @@ async def test_its_differences_are_found_in_all_pieces(world, engine):
         await connection.exec_driver_sql("DELETE FROM app_transactions")
     details = [one.detail for one in (await verify_table(world.context, table.id)).differences]
     files, transactions = details
-    assert re.fullmatch(r"files it adds .*: (f\d, ){4}f\d and 5 more", files)
-    assert re.fullmatch(r"application transactions .*: (a\d, ){4}a\d and 1 more", transactions)
+    assert re.fullmatch(r"files it adds .*: ('f\d', ){4}'f\d' and 5 more", files)
+    assert re.fullmatch(r"application transactions .*: ('a\d', ){4}'a\d' and 1 more", transactions)
 
 
 async def test_its_pieces_are_bounded_and_made_in_threads(world, monkeypatch):

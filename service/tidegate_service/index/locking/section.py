@@ -124,14 +124,14 @@ class PostgresCommitSection:
 
     async def live_files(self, version: int) -> AsyncIterator[Sequence[Add]]:
         after: FileKey = ("", "")
-        batch: Sequence[Add] | None = None
-        while batch is None or len(batch) == _FILES_PER_BATCH:
+        is_last = False
+        while not is_last:
             async with self._unit.statements() as connection:
                 page = await live_files.files_page(
                     connection, self._id, version, after=after, limit=_FILES_PER_BATCH
                 )
             assert page is not None, "the section holds the table's row"
-            batch, after = page
+            batch, after, is_last = page
             yield batch
 
     async def append(self, commit: RatifiedCommit) -> None:
