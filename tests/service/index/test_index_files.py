@@ -14,7 +14,6 @@ from tidegate_service.core.errors import NotFound
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.postgres.parameters import int8s, texts, uuids
 from tidegate_service.index.postgres.pipeline import Query, Statement, run
-from tidegate_service.index.reading import live_files
 from tidegate_service.index.reading.live_files import files_page_query
 from tidegate_service.index.rows.file_rows import CLOSE
 from tidegate_service.index.rows.keys import MAX_KEY_BYTES
@@ -298,12 +297,3 @@ async def test_no_statement_writes_more_files_than_it_has_time_for(index, databa
         counts = connection.execute("SELECT rows FROM statements").fetchall()
     assert sum(rows for (rows,) in counts) == 12_000
     assert max(rows for (rows,) in counts) <= 5_000
-
-
-async def test_a_batch_is_bounded_by_its_bytes(index, monkeypatch):
-    monkeypatch.setattr(live_files, "PAGE_BYTES", 2_000)
-    table = await create(index, *(add(name, stats="x" * 900) for name in "abcdefg"))
-    of_reader = [[a.path for a in batch] async for batch in index.files(table.id, 0)]
-    async with index.commit_section(table.id) as section:
-        of_section = [[a.path for a in batch] async for batch in section.live_files(0)]
-    assert of_reader == of_section == [["a", "b"], ["c", "d"], ["e", "f"], ["g"]]

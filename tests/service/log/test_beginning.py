@@ -72,4 +72,4 @@ async def test_its_first_version_is_written_in_portions(index, tmp_path, monkeyp
     )
     assert (table.first_version, table.num_files) == (1, len(NAMES))
     assert opened == [3, 1, 3, 1, 3]
-    assert weighed.count(effects_of) == 5
+    assert weighed.count(effects_of) == 4

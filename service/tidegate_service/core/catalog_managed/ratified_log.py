@@ -7,7 +7,7 @@ place, and behind that, is lost, and told.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate_protocol.base.problems import Code
@@ -15,6 +15,7 @@ from tidegate_protocol.features.known import CATALOG_MANAGED
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.log.content import LogFile, is_same, sha256_of
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
@@ -29,6 +30,7 @@ from tidegate_service.core.errors import Refused
 from tidegate_service.core.log.foreign_commits import append_foreign, foreign_commit
 from tidegate_service.core.ports.index import CommitSection, Log
 from tidegate_service.core.ports.records import CommitRecord, RatifiedCommit, TableRecord
+from tidegate_service.core.sharing import offload
 
 logger = logging.getLogger("tidegate.service")
 
@@ -82,11 +84,10 @@ def is_ours(info: CommitInfo) -> bool:
     return info.txn_id is not None and body_digest(info) is not None
 
 
-async def go_on(
-    section: CommitSection, log: Log, held: Mapping[int, bytes]
-) -> tuple[LostCommit, ...]:
+async def go_on(section: CommitSection, log: Log, before: TableRecord) -> tuple[LostCommit, ...]:
     """Take the versions behind the section's head into it: all that this service published, then
-    those of `held` that follow from them, by version. Returns what else `held` had.
+    those that are held (`keep_held`) and follow from them. Returns what else is held. `before` is
+    the table as it was when they were kept.
 
     Raises `Refused` (`broken-log`) where the file of a version that is held is somebody else's, and
     where one that only the index holds cannot be read.
@@ -94,16 +95,17 @@ async def go_on(
     parted = None
     while (found := await log.read(version := section.table.latest_version + 1)) is not None:
         await section.take_time()
-        ours = held.get(version)
-        if parted is None and ours is not None and is_same(ours, found):
+        ours = await section.held(version)
+        if parted is None and ours is not None and await _are_same(ours, found):
             # A publisher may have had no time left to say that it published.
             commit = await _held(section, version, found)
         else:
             published = await _published(section, version, found)
             if published is None and parted is None and ours is not None:
+                expected = await offload.run(len(ours) // BYTES_AN_ACTION, sha256_of, ours)
                 raise Refused(
                     f"version {version} of table {section.table.name} lies in the log with other "
-                    f"bytes than were ratified: expected SHA-256 {sha256_of(ours)}, found "
+                    f"bytes than were ratified: expected SHA-256 {expected}, found "
                     f"{sha256_of(found)}",
                     code=Code.BROKEN_LOG,
                     hint="this service did not write that file; move it away",
@@ -115,8 +117,8 @@ async def go_on(
             parted = version if parted is None and ours is not None else parted
         await append_foreign(section, commit)
     if parted is not None:
-        return await _lost(section, {v: content for v, content in held.items() if v >= parted})
-    while (content := held.get(version := section.table.latest_version + 1)) is not None:
+        return await _lost(section, range(parted, before.latest_version + 1))
+    while (content := await section.held(version := section.table.latest_version + 1)) is not None:
         commit = await _held(section, version, content)
         await append_foreign(section, replace(commit, published=False))
     return ()
@@ -126,7 +128,7 @@ async def _published(
     section: CommitSection, version: int, content: bytes | LogFile
 ) -> RatifiedCommit | None:
     """The commit of a file that this service wrote as that version; None for any other."""
-    if marked(content) is None:
+    if await offload.run(len(content) // BYTES_AN_ACTION, marked, content) is None:
         return None
     try:
         commit = await foreign_commit(section, version, content)
@@ -148,11 +150,20 @@ async def _held(section: CommitSection, version: int, content: bytes | LogFile) 
         ) from None
 
 
-async def _lost(section: CommitSection, held: Mapping[int, bytes]) -> tuple[LostCommit, ...]:
-    """Those of these versions whose transactions are not in the log as others."""
+async def _are_same(ours: bytes | LogFile, found: bytes | LogFile) -> bool:
+    size = max(len(ours), len(found)) // BYTES_AN_ACTION
+    return await offload.run(size, is_same, ours, found)
+
+
+async def _lost(section: CommitSection, versions: Iterable[int]) -> tuple[LostCommit, ...]:
+    """Those of these held versions whose transactions are not in the log as others."""
     lost = []
-    for version, content in held.items():
-        info = commit_info(parse_commit(content))
+    for version in versions:
+        content = await section.held(version)
+        if content is None:
+            continue
+        actions = await offload.run(len(content) // BYTES_AN_ACTION, parse_commit, content)
+        info = commit_info(actions)
         transaction_id = None if info is None else info.txn_id
         known = None if transaction_id is None else await section.transaction(transaction_id)
         if not isinstance(known, CommitRecord):

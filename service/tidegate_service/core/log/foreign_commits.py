@@ -144,7 +144,7 @@ async def foreign_commit(
     """The index's form of a `<version>.json`. What this service wrote, and all where there is no
     `timestamp`, is dated by its commitInfo, else by the section's clock; always after the version
     before. Raises `UnreadableCommit`, also for what this service wrote for another table."""
-    if isinstance(content, SpooledFile):
+    if not isinstance(content, bytes):
         await section.take_time()
     parse = partial(parse_foreign_commit, catalog_managed=section.table.catalog_managed)
     actions = await offload.run(len(content) // BYTES_AN_ACTION, parse, content)
@@ -168,12 +168,14 @@ async def foreign_commit(
             transaction_id = None
     # Ours was answered for with the time that it carries.
     dated = winner.timestamp if timestamp is None or digest is not None else timestamp
+    # What the index keeps of a large version tells its digest from all of its bytes.
+    digest_of_all = await offload.run(len(content) // BYTES_AN_ACTION, sha256_of, content)
     record = CommitRecord(
         version=version,
         timestamp=max(dated, section.table.latest_timestamp + 1),
         transaction_id=transaction_id,
         body_digest=digest,
-        content_sha256=sha256_of(content),
+        content_sha256=digest_of_all,
         operation=info.operation,
         operation_parameters=info.operation_parameters or {},
         operation_metrics=info.operation_metrics or {},

@@ -160,8 +160,12 @@ class CommitSection(ForgottenHere, Protocol):
     async def release(self) -> None:
         """Take commits again."""
 
-    async def held(self) -> Sequence[tuple[int, bytes]]:
-        """The versions that are not published, in order, and their bytes."""
+    async def keep_held(self) -> None:
+        """Keep the bytes of the versions that are not published aside for `held`: `reset` drops
+        them."""
+
+    async def held(self, version: int) -> bytes | LogFile | None:
+        """What was kept aside of a version."""
 
     async def reset(self) -> None:
         """Drop what the index holds of the table but its row and its tombstones; the table then

@@ -248,9 +248,12 @@ class PostgresCommitSection:
         async with self._unit.statements() as connection:
             self.table = await rebuilding.release(connection, self._id)
 
-    async def held(self) -> Sequence[tuple[int, bytes]]:
+    async def keep_held(self) -> None:
+        await rebuilding.keep_held(self._unit.statements, self.table)
+
+    async def held(self, version: int) -> bytes | LogFile | None:
         async with self._unit.statements() as connection:
-            return await rebuilding.held(connection, self._id, after=self.table.published_version)
+            return await rebuilding.held(connection, version)
 
     async def reset(self) -> None:
         self._unused.clear()
