@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action, Add, Txn
-from tidegate_protocol.log.content import Content
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState
 from tidegate_service.core.access.roles import Caller, share_of
 from tidegate_service.core.errors import NotFound
@@ -27,6 +27,7 @@ from tidegate_service.core.ports.records import (
     Waiting,
 )
 from tidegate_service.core.ports.scanned import StoredFiles, Wanted
+from tidegate_service.core.sharing.pools import Share
 from tidegate_service.index.locking import groups
 from tidegate_service.index.locking.groups import PostgresCommitGroup
 from tidegate_service.index.locking.queues import TableQueues
@@ -218,12 +219,12 @@ class PostgresIndex:
         identity = _id_of_existing(table_id)
         after: FileKey = ("", "")
         size = self._files_per_batch
-        batch: Sequence[Add] | None = None
-        while batch is None or len(batch) == size:
+        is_last = False
+        while not is_last:
             page = await self._connections.read(_files_page(identity, version, after, size))
             if page is None:
                 raise _no_such_table(table_id)
-            batch, after = page
+            batch, after, is_last = page
             if batch:
                 yield batch
 
@@ -242,8 +243,8 @@ class PostgresIndex:
     async def app_transaction(self, table_id: str, app_id: str) -> Txn | None:
         return await self._of(table_id, lambda c, t: reads.app_transaction(c, t, app_id))
 
-    async def stored_content(self, table_id: str, version: int) -> bytes | None:
-        return await self._of(table_id, lambda c, t: comparison.stored_content(c, t, version))
+    async def stored_content(self, table_id: str, version: int) -> bytes | LogFile | None:
+        return await self._of(table_id, lambda c, t: reads.any_content(c, t, version))
 
     async def file_counts(self, table_id: str, first: int, last: int) -> Mapping[int, FileCounts]:
         identity = _id_of_existing(table_id)
@@ -251,10 +252,12 @@ class PostgresIndex:
             lambda c: comparison.file_counts(c, identity, first, last)
         )
 
-    async def compare(self, table_id: str, version: int, actions: Sequence[Action]) -> Comparison:
+    async def compare(
+        self, table_id: str, version: int, actions: Sequence[Action], *, threads: Share
+    ) -> Comparison:
         identity = _id_of_existing(table_id)
-        return await self._connections.read(
-            lambda c: comparison.compare(c, identity, version, actions)
+        return await comparison.compare(
+            self._connections, identity, version, actions, threads=threads
         )
 
     async def compare_head(self, table_id: str) -> Sequence[str]:

@@ -42,6 +42,7 @@ class MemoryCommitSection:
         self.database = unit.session.database
         self._unit = unit
         self._unused = set(unused)
+        self._held: Mapping[int, bytes] = {}
 
     def _rows(self) -> Rows:
         rows = self._unit.session.rows(self.table.id)
@@ -193,16 +194,19 @@ class MemoryCommitSection:
         await self._unit.statement(lambda: self._changing().release())
         self.table = self._rows().record
 
-    async def held(self) -> Sequence[tuple[int, bytes]]:
-        def held() -> list[tuple[int, bytes]]:
+    async def keep_held(self) -> None:
+        def held() -> dict[int, bytes]:
             rows = self._rows()
-            return [
-                (commit.record.version, bytes(commit.content or b""))
+            return {
+                commit.record.version: bytes(commit.content or b"")
                 for commit in rows.commits
                 if commit.record.version > rows.record.published_version
-            ]
+            }
 
-        return await self._unit.statement(held)
+        self._held = await self._unit.statement(held)
+
+    async def held(self, version: int) -> bytes | None:
+        return self._held.get(version)
 
     async def reset(self) -> None:
         self._unused.clear()

@@ -7,7 +7,7 @@ from there on are lost, and are reported.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -86,11 +86,10 @@ def is_ours(info: CommitInfo) -> bool:
     return info.txn_id is not None and body_digest(info) is not None
 
 
-async def go_on(
-    section: CommitSection, log: Log, held: Mapping[int, bytes]
-) -> tuple[LostCommit, ...]:
+async def go_on(section: CommitSection, log: Log, before: TableRecord) -> tuple[LostCommit, ...]:
     """Append the versions after the section's head: all that this service published, then the
-    versions of `held` that follow them. Returns the commits of `held` that are lost.
+    versions that are held (`keep_held`) and follow them. Returns the commits that are held and are
+    lost. `before` is the table as it was when they were kept.
 
     Raises `Refused` (`broken-log`) where another writer's file has the place of a version of
     `held`, and where a version that only the index has cannot be read.
@@ -98,18 +97,17 @@ async def go_on(
     parted = None
     while (found := await log.read(version := section.table.latest_version + 1)) is not None:
         await section.take_time()
-        ours = held.get(version)
-        size = len(found) // BYTES_AN_ACTION
-        same = ours is not None and await offload.run(size, is_same, ours, found)
-        if parted is None and ours is not None and same:
+        ours = await section.held(version)
+        if parted is None and ours is not None and await _are_same(ours, found):
             # A publisher may have been cut off before it marked the version as published.
             commit = await _held(section, version, found)
         else:
             published = await _published(section, version, found)
             if published is None and parted is None and ours is not None:
+                expected = await offload.run(len(ours) // BYTES_AN_ACTION, sha256_of, ours)
                 raise Refused(
                     f"version {version} of table {section.table.name} lies in the log with other "
-                    f"bytes than were ratified: expected SHA-256 {sha256_of(ours)}, found "
+                    f"bytes than were ratified: expected SHA-256 {expected}, found "
                     f"{sha256_of(found)}",
                     code=Code.BROKEN_LOG,
                     hint="this service did not write that file; move it away",
@@ -121,8 +119,8 @@ async def go_on(
             parted = version if parted is None and ours is not None else parted
         await append_foreign(section, commit)
     if parted is not None:
-        return await _lost(section, {v: content for v, content in held.items() if v >= parted})
-    while (content := held.get(version := section.table.latest_version + 1)) is not None:
+        return await _lost(section, range(parted, before.latest_version + 1))
+    while (content := await section.held(version := section.table.latest_version + 1)) is not None:
         commit = await _held(section, version, content)
         await append_foreign(section, replace(commit, published=False))
     return ()
@@ -154,11 +152,20 @@ async def _held(section: CommitSection, version: int, content: bytes | LogFile) 
         ) from None
 
 
-async def _lost(section: CommitSection, held: Mapping[int, bytes]) -> tuple[LostCommit, ...]:
-    """The commits of these versions whose transactions are not in the log as other versions."""
+async def _are_same(ours: bytes | LogFile, found: bytes | LogFile) -> bool:
+    size = max(len(ours), len(found)) // BYTES_AN_ACTION
+    return await offload.run(size, is_same, ours, found)
+
+
+async def _lost(section: CommitSection, versions: Iterable[int]) -> tuple[LostCommit, ...]:
+    """The commits of these held versions whose transactions the log has as no other version."""
     lost = []
-    for version, content in held.items():
-        info = commit_info(parse_commit(content))
+    for version in versions:
+        content = await section.held(version)
+        if content is None:
+            continue
+        actions = await offload.run(offload.weight_of_log(content), parse_commit, content)
+        info = commit_info(actions)
         transaction_id = None if info is None else info.txn_id
         known = None if transaction_id is None else await section.transaction(transaction_id)
         if not isinstance(known, CommitRecord):

@@ -11,7 +11,7 @@ from functools import partial
 
 from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.log.content import LogFile, sha256_of
-from tidegate_protocol.proposal.transaction import IsolationLevel
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, IsolationLevel
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
@@ -149,7 +149,7 @@ async def foreign_commit(
     commitInfo, else by the section's clock. The date is always later than the version before's.
     Raises `UnreadableCommit`, also for a commit that this service wrote for another table.
     """
-    if isinstance(content, SpooledFile):
+    if not isinstance(content, bytes):
         await section.take_time()
     parse = partial(parse_foreign_commit, catalog_managed=section.table.catalog_managed)
     actions = await offload.run(offload.weight_of_log(content), parse, content)
@@ -173,12 +173,14 @@ async def foreign_commit(
             transaction_id = None
     # For a commit of this service, clients were told the timestamp that it carries.
     dated = winner.timestamp if timestamp is None or digest is not None else timestamp
+    # What the index keeps of a large version tells its digest from all of its bytes.
+    digest_of_all = await offload.run(len(content) // BYTES_AN_ACTION, sha256_of, content)
     record = CommitRecord(
         version=version,
         timestamp=max(dated, section.table.latest_timestamp + 1),
         transaction_id=transaction_id,
         body_digest=digest,
-        content_sha256=sha256_of(content),
+        content_sha256=digest_of_all,
         operation=info.operation,
         operation_parameters=info.operation_parameters or {},
         operation_metrics=info.operation_metrics or {},

@@ -4,7 +4,7 @@ Everything happens in the section that makes the table: a log that cannot be rea
 nothing in the index.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -23,8 +23,8 @@ from tidegate_protocol.log.segment import BrokenLog, Checkpoint, Listing, choose
 from tidegate_protocol.proposal.transaction import Invalid
 from tidegate_protocol.replay.commits import UnreadableCommit, timestamp_of
 from tidegate_protocol.replay.foreign import RefusedCommit, in_commit_timestamp, refusal
-from tidegate_protocol.replay.snapshot import Snapshot
 from tidegate_service.core.errors import Refused, StorageUnavailable
+from tidegate_service.core.log.beginning import Beginning
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.data_paths import DataPaths
 from tidegate_service.core.log.foreign_commits import append_foreign, foreign_commit, keep_id
@@ -89,7 +89,7 @@ class _Adoption:
     log: Log
     paths: DataPaths
     modified: Mapping[str, int]
-    before: Snapshot = field(default_factory=Snapshot)
+    before: Beginning = field(default_factory=Beginning)
     in_commit: bool = False
     outside: dict[tuple[str, str | None], Refused] = field(default_factory=dict)
 
@@ -159,16 +159,14 @@ class _Adoption:
         if self._started:
             await append_foreign(self.section, commit)
             return
-        self.before = await offload.run(
-            len(commit.actions), self.before.apply, version, commit.actions
-        )
+        await offload.run(len(commit.actions), self.before.take, commit.actions)
         if self.before.protocol is None or self.before.metadata is None:
             return
         if version == 0:
             await append_foreign(self.section, commit)
         else:
-            await self.section.load_base(commit, _as_batch(self.before))
-        self.before = Snapshot()
+            await self.section.load_base(commit, _in_turn(self.before.portions()))
+        self.before = Beginning()
 
     def check_paths(self) -> None:
         """Raise `Refused` where the newest version names a file that it must not. Earlier versions
@@ -226,10 +224,9 @@ class _Adoption:
             )
 
 
-async def _as_batch(snapshot: Snapshot) -> AsyncIterator[Sequence[Action]]:
-    single = (snapshot.protocol, snapshot.metadata)
-    yield [action for action in single if action is not None]
-    yield [*snapshot.files.values(), *snapshot.txns.values(), *snapshot.domains.values()]
+async def _in_turn(portions: Iterator[Sequence[Action]]) -> AsyncIterator[Sequence[Action]]:
+    for portion in portions:
+        yield portion
 
 
 def _is_beyond(name: str, through: int) -> bool:

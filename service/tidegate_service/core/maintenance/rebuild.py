@@ -123,7 +123,7 @@ async def _from_log_and_index(
     returns those that do not follow from what is published."""
     before = section.table
     await _check_own(section, log)
-    held = dict(await section.held())
+    await section.keep_held()
     # What lies behind the published versions need not be one of the table.
     await _from_log(context, section, log, through=before.published_version)
     if (other := await section.rewritten()) is not None:
@@ -133,7 +133,7 @@ async def _from_log_and_index(
             code=Code.BROKEN_LOG,
             hint=f"put the ratified file back: GET /tables/{before.name}/verify gives its SHA-256",
         )
-    return await go_on(section, log, held)
+    return await go_on(section, log, before)
 
 
 def _given_up(table: TableRecord) -> str:

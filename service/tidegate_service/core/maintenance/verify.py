@@ -274,7 +274,9 @@ class _Page:
     ) -> None:
         opened, closed = 0, 0
         async for actions in batches:
-            compared = await self._index.compare(self._table.id, version, actions)
+            compared = await self._index.compare(
+                self._table.id, version, actions, threads=self._threads
+            )
             for detail in compared.differences:
                 self._found(version, DifferenceKind.INDEX, detail)
             opened += compared.counts.opened

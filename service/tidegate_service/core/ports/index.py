@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from tidegate_protocol.log.actions import Action, Add, PartitionValues, Txn
-from tidegate_protocol.log.content import Content
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.access.roles import Caller
@@ -27,6 +27,7 @@ from tidegate_service.core.ports.records import (
 )
 from tidegate_service.core.ports.scanned import StoredFiles, Wanted
 from tidegate_service.core.ports.storage import Log, LogEntry, PutResult, Storage, UnreadableFile
+from tidegate_service.core.sharing.pools import Share
 
 __all__ = [
     "CommitGroup",
@@ -86,7 +87,7 @@ class CommitSection(ForgottenHere, Protocol):
         """The bytes of a version that is not published, or was not long ago; None once they are
         forgotten."""
 
-    async def stored_content(self, version: int) -> Content | None:
+    async def stored_content(self, version: int) -> bytes | LogFile | None:
         """The bytes that the index keeps of a version, published or not."""
 
     async def head_sha256(self) -> str | None:
@@ -159,8 +160,12 @@ class CommitSection(ForgottenHere, Protocol):
     async def release(self) -> None:
         """Take commits again."""
 
-    async def held(self) -> Sequence[tuple[int, bytes]]:
-        """The versions that are not published, in order, and their bytes."""
+    async def keep_held(self) -> None:
+        """Keep the bytes of the versions that are not published aside for `held`: `reset` drops
+        them."""
+
+    async def held(self, version: int) -> bytes | LogFile | None:
+        """What was kept aside of a version."""
 
     async def reset(self) -> None:
         """Drop what the index holds of the table but its row and its tombstones; the table then
@@ -282,14 +287,17 @@ class Index(ForgottenTables, Protocol):
 
     async def app_transaction(self, table_id: str, app_id: str) -> Txn | None: ...
 
-    async def stored_content(self, table_id: str, version: int) -> bytes | None:
+    async def stored_content(self, table_id: str, version: int) -> bytes | LogFile | None:
         """The bytes that the index keeps of a version, published or not."""
 
     async def file_counts(self, table_id: str, first: int, last: int) -> Mapping[int, FileCounts]:
         """How many files each of these versions opened and closed; none for a missing one."""
 
-    async def compare(self, table_id: str, version: int, actions: Sequence[Action]) -> Comparison:
-        """What the index's rows have of a version against its actions, or a batch of them."""
+    async def compare(
+        self, table_id: str, version: int, actions: Sequence[Action], *, threads: Share
+    ) -> Comparison:
+        """What the index's rows have of a version against its actions, or a batch of them, which
+        the caller's share of threads goes through."""
 
     async def compare_head(self, table_id: str) -> Sequence[str]:
         """Where the table's own row is not what its rows sum up to."""

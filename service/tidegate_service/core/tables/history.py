@@ -45,9 +45,11 @@ async def content(context: Context, ref: str, version: int) -> Content:
             ):
                 return found
             kept = await context.index.stored_content(table.id, version)
-            if record and kept is not None and sha256_of(kept) == record.content_sha256:
-                # Clean-up took the file, or it is lost, or others have replaced it.
-                return kept
+            if record and kept is not None:
+                threads = context.verify_threads.of(context.caller.name)
+                if await threads.run(sha256_of, kept) == record.content_sha256:
+                    # Clean-up took the file, or it is lost, or others have replaced it.
+                    return kept
         else:
             return held
         if version == table.first_version:

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import and_, case, insert, update
 
 from tidegate_protocol.log.actions import Action, Add, PartitionValues
-from tidegate_protocol.log.content import Content
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.roles import SERVICE
@@ -102,7 +102,7 @@ class PostgresCommitSection:
         async with self._unit.statements() as connection:
             return await reads.content(connection, self._id, version)
 
-    async def stored_content(self, version: int) -> Content | None:
+    async def stored_content(self, version: int) -> bytes | LogFile | None:
         async with self._unit.statements() as connection:
             return await reads.any_content(connection, self._id, version)
 
@@ -124,14 +124,14 @@ class PostgresCommitSection:
 
     async def live_files(self, version: int) -> AsyncIterator[Sequence[Add]]:
         after: FileKey = ("", "")
-        batch: Sequence[Add] | None = None
-        while batch is None or len(batch) == _FILES_PER_BATCH:
+        is_last = False
+        while not is_last:
             async with self._unit.statements() as connection:
                 page = await live_files.files_page(
                     connection, self._id, version, after=after, limit=_FILES_PER_BATCH
                 )
             assert page is not None, "the section holds the table's row"
-            batch, after = page
+            batch, after, is_last = page
             yield batch
 
     async def append(self, commit: RatifiedCommit) -> None:
@@ -248,9 +248,12 @@ class PostgresCommitSection:
         async with self._unit.statements() as connection:
             self.table = await rebuilding.release(connection, self._id)
 
-    async def held(self) -> Sequence[tuple[int, bytes]]:
+    async def keep_held(self) -> None:
+        await rebuilding.keep_held(self._unit.statements, self.table)
+
+    async def held(self, version: int) -> bytes | LogFile | None:
         async with self._unit.statements() as connection:
-            return await rebuilding.held(connection, self._id, after=self.table.published_version)
+            return await rebuilding.held(connection, version)
 
     async def reset(self) -> None:
         self._unused.clear()

@@ -4,28 +4,43 @@ By induction over a table's versions this proves its snapshots: each version ope
 adds, with the bytes it gave them, closed those it names, and touched no other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 from sqlalchemy import TextClause, Uuid, bindparam, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.text import excerpt
-from tidegate_protocol.log.actions import (
-    Action,
-    DomainMetadata,
-    Metadata,
-    PartitionValues,
-    Protocol,
-    Txn,
-)
+from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.log.codec import encode
 from tidegate_service.core.ports.comparison import Comparison, FileCounts
-from tidegate_service.index.rows.effects import Effects, effects_of
-from tidegate_service.index.rows.file_rows import chunks
+from tidegate_service.core.sharing.pools import Share
+from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.connections import Connections, driver_of
+from tidegate_service.index.postgres.parameters import (
+    Parameter,
+    byteas,
+    int8,
+    texts,
+    uuid,
+)
+from tidegate_service.index.postgres.pipeline import (
+    Query,
+    Row,
+    Statement,
+    as_bool,
+    as_int,
+    as_text,
+)
+from tidegate_service.index.rows.effects import Effects, FileKey, effects_of
+from tidegate_service.index.rows.file_rows import sized
 from tidegate_service.index.rows.partitions import filled_in_key, partition_key, values_text
-from tidegate_service.index.rows.records import expanded
-from tidegate_service.index.schema.tables import commits, metadata_versions
+from tidegate_service.index.schema.tables import metadata_versions
+
+T = TypeVar("T")
 
 _MOST_NAMED = 5
 """Files that one difference names; the rest is counted."""
@@ -35,30 +50,27 @@ def _by_table(statement: str) -> TextClause:
     return text(statement).bindparams(bindparam("table_id", type_=Uuid))
 
 
-_OF_FILES = _by_table("""
+_OF_FILES = Statement("""
     SELECT file.path,
            file.action IS NULL
                OR coalesce(bool_or(
-                   life.added_version = :version
+                   life.added_version = $2
                    AND life.action = file.action
                    AND (life.stats IS NULL OR life.stats = file.stats)
                    AND CAST(life.partition_values AS text) = file.partition_values
                    AND coalesce(life.partition IN (file.key, file.filled_in_key), true)
                ), false) AS opened,
-           count(*) FILTER (WHERE life.removed_version = :version) AS closed,
+           count(*) FILTER (WHERE life.removed_version = $2) AS closed,
            coalesce(bool_or(
-               life.added_version < :version
-               AND (life.removed_version IS NULL OR life.removed_version > :version)
+               life.added_version < $2
+               AND (life.removed_version IS NULL OR life.removed_version > $2)
            ), false) AS survived
-    FROM unnest(
-        CAST(:paths AS text[]), CAST(:dv_ids AS text[]), CAST(:actions AS bytea[]),
-        CAST(:stats AS text[]), CAST(:partition_values AS text[]), CAST(:keys AS text[]),
-        CAST(:filled_in_keys AS text[])
-    ) AS file (path, dv_id, action, stats, partition_values, key, filled_in_key)
+    FROM unnest($3, $4, $5, $6, $7, $8, $9)
+        AS file (path, dv_id, action, stats, partition_values, key, filled_in_key)
     LEFT JOIN LATERAL (
         SELECT added_version, removed_version, action, stats, partition_values, partition
         FROM files
-        WHERE files.table_id = :table_id
+        WHERE files.table_id = $1
           AND files.path = file.path
           AND files.dv_id = file.dv_id
     ) AS life ON true
@@ -99,30 +111,19 @@ _HEAD = _by_table("""
     WHERE tables.id = :table_id
 """)
 
-_APP_TRANSACTIONS = _by_table("""
-    SELECT written.key FROM unnest(CAST(:keys AS text[]), CAST(:actions AS bytea[]))
-        AS written (key, action)
+_APP_TRANSACTIONS = Statement("""
+    SELECT written.key FROM unnest($3, $4) AS written (key, action)
     LEFT JOIN app_transactions AS held
-        ON held.table_id = :table_id AND held.app_id = written.key
-    WHERE held.version IS NULL OR held.version < :version
-       OR (held.version = :version AND held.action <> written.action)
+        ON held.table_id = $1 AND held.app_id = written.key
+    WHERE held.version IS NULL OR held.version < $2
+       OR (held.version = $2 AND held.action <> written.action)
 """)
 
-_DOMAINS = _by_table("""
-    SELECT written.key FROM unnest(CAST(:keys AS text[]), CAST(:actions AS bytea[]))
-        AS written (key, action)
-    JOIN domain_metadata AS held ON held.table_id = :table_id AND held.domain = written.key
-    WHERE held.version < :version OR (held.version = :version AND held.action <> written.action)
+_DOMAINS = Statement("""
+    SELECT written.key FROM unnest($3, $4) AS written (key, action)
+    JOIN domain_metadata AS held ON held.table_id = $1 AND held.domain = written.key
+    WHERE held.version < $2 OR (held.version = $2 AND held.action <> written.action)
 """)
-
-
-async def stored_content(connection: AsyncConnection, table_id: UUID, version: int) -> bytes | None:
-    """The bytes that the index keeps of a version, published or not."""
-    query = select(commits.c.content).where(
-        commits.c.table_id == table_id, commits.c.version == version
-    )
-    stored = (await connection.execute(query)).scalar_one_or_none()
-    return None if stored is None else expanded(stored)
 
 
 async def file_counts(
@@ -133,87 +134,128 @@ async def file_counts(
 
 
 async def compare(
-    connection: AsyncConnection, table_id: UUID, version: int, actions: Sequence[Action]
+    connections: Connections,
+    table_id: UUID,
+    version: int,
+    actions: Sequence[Action],
+    *,
+    threads: Share,
 ) -> Comparison:
-    effects = effects_of(actions)
-    files, closed = await _files(connection, table_id, version, effects)
-    opened = sum(add is not None for add in effects.files.values())
-    found = files + await _keyed(connection, table_id, version, effects)
-    found += await _state(connection, table_id, version, effects)
-    return Comparison(differences=tuple(found), counts=FileCounts(opened, closed))
+    """Piece by piece, each made in a thread and asked for by itself: what a version changed is the
+    same in all of them, and one of a million files takes longer than a statement may."""
+    effects = await threads.run(effects_of, actions)
+    asking = _Asking(connections, (uuid(table_id), int8(version)), threads)
+    unopened, surviving, closed = _Names(), _Names(), 0
 
+    def of_file(row: Row) -> None:
+        nonlocal closed
+        path, opened, closed_here, survived = row
+        closed += as_int(closed_here)
+        if not as_bool(opened):
+            unopened.note(path)
+        if as_bool(survived):
+            surviving.note(path)
 
-async def _files(
-    connection: AsyncConnection, table_id: UUID, version: int, effects: Effects
-) -> tuple[list[str], int]:
-    unopened, surviving, closed = [], [], 0
-    for chunk in chunks(list(effects.files.items())):
-        rows = await connection.execute(
-            _OF_FILES,
-            {
-                "table_id": table_id,
-                "version": version,
-                "paths": [path for (path, _), _ in chunk],
-                "dv_ids": [dv_id for (_, dv_id), _ in chunk],
-                "actions": [None if add is None else encode(add) for _, add in chunk],
-                # What scans prune by, where it is not what they read in the action.
-                "stats": [None if add is None else add.stats for _, add in chunk],
-                **_partition_columns(
-                    [None if add is None else add.partition_values for _, add in chunk]
-                ),
-            },
-        )
-        for row in rows:
-            closed += row.closed
-            if not row.opened:
-                unopened.append(row.path)
-            if row.survived:
-                surviving.append(row.path)
-    found = []
-    if unopened:
-        found.append(f"files it adds are missing or differ: {_some(unopened)}")
-    if surviving:
-        found.append(f"files it removes or replaces live on: {_some(surviving)}")
-    return found, closed
-
-
-def _partition_columns(
-    partitions: Sequence[PartitionValues | None],
-) -> dict[str, list[str | None]]:
-    return {
-        "partition_values": [
-            None if values is None else values_text(values).decode() for values in partitions
-        ],
-        "keys": [None if values is None else partition_key(values) for values in partitions],
-        "filled_in_keys": [
-            None if values is None else filled_in_key(values) for values in partitions
-        ],
-    }
-
-
-async def _keyed(
-    connection: AsyncConnection, table_id: UUID, version: int, effects: Effects
-) -> list[str]:
-    found = []
-    kept = {key: action for key, action in effects.domains.items() if not action.removed}
-    written: tuple[tuple[str, TextClause, Mapping[str, Txn | DomainMetadata]], ...] = (
-        ("application transactions", _APP_TRANSACTIONS, effects.txns),
-        ("domains", _DOMAINS, kept),
+    await asking.each(
+        _OF_FILES, sized(effects.files.items(), _bytes_of_file), _file_columns, of_file
     )
-    for what, query, actions in written:
-        for chunk in chunks(list(actions.items())):
-            rows = await connection.execute(
-                query,
-                {
-                    "table_id": table_id,
-                    "version": version,
-                    "keys": [key for key, _ in chunk],
-                    "actions": [encode(action) for _, action in chunk],
-                },
-            )
-            if differing := list(rows.scalars()):
-                found.append(f"{what} it sets are missing or differ: {_some(differing)}")
-    return found
+    missing, kept = _Names(), _Names()
+    await asking.each(
+        _APP_TRANSACTIONS,
+        sized(effects.txns.items(), _bytes_of_keyed),
+        _keyed_columns,
+        lambda row: missing.note(row[0]),
+    )
+    domains = (item for item in effects.domains.items() if not item[1].removed)
+    await asking.each(
+        _DOMAINS, sized(domains, _bytes_of_keyed), _keyed_columns, lambda row: kept.note(row[0])
+    )
+    told = (
+        (unopened, "files it adds are missing or differ"),
+        (surviving, "files it removes or replaces live on"),
+        (missing, "application transactions it sets are missing or differ"),
+        (kept, "domains it sets are missing or differ"),
+    )
+    found = [f"{what}: {names}" for names, what in told if names.count]
+    found += await connections.read(lambda c: _state(c, table_id, version, effects))
+    return Comparison(differences=tuple(found), counts=FileCounts(effects.opened, closed))
+
+
+@dataclass(slots=True)
+class _Names:
+    """Names in a difference: the first ones, and how many."""
+
+    count: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def note(self, name: bytes | None) -> None:
+        self.count += 1
+        if self.count <= _MOST_NAMED:
+            self.first.append(as_text(name))
+
+    def __str__(self) -> str:
+        named = ", ".join(excerpt(name) for name in self.first)
+        more = self.count - len(self.first)
+        return f"{named} and {more} more" if more else named
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """Asks about a version; `which` are the first parameters of each statement."""
+
+    connections: Connections
+    which: tuple[Parameter, Parameter]
+    threads: Share
+
+    async def each(
+        self,
+        statement: Statement,
+        pieces: Iterator[Sequence[T]],
+        columns: Callable[[Sequence[T]], Sequence[Parameter]],
+        look: Callable[[Row], None],
+    ) -> None:
+        """Look at each row that the statement has for the columns of each piece."""
+
+        def following() -> Query | None:
+            piece = next(pieces, None)
+            return None if piece is None else Query(statement, *self.which, *columns(piece))
+
+        while (query := await self.threads.run(following)) is not None:
+            for row in await self.connections.read(partial(_rows, query)):
+                look(row)
+
+
+async def _rows(query: Query, connection: AsyncConnection) -> list[Row]:
+    (rows,) = await pipeline.run(await driver_of(connection), [query])
+    return rows
+
+
+def _bytes_of_file(file: tuple[FileKey, Add | None]) -> int:
+    _, add = file
+    return 0 if add is None else len(add.raw)
+
+
+def _bytes_of_keyed(keyed: tuple[str, Txn | DomainMetadata]) -> int:
+    return len(keyed[1].raw)
+
+
+def _file_columns(files: Sequence[tuple[FileKey, Add | None]]) -> Sequence[Parameter]:
+    adds = [add for _, add in files]
+    partitions = [None if add is None else add.partition_values for add in adds]
+    return (
+        texts([path for (path, _), _ in files]),
+        texts([dv_id for (_, dv_id), _ in files]),
+        byteas([None if add is None else encode(add) for add in adds]),
+        # What scans prune by, where it is not what they read in the action.
+        texts([None if add is None else add.stats for add in adds]),
+        texts([None if values is None else values_text(values).decode() for values in partitions]),
+        texts([None if values is None else partition_key(values) for values in partitions]),
+        texts([None if values is None else filled_in_key(values) for values in partitions]),
+    )
+
+
+def _keyed_columns(keyed: Sequence[tuple[str, Txn | DomainMetadata]]) -> Sequence[Parameter]:
+    return texts([key for key, _ in keyed]), byteas([encode(action) for _, action in keyed])
 
 
 async def _state(
@@ -251,9 +293,3 @@ async def head_differences(connection: AsyncConnection, table_id: UUID) -> list[
     if row.versions != expected:
         found.append(f"expected {expected} versions up to the head, found {row.versions}")
     return found
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    named = ", ".join(excerpt(name) for name in names[:_MOST_NAMED])
-    return named if more <= 0 else f"{named} and {more} more"

@@ -2,6 +2,7 @@
 exists never changes."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, or_, select, true, tuple_
@@ -9,15 +10,25 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Add, PartitionValues
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.errors import IndexUnavailable, NotFound
 from tidegate_service.core.sharing import offload
 from tidegate_service.index.rows.effects import FileKey
 from tidegate_service.index.rows.keys import key
+from tidegate_service.index.rows.pages import bounded, bytes_of
 from tidegate_service.index.rows.records import add_of
 from tidegate_service.index.schema.tables import files, tables
 
-FilesPage = tuple[list[Add], FileKey]
-"""A batch of files and the key of the last one."""
+PAGE_BYTES = 4 * 1024 * 1024
+"""Of the log lines of a page's files, beside the one that is too many."""
+
+
+class FilesPage(NamedTuple):
+    """A batch of files, the key of the last one, and whether there are none behind it."""
+
+    files: Sequence[Add]
+    last: FileKey
+    is_last: bool
 
 
 async def partition_values(
@@ -35,9 +46,9 @@ async def partition_values(
 async def files_page(
     connection: AsyncConnection, table_id: UUID, version: int, *, after: FileKey, limit: int
 ) -> FilesPage | None:
-    """The next files live at a version in the order of their keys; None where the
-    table is gone: an empty page would say that the snapshot ends here. Raises `NotFound` where the
-    index does not reach back to the version any more."""
+    """The next files live at a version in the order of their keys, as many as `limit` and
+    `PAGE_BYTES` allow; None where the table is gone: an empty page would say that the snapshot ends
+    here. Raises `NotFound` where the index does not reach back to the version any more."""
     query = files_page_query(table_id, version, after=after, limit=limit)
     rows = (await connection.execute(query)).all()
     if not rows:
@@ -53,7 +64,11 @@ async def files_page(
         raise IndexUnavailable("the database failed over since the version was asked for")
     found = [row for row in rows if row.action is not None]
     last = (found[-1].path, found[-1].dv_id) if found else after
-    return await offload.run(len(found), _adds_of, [row.action for row in found]), last
+    actions = [row.action for row in found]
+    size = sum(map(len, actions))
+    weight = max(len(actions), size // BYTES_AN_ACTION)
+    adds = await offload.run(weight, _adds_of, actions)
+    return FilesPage(adds, last, is_last=len(actions) < limit and size < PAGE_BYTES)
 
 
 def _adds_of(actions: Sequence[bytes]) -> list[Add]:
@@ -64,7 +79,7 @@ def files_page_query(
     table_id: UUID, version: int, *, after: FileKey, limit: int
 ) -> Select[tuple[int, int, str, str, bytes]]:
     path, dv_id = files.c.path, files.c.dv_id
-    page = (
+    wanted = (
         select(path, dv_id, files.c.action)
         .where(
             files.c.table_id == table_id,
@@ -73,8 +88,13 @@ def files_page_query(
         )
         .order_by(path, dv_id)
         .limit(limit)
-        .lateral()
     )
+    page = bounded(
+        wanted,
+        size=bytes_of(files.c.action),
+        order=lambda columns: tuple_(columns.path, columns.dv_id),
+        most=PAGE_BYTES,
+    ).lateral()
     return (
         select(
             tables.c.first_version,

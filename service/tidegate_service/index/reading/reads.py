@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-import zstandard
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -20,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.features.row_tracking import DOMAIN, NO_ROW_IDS, high_water_mark
 from tidegate_protocol.log.actions import Txn
-from tidegate_protocol.log.content import Content
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState
 from tidegate_service.core.ports.records import Aborted, CommitRecord, Glance, TableRecord
 from tidegate_service.index.postgres.identity import database_of
@@ -32,7 +31,6 @@ from tidegate_service.index.rows.records import (
     RECORD_COLUMNS,
     commit_record,
     domain_of,
-    expanded,
     read_state,
     table_record,
     txn_of,
@@ -160,22 +158,21 @@ async def content(connection: AsyncConnection, table_id: UUID, version: int) -> 
     return await _content(connection, table_id, version, commits.c.content_held)
 
 
-async def any_content(connection: AsyncConnection, table_id: UUID, version: int) -> Content | None:
+async def any_content(
+    connection: AsyncConnection, table_id: UUID, version: int
+) -> bytes | LogFile | None:
     """Also where it is not held for publishing any more."""
     return await _content(connection, table_id, version)
 
 
 async def _content(
     connection: AsyncConnection, table_id: UUID, version: int, *which: ColumnElement[bool]
-) -> Content | None:
+) -> bytes | LogFile | None:
     query = select(commits.c.content).where(
         commits.c.table_id == table_id, commits.c.version == version, *which
     )
     stored = (await connection.execute(query)).scalar_one_or_none()
-    if stored is None:
-        return None
-    large = zstandard.frame_content_size(stored) > stored_content.LARGE_BYTES
-    return stored_content.StoredContent(stored) if large else expanded(stored)
+    return None if stored is None else stored_content.as_it_is_held(stored)
 
 
 async def content_sha256(connection: AsyncConnection, table_id: UUID, version: int) -> str | None:

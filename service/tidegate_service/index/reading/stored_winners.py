@@ -1,6 +1,6 @@
 """Winners as the index has them: long ones are decoded without holding all of their bytes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 from uuid import UUID
@@ -8,12 +8,8 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_protocol.log.actions import Action
-from tidegate_protocol.log.bulk import BulkDecoder
-from tidegate_protocol.log.codec import decode_lines
 from tidegate_protocol.proposal.transaction import WinningCommit
 from tidegate_protocol.replay.commits import summarize
-from tidegate_service.core.log.compressed_lines import Spool
 from tidegate_service.core.ports.index import TakesLong
 from tidegate_service.core.sharing import offload
 from tidegate_service.index.rows.pages import bounded, bytes_of
@@ -104,22 +100,5 @@ def _winners_of(rows: Sequence[StoredWinner]) -> list[WinningCommit]:
 def _winner(row: StoredWinner) -> WinningCommit:
     if row.size <= HELD_BYTES:
         return winner(row.version, row.timestamp, row.content)
-    bulk = BulkDecoder(Spool().keep)
-    actions: list[Action] = []
-    for text in _texts(row.content):
-        found = bulk.decode(text)
-        actions += bulk.keep(list(decode_lines(text))) if found is None else found
+    actions = StoredContent(row.content).actions()
     return summarize(row.version, actions, timestamp_fallback=row.timestamp)
-
-
-def _texts(stored: bytes) -> Iterator[bytes]:
-    """The content, some whole lines at a time, each ended."""
-    rest = b""
-    for piece in StoredContent(stored).pieces():
-        text = rest + piece
-        end = text.rfind(b"\n") + 1
-        rest = text[end:]
-        if end:
-            yield text[:end]
-    if rest.strip():
-        yield rest + b"\n"

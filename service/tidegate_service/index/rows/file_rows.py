@@ -1,6 +1,6 @@
 """Rows of `files`: opened by an add, closed by a remove or by the add that replaces them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
@@ -126,16 +126,24 @@ def _opening(
     ]
 
 
-def pieces(changes: Sequence[FileChange]) -> Iterator[Sequence[FileChange]]:
+def pieces(changes: Iterable[FileChange]) -> Iterator[Sequence[FileChange]]:
     """As many at a time as one statement takes, by their number and by their bytes."""
-    start = size = 0
-    for at, change in enumerate(changes):
-        size += 0 if change.add is None else len(change.add.raw)
-        if at - start == ROWS or (size > ROWS_BYTES and at > start):
-            yield changes[start:at]
-            start, size = at, 0 if change.add is None else len(change.add.raw)
-    if start < len(changes):
-        yield changes[start:]
+    return sized(changes, lambda change: 0 if change.add is None else len(change.add.raw))
+
+
+def sized(items: Iterable[T], bytes_of: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """The same of anything. What comes is taken as it is needed."""
+    piece: list[T] = []
+    size = 0
+    for item in items:
+        more = bytes_of(item)
+        if piece and (len(piece) == ROWS or size + more > ROWS_BYTES):
+            yield piece
+            piece, size = [], 0
+        piece.append(item)
+        size += more
+    if piece:
+        yield piece
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -1,9 +1,16 @@
 """Large contents as they are stored, expanded a piece at a time."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import zstandard
+
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.bulk import BulkDecoder
+from tidegate_protocol.log.codec import decode_lines
+from tidegate_protocol.log.content import LogFile
+from tidegate_service.core.log.compressed_lines import Spool
+from tidegate_service.index.rows.records import expanded
 
 LARGE_BYTES = 4 * 1024 * 1024
 """A content that is larger than this is not expanded at once."""
@@ -11,7 +18,7 @@ _PIECE = 256 * 1024
 
 
 class StoredContent:
-    """Implements `tidegate_protocol.log.content.Pieces` over a column of `commits`."""
+    """Implements `tidegate_protocol.log.content.LogFile` over a column of `commits`."""
 
     __slots__ = ("_stored",)
 
@@ -32,3 +39,30 @@ class StoredContent:
         for piece in self.pieces():
             sha.update(piece)
         return sha.hexdigest()
+
+    def actions(self) -> Sequence[Action]:
+        """They are held without their bytes, as large commits are. Raises `InvalidActionError`."""
+        bulk = BulkDecoder(Spool().keep)
+        actions: list[Action] = []
+        for text in self._texts():
+            found = bulk.decode(text)
+            actions += bulk.keep(list(decode_lines(text))) if found is None else found
+        return actions
+
+    def _texts(self) -> Iterator[bytes]:
+        """Some whole lines at a time, each ended."""
+        rest = b""
+        for piece in self.pieces():
+            text = rest + piece
+            end = text.rfind(b"\n") + 1
+            rest = text[end:]
+            if end:
+                yield text[:end]
+        if rest.strip():
+            yield rest + b"\n"
+
+
+def as_it_is_held(stored: bytes) -> bytes | LogFile:
+    """The bytes of a version, whole where they are few."""
+    large = zstandard.frame_content_size(stored) > LARGE_BYTES
+    return StoredContent(stored) if large else expanded(stored)

@@ -1,11 +1,14 @@
 """Making what the index holds of a table anew, in one commit section."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from uuid import UUID
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     ColumnElement,
+    LargeBinary,
     MetaData,
     Select,
     Table,
@@ -20,9 +23,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as insert_or_pass
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.ports.records import CommitRecord, TableRecord, TableState
 from tidegate_service.index.rows import commit_rows
-from tidegate_service.index.rows.records import expanded, table_record
+from tidegate_service.index.rows.pages import bounded, bytes_of
+from tidegate_service.index.rows.records import table_record
+from tidegate_service.index.rows.stored_content import as_it_is_held
 from tidegate_service.index.schema.tables import (
     aborted_transactions,
     app_transactions,
@@ -33,8 +39,10 @@ from tidegate_service.index.schema.tables import (
     past_commits,
     tables,
 )
+from tidegate_service.index.writing.snapshot import take_time
 
 COMMITS_AT_ONCE = 20_000
+HELD_BYTES_AT_ONCE = 64 * 1024 * 1024
 _OPEN: dict[str, object] = {
     "state": TableState.ACTIVE.value,
     "state_reason": None,
@@ -50,6 +58,17 @@ _ASIDE = Table(
     *(Column(column.name, column.type) for column in past_commits.c),
 )
 
+_HELD = Table(
+    "held_before_rebuild",
+    MetaData(),
+    Column("version", BigInteger, primary_key=True),
+    Column("content", LargeBinary),
+)
+_HOLD = text(
+    "CREATE TEMPORARY TABLE held_before_rebuild (version bigint PRIMARY KEY, content bytea)"
+    " ON COMMIT DROP"
+)
+
 # Replaying the log must not meet the ids that it is about to bring back, so they wait where
 # only this transaction sees them.
 _PUT_ASIDE = text(
@@ -61,15 +80,39 @@ async def release(connection: AsyncConnection, table_id: UUID) -> TableRecord:
     return await _updated(connection, table_id, _OPEN)
 
 
-async def held(
-    connection: AsyncConnection, table_id: UUID, *, after: int
-) -> Sequence[tuple[int, bytes]]:
-    query = (
-        select(commits.c.version, commits.c.content)
-        .where(commits.c.table_id == table_id, commits.c.version > after)
-        .order_by(commits.c.version)
-    )
-    return [(row.version, expanded(row.content)) for row in await connection.execute(query)]
+async def keep_held(
+    statements: Callable[[], AbstractAsyncContextManager[AsyncConnection]], table: TableRecord
+) -> None:
+    """Put the contents of the versions that are not published aside, as they are stored, as many
+    by one statement as it has time for."""
+    async with statements() as connection:
+        await connection.execute(_HOLD)
+    after = table.published_version
+    while after < table.latest_version:
+        async with statements() as connection:
+            some = bounded(
+                select(commits.c.version, commits.c.content)
+                .where(commits.c.table_id == UUID(table.id), commits.c.version > after)
+                .order_by(commits.c.version)
+                .limit(COMMITS_AT_ONCE),
+                size=bytes_of(commits.c.content),
+                order=lambda columns: columns.version,
+                most=HELD_BYTES_AT_ONCE,
+            )
+            await connection.execute(insert(_HELD).from_select(["version", "content"], some))
+            reached = await connection.execute(select(func.max(_HELD.c.version)))
+            await take_time(connection)
+        last = reached.scalar_one()
+        if last is None or last == after:
+            return
+        after = last
+
+
+async def held(connection: AsyncConnection, version: int) -> bytes | LogFile | None:
+    """What was put aside of a version."""
+    query = select(_HELD.c.content).where(_HELD.c.version == version)
+    stored = (await connection.execute(query)).scalar_one_or_none()
+    return None if stored is None else as_it_is_held(stored)
 
 
 async def put_aside(connection: AsyncConnection, table_id: UUID) -> None:

@@ -15,13 +15,14 @@ from tidegate_protocol.log.codec import encode
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.ports.index import UnreadableFile
 from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
+from tidegate_service.core.sharing import offload
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.postgres.engine import has_transaction_timeout
 from tidegate_service.index.rows import commit_rows, file_rows
 from tidegate_service.index.rows.commit_rows import NewCommit
 from tidegate_service.index.rows.effects import effects_of
-from tidegate_service.index.rows.file_rows import FileChange, chunks
+from tidegate_service.index.rows.file_rows import FileChange
 from tidegate_service.index.rows.partitions import look_at_each
 from tidegate_service.index.rows.records import table_record
 from tidegate_service.index.schema.tables import metadata_versions, tables
@@ -57,15 +58,15 @@ class BaseLoad:
 
     async def write(self, connection: AsyncConnection, actions: Sequence[Action]) -> None:
         """Raises `UnreadableFile` for a file that an earlier action has added."""
-        effects = effects_of(actions)
+        effects = await offload.run(len(actions), effects_of, actions)
         added = [(key, add) for key, add in effects.files.items() if add is not None]
         if len(added) < sum(isinstance(action, Add) for action in actions):
             raise _named_twice()
         driver = await driver_of(connection)
         changes = [FileChange(self._table_id, self._version, key, add) for key, add in added]
         try:
-            for chunk in chunks(changes):
-                await pipeline.run(driver, file_rows.open_(chunk))
+            for piece in file_rows.pieces(changes):
+                await pipeline.run(driver, file_rows.open_(piece))
         except psycopg.errors.UniqueViolation as error:
             if error.diag.constraint_name != "files_key":
                 raise

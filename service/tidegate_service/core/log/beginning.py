@@ -1,0 +1,69 @@
+"""What the first versions of a log add up to that has no metadata, or no protocol, at version 0."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from tidegate_protocol.log.actions import (
+    Action,
+    Add,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Remove,
+    Txn,
+    file_key,
+)
+
+ACTIONS_AT_ONCE = 4_096
+BYTES_AT_ONCE = 4 * 1024 * 1024
+"""Of log lines. So much is handed on at once, beside the line that is too many."""
+
+
+@dataclass(slots=True)
+class Beginning:
+    """A snapshot that grows in place: there may be as many versions as there are files, and copying
+    it for each of them would take the square of that."""
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    _files: dict[tuple[str, str | None], Add] = field(default_factory=dict)
+    _txns: dict[str, Txn] = field(default_factory=dict)
+    _domains: dict[str, DomainMetadata] = field(default_factory=dict)
+
+    def take(self, actions: Sequence[Action]) -> None:
+        """Take up the commit of the next version."""
+        for action in actions:
+            match action:
+                case Add():
+                    self._files[file_key(action)] = action
+                case Remove():
+                    self._files.pop(file_key(action), None)
+                case Protocol():
+                    self.protocol = action
+                case Metadata():
+                    self.metadata = action
+                case Txn():
+                    self._txns[action.app_id] = action
+                case DomainMetadata(removed=True):
+                    self._domains.pop(action.domain, None)
+                case DomainMetadata():
+                    self._domains[action.domain] = action
+
+    def portions(self) -> Iterator[Sequence[Action]]:
+        """Its actions, some at a time."""
+        single = (self.protocol, self.metadata)
+        yield [action for action in single if action is not None]
+        portion: list[Action] = []
+        size = 0
+        kept: Iterator[Action] = chain(
+            self._files.values(), self._txns.values(), self._domains.values()
+        )
+        for action in kept:
+            portion.append(action)
+            size += len(action.raw)
+            if len(portion) == ACTIONS_AT_ONCE or size > BYTES_AT_ONCE:
+                yield portion
+                portion, size = [], 0
+        if portion:
+            yield portion

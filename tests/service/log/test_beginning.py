@@ -1,0 +1,75 @@
+"""A log that begins without metadata is read, and its first version written, a portion at a
+time."""
+
+import pytest
+
+from tests.service.tables.delta_logs import PROTOCOL, DeltaLog, add, metadata, remove
+from tests.service.world import make_world
+from tidegate_protocol.log.actions import DomainMetadata, Txn
+from tidegate_protocol.log.codec import decode, encode
+from tidegate_service.core.log import beginning
+from tidegate_service.core.log.beginning import Beginning
+from tidegate_service.core.sharing import offload
+from tidegate_service.core.tables.register import RegisterTable, register_table
+from tidegate_service.index.rows import file_rows
+from tidegate_service.index.rows.effects import effects_of
+from tidegate_service.storage import ObjectStorage
+
+pytestmark = pytest.mark.anyio
+
+NAMES = [f"f{number}" for number in range(11)]
+DOMAIN = DomainMetadata(domain="x", configuration="1", removed=False)
+TXN = Txn(app_id="app", version=1)
+
+
+def read(action):
+    """As it is read from a log."""
+    return decode(encode(action))
+
+
+def test_what_is_left_of_its_versions():
+    begun = Beginning()
+    begun.take([PROTOCOL, add("a"), add("b"), DOMAIN])
+    begun.take([remove("a"), TXN, DomainMetadata(domain="x", configuration="1", removed=True)])
+    assert list(begun.portions()) == [[PROTOCOL], [add("b"), TXN]]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lengths"),
+    [([10] * 9, [4, 4, 1]), ([900] * 5, [3, 2]), ([5_000, 5_000, 10], [1, 1, 1])],
+)
+def test_its_portions_are_bounded(sizes, lengths, monkeypatch):
+    monkeypatch.setattr(beginning, "ACTIONS_AT_ONCE", 4)
+    monkeypatch.setattr(beginning, "BYTES_AT_ONCE", 2_500)
+    begun = Beginning()
+    begun.take([read(add(str(at), stats="x" * size)) for at, size in enumerate(sizes)])
+    _, *portions = begun.portions()
+    assert [len(portion) for portion in portions] == lengths
+
+
+async def test_its_first_version_is_written_in_portions(index, tmp_path, monkeypatch):
+    monkeypatch.setattr(beginning, "ACTIONS_AT_ONCE", 4)
+    monkeypatch.setattr(file_rows, "ROWS", 3)
+    opened, weighed = [], []
+    open_, run = file_rows.open_, offload.run
+
+    def opening(changes):
+        opened.append(len(changes))
+        return open_(changes)
+
+    async def running(size, work, *args):
+        weighed.append(work)
+        return await run(size, work, *args)
+
+    monkeypatch.setattr(file_rows, "open_", opening)
+    monkeypatch.setattr(offload, "run", running)
+    log = DeltaLog(tmp_path / "table")
+    log.commit(0, PROTOCOL, *map(add, NAMES))
+    log.commit(1, metadata(), TXN)
+    world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
+    table, _ = await register_table(
+        world.context, RegisterTable(name="main.test.begun", location=log.location)
+    )
+    assert (table.first_version, table.num_files) == (1, len(NAMES))
+    assert opened == [3, 1, 3, 1, 3]
+    assert weighed.count(effects_of) == 4

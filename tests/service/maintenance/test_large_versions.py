@@ -1,0 +1,98 @@
+"""A large version is compared and handed out a piece at a time, in threads that nobody's commits
+wait for."""
+
+import re
+import threading
+
+import pytest
+
+from tests.service.world import add, proposal, remove
+from tidegate_protocol.log.actions import Txn
+from tidegate_protocol.log.content import whole
+from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.maintenance.verify import verify_table
+from tidegate_service.core.tables import history
+from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.index.reading import comparison
+from tidegate_service.index.rows import file_rows, stored_content
+from tidegate_service.index.rows.effects import effects_of
+from tidegate_service.index.rows.stored_content import StoredContent
+
+pytestmark = pytest.mark.anyio
+
+NAMES = [f"f{number}" for number in range(10)]
+
+
+@pytest.fixture(autouse=True)
+def low_bounds(monkeypatch):
+    monkeypatch.setattr(stored_content, "LARGE_BYTES", 100)
+    monkeypatch.setattr(file_rows, "ROWS", 4)
+    monkeypatch.setattr(file_rows, "ROWS_BYTES", 1_000)
+
+
+async def large(world):
+    """A table whose version 1 is large, and the last one."""
+    table = await world.create()
+    actions = [*map(add, NAMES), *(Txn(app_id=f"a{n}", version=1) for n in range(6))]
+    await propose(world.context, table.id, proposal(*actions, read_version=0))
+    return await get_table(world.context, table.id)
+
+
+async def test_what_the_index_keeps_is_not_expanded_at_once(world):
+    table = await large(world)
+    world.log_file(table, 1).unlink()
+    assert isinstance(await world.context.index.stored_content(table.id, 1), StoredContent)
+    (gone,) = (await verify_table(world.context, table.id)).differences
+    assert "missing from the log" in gone.detail
+
+
+async def test_its_differences_are_found_in_all_pieces(world, engine):
+    table = await large(world)
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql("UPDATE files SET stats = '{}'")
+        await connection.exec_driver_sql("DELETE FROM app_transactions")
+    details = [one.detail for one in (await verify_table(world.context, table.id)).differences]
+    files, transactions = details
+    assert re.fullmatch(r"files it adds .*: ('f\d', ){4}'f\d' and 5 more", files)
+    assert re.fullmatch(r"application transactions .*: ('a\d', ){4}'a\d' and 1 more", transactions)
+
+
+async def test_its_pieces_are_bounded_and_made_in_threads(world, monkeypatch):
+    table = await large(world)
+    await propose(world.context, table.id, proposal(remove("f0"), read_version=1))
+    pieces, threads = [], set()
+
+    def noted(work):
+        def noting(items, *args):
+            threads.add(threading.current_thread())
+            if work is not effects_of:
+                pieces.append(len(items))
+            return work(items, *args)
+
+        return noting
+
+    for name in ("effects_of", "_file_columns", "_keyed_columns"):
+        monkeypatch.setattr(comparison, name, noted(getattr(comparison, name)))
+    assert (await verify_table(world.context, table.id, from_version=1)).differences == ()
+    assert max(pieces) <= 4
+    assert sum(pieces) == 10 + 6 + 1
+    assert threading.main_thread() not in threads
+
+
+async def test_its_digest_is_told_in_a_thread(world, monkeypatch):
+    table = await large(world)
+    kept = world.log_file(table, 1).read_bytes()
+    world.log_file(table, 1).unlink()
+    threads = []
+    whole_digest = StoredContent.sha256.fget
+
+    def noting(content):
+        threads.append(threading.current_thread())
+        return whole_digest(content)
+
+    monkeypatch.setattr(StoredContent, "sha256", property(noting))
+    found = await history.content(world.context, table.id, 1)
+    assert isinstance(found, StoredContent)
+    assert whole(found) == kept
+    assert len(threads) == 1
+    assert threading.main_thread() not in threads
