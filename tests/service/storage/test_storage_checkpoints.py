@@ -284,6 +284,16 @@ class TestUnreadable:
         with pytest.raises(UnreadableFile, match="the column add is 'int64'; expected a struct"):
             await read(log, path.name)
 
+    @pytest.mark.parametrize(
+        "value", [pa.array([2**62]).cast(pa.timestamp("us")), pa.array([b"\xff"]).view("string")]
+    )
+    async def test_a_value_that_python_has_not(self, log, value):
+        path = log.path(0, "checkpoint.parquet")
+        table = pa.table({"txn": pa.StructArray.from_arrays([value], ["appId"])})
+        pq.write_table(table, path)
+        with pytest.raises(UnreadableFile, match="cannot be read as Parquet"):
+            await read(log, path.name)
+
     async def test_a_row_without_what_it_needs(self, log):
         row = line(add("a"))
         del row["add"]["size"]

@@ -171,8 +171,9 @@ def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[lis
                         yield actions_of(kind, rows) if rows is not None else None
     except InvalidRow as error:
         raise UnreadableFile(f"{excerpt(name)}: {error}") from None
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, OverflowError, UnicodeDecodeError) as error:
         # Arrow's errors are OSError, ValueError and others; its own texts name no path of ours.
+        # A date may be one that Python has not, and a text no UTF-8.
         raise UnreadableFile(
             f"{excerpt(name)} cannot be read as Parquet: {excerpt(str(error))}"
         ) from error
