@@ -273,6 +273,13 @@ class Rows:
             raise ServiceError("the latest version is dated before that already")
         self.record = replace(self.record, latest_timestamp=before - 1)
 
+    def date_in_order(self) -> None:
+        most = self.commits[-1].record.timestamp
+        for at, commit in reversed(list(enumerate(self.commits))):
+            most = min(most, commit.record.timestamp)
+            self.commits[at] = replace(commit, record=replace(commit.record, timestamp=most))
+            most -= 1
+
     def quarantine(self, reason: str, cause: QuarantineCause) -> None:
         head = self.record
         is_quarantined = head.state is TableState.QUARANTINED

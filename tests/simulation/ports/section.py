@@ -172,6 +172,9 @@ class MemoryCommitSection:
         await self._unit.statement(lambda: self._changing().date_back(before))
         self.table = self._rows().record
 
+    async def date_in_order(self) -> None:
+        await self._unit.statement(lambda: self._changing().date_in_order())
+
     async def abort(self, transaction_id: str) -> None:
         self._unused.discard(transaction_id)
         known = await self.transaction(transaction_id)

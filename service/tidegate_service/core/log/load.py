@@ -72,6 +72,7 @@ async def adopt(
                 if segment.newest is not None and segment.newest.version == version:
                     await adoption.compare(segment.newest)
         await adoption.catch_up(through)
+        await adoption.date()
         adoption.check_paths()
     except RefusedCommit as error:
         raise _refused(error.refusal) from error
@@ -82,8 +83,9 @@ async def adopt(
 @dataclass(slots=True)
 class _Adoption:
     """`modified` holds the times of the log's files by name, in ms. `before` is the snapshot of the
-    commits so far, until it has the protocol and metadata that a table needs. `outside` holds the
-    live files that the log must not name, each with the refusal."""
+    commits so far, until it has the protocol and metadata that a table needs. `out_of_order` says
+    that a version is dated before one that it follows. `outside` holds the live files that the log
+    must not name, each with the refusal."""
 
     section: CommitSection
     log: Log
@@ -91,6 +93,7 @@ class _Adoption:
     modified: Mapping[str, int]
     before: Beginning = field(default_factory=Beginning)
     in_commit: bool = False
+    out_of_order: bool = False
     outside: dict[tuple[str, str | None], Refused] = field(default_factory=dict)
 
     async def start_from(self, checkpoint: Checkpoint) -> None:
@@ -168,6 +171,12 @@ class _Adoption:
             await self.section.load_base(commit, _in_turn(self.before.portions()))
         self.before = Beginning()
 
+    async def date(self) -> None:
+        """Date the versions back that are not before those behind them. Once for all of them: each
+        version of a log may be dated before the one before it."""
+        if self.out_of_order:
+            await self.section.date_in_order()
+
     def check_paths(self) -> None:
         """Raise `Refused` where the newest version names a file that it must not. Earlier versions
         may: their scans are refused (`core.tables.scan`)."""
@@ -204,8 +213,8 @@ class _Adoption:
         latest = self.section.table.latest_timestamp
         if not self.in_commit and timestamp <= latest:
             # A copied log's files are younger than the commits in them.
-            await self.section.date_back(timestamp)
-            latest = self.section.table.latest_timestamp
+            self.out_of_order = True
+            latest = timestamp - 1
         self.in_commit = self.in_commit or in_commit is not None
         return replace(commit, record=replace(commit.record, timestamp=max(timestamp, latest + 1)))
 

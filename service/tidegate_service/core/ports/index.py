@@ -150,6 +150,10 @@ class CommitSection(ForgottenHere, Protocol):
         """Move the timestamps of all versions so far before `before` (ms), in their order; the
         latest one's is not before it yet."""
 
+    async def date_in_order(self) -> None:
+        """Move the timestamps of versions before those of all that follow them, a millisecond each;
+        the latest one's stays."""
+
     async def abort(self, transaction_id: str) -> None:
         """Tombstone a transaction id, of which no attempt can land any more."""
 

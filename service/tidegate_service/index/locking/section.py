@@ -37,7 +37,7 @@ from tidegate_service.index.rows.keys import key
 from tidegate_service.index.rows.records import table_record
 from tidegate_service.index.schema.tables import aborted_transactions, tables
 from tidegate_service.index.tables import forgotten, metadata_ids, rebuilding
-from tidegate_service.index.writing.snapshot import BaseLoad, date_back, take_time
+from tidegate_service.index.writing.snapshot import BaseLoad, date_back, date_in_order, take_time
 from tidegate_service.index.writing.writes import Counts, Staged
 
 logger = logging.getLogger("tidegate.index")
@@ -208,6 +208,10 @@ class PostgresCommitSection:
     async def date_back(self, before: int) -> None:
         async with self._unit.statements() as connection:
             self.table = await date_back(connection, self._id, before)
+
+    async def date_in_order(self) -> None:
+        async with self._unit.statements() as connection:
+            await date_in_order(connection, self._id)
 
     async def abort(self, transaction_id: str) -> None:
         self._unused.discard(transaction_id)

@@ -141,5 +141,23 @@ async def date_back(connection: AsyncConnection, table_id: UUID, before: int) ->
     return table_record(row.one())
 
 
+async def date_in_order(connection: AsyncConnection, table_id: UUID) -> None:
+    """Make every version older than all that follow it, in one pass over them."""
+    await connection.execute(
+        text("""
+            UPDATE commits SET timestamp = dated.most
+            FROM (
+                SELECT version,
+                    version + min(timestamp - version) OVER (ORDER BY version DESC) AS most
+                FROM commits WHERE table_id = :table_id
+            ) AS dated
+            WHERE commits.table_id = :table_id
+                AND commits.version = dated.version
+                AND commits.timestamp > dated.most
+        """).bindparams(bindparam("table_id", type_=Uuid)),
+        {"table_id": table_id},
+    )
+
+
 def _named_twice() -> UnreadableFile:
     return UnreadableFile("a file of the table is named twice in the checkpoint")
