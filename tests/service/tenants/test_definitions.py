@@ -12,7 +12,7 @@ from tidegate_protocol.schema.table_schema import MAX_FIELDS
 
 pytestmark = pytest.mark.alone
 
-GROWN_MIB = 200
+GROWN_MIB = 300
 """Definitions that are remembered, each some ten times its text, and those that are made."""
 TABLES = 6
 """More than the definitions that are remembered of large ones."""
