@@ -24,7 +24,7 @@ from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.commit.group import commit_together
-from tidegate_service.core.commit.queue import CommitQueue, QueueLimits
+from tidegate_service.core.commit.queue.commit_queue import CommitQueue, QueueLimits
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError, with_cause
 from tidegate_service.core.observe.elapsed import elapsed_s

@@ -11,7 +11,7 @@ from tidegate_protocol.log.actions import Action, Add, Remove
 from tidegate_protocol.proposal.transaction import Proposal, Reads
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.commit.group import commit_together
-from tidegate_service.core.commit.queue import CommitQueue
+from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.context import Context
 from tidegate_service.core.ports.index import Index, Storage
 from tidegate_service.core.ports.records import TableRecord

@@ -26,8 +26,8 @@ from tidegate_protocol.proposal.transaction import Proposal, Reads, ReadyCommit
 from tidegate_service.core.catalog_managed.publish import Batch
 from tidegate_service.core.commit import abort_fence, group, table_batch
 from tidegate_service.core.commit.decide import Decision
+from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch
-from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, StorageUnknown
 from tidegate_service.core.observe.faults import FaultPoints, Step, around
@@ -214,7 +214,7 @@ COMES_TO: Mapping[Defect, tuple[Kind, Mutation]] = {
         _instead(
             {
                 f"{CORE}.commit.group._outcome": _told_at_once,
-                f"{CORE}.commit.waiting_proposal.WaitingProposal.may_try_again": _unless_told,
+                f"{CORE}.commit.queue.waiting_proposal.WaitingProposal.may_try_again": _unless_told,
             }
         ),
     ),

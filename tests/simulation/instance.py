@@ -23,7 +23,7 @@ from tests.simulation.schedule import Scheduler
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.commit.group import commit_together
-from tidegate_service.core.commit.queue import CommitQueue
+from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.context import Context
 
 WAREHOUSE = "s3://lake/tables"

@@ -23,8 +23,8 @@ from tidegate_protocol.proposal.transaction import Invalid, Proposal, ReadyCommi
 from tidegate_service.core.catalog_managed.publish import Batch
 from tidegate_service.core.commit import group, table_batch
 from tidegate_service.core.commit.abort_fence import Refusal, close
+from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch
-from tidegate_service.core.commit.waiting_proposal import WaitingProposal
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.ports.index import CommitSection, Index, Log, Storage

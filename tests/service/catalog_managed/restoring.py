@@ -18,7 +18,7 @@ from tests.service.world import World, add, make_world, proposal
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.commit.group import commit_together
 from tidegate_service.core.commit.propose import propose
-from tidegate_service.core.commit.queue import CommitQueue
+from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.index.commit_index import PostgresIndex

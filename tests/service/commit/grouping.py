@@ -11,8 +11,8 @@ from tests.service.world import World
 from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.core.commit.group import commit_together
 from tidegate_service.core.commit.propose import propose
-from tidegate_service.core.commit.queue import CommitQueue
-from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
+from tidegate_service.core.commit.queue.commit_queue import CommitQueue
+from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.context import Context
 from tidegate_service.core.instance.running_commits import RunningCommits
 from tidegate_service.core.instance.table_cache import TableCache

@@ -10,7 +10,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_service.core.commit.group import commit_together
 from tidegate_service.core.commit.propose import propose
-from tidegate_service.core.commit.queue import CommitQueue
+from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.instance.head_looks import HeadLooks

@@ -11,7 +11,7 @@ from tests.service.storage.watched_store import WatchedStorage
 from tests.service.world import World, make_world
 from tidegate_service.core.commit.group import commit_together
 from tidegate_service.core.commit.propose import conflict_check, propose
-from tidegate_service.core.commit.queue import CommitQueue
+from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, TableQuarantined
 from tidegate_service.core.instance.head_looks import HeadLooks

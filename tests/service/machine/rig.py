@@ -25,8 +25,8 @@ from tests.service.process.severing import Severing, severing
 from tests.service.serving import OF_NO_PAGE
 from tidegate_service.app import open_service
 from tidegate_service.background.publisher import Publisher
-from tidegate_service.core.commit.queue import Together
-from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
+from tidegate_service.core.commit.queue.commit_queue import Together
+from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.context import Context
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.core.ports.outcomes import Committed

@@ -11,8 +11,8 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.set_back import looked_ahead, must_look
 from tidegate_service.core.commit.abort_fence import is_final
 from tidegate_service.core.commit.kinds import batch_of
+from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch
-from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused, Unavailable
 from tidegate_service.core.log.catch_up import catch_up_by
 from tidegate_service.core.log.foreign_commits import Behind

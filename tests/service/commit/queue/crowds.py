@@ -12,8 +12,8 @@ from typing import Any
 from tests.service.world import add, proposal
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.roles import Caller, Principal
-from tidegate_service.core.commit.queue import CommitQueue, QueueLimits
-from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
+from tidegate_service.core.commit.queue.commit_queue import CommitQueue, QueueLimits
+from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.context import Context
 from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.ports.outcomes import NothingToCommit, Outcome

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.service.commit.queue.crowds import Crowd
-from tidegate_service.core.commit.table_queue import GROUP_ACTIONS
+from tidegate_service.core.commit.queue.table_queue import GROUP_ACTIONS
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.service.commit.queue.crowds import Crowd
 from tidegate_protocol.base.problems import Code
-from tidegate_service.core.commit.table_queue import GROUP_ACTIONS, GROUP_MEMBERS
+from tidegate_service.core.commit.queue.table_queue import GROUP_ACTIONS, GROUP_MEMBERS
 from tidegate_service.core.errors import Unavailable
 
 pytestmark = pytest.mark.anyio

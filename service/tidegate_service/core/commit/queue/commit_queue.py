@@ -22,14 +22,14 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tidegate_protocol.proposal.transaction import Proposal
-from tidegate_service.core.commit.table_queue import (
+from tidegate_service.core.commit.queue.table_queue import (
     GROUP_ACTIONS,
     GROUP_MEMBERS,
     TableQueue,
     is_large,
     who_of,
 )
-from tidegate_service.core.commit.waiting_proposal import GroupResult, WaitingProposal
+from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.instance.table_cache import TableIdentity

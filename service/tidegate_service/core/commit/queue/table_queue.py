@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidegate_service.core.access.roles import share_of
-from tidegate_service.core.commit.waiting_proposal import WaitingProposal
+from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 
 GROUP_MEMBERS = 256
 GROUP_ACTIONS = 2_000
