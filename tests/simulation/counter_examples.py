@@ -64,6 +64,10 @@ async def _unknown_is_refused(log: Log, ready: ReadyCommit, **_: Any) -> PutResu
         raise Refused(error.detail, code=Code.CONCURRENT_APPEND) from error
 
 
+async def _never_same(*_: Any) -> bool:
+    return False
+
+
 _decision = TableBatch._decision
 
 
@@ -202,7 +206,7 @@ COMES_TO: Mapping[Defect, tuple[Kind, Mutation]] = {
         _instead(
             {
                 **dict.fromkeys(LOOKED_UP, nothing),
-                f"{CORE}.log.put_version.is_same": lambda *_: False,
+                f"{CORE}.log.put_version.is_same": _never_same,
             }
         ),
     ),

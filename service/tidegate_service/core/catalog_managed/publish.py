@@ -7,8 +7,7 @@ its bytes are equal. Otherwise the table is quarantined, and nothing is overwrit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tidegate_protocol.log.content import Content, LogFile, is_same, sha256_of
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
+from tidegate_protocol.log.content import Content, LogFile, sha256_of
 from tidegate_service.core.catalog_managed.own_log import OwnLogs, ends, is_begun
 from tidegate_service.core.catalog_managed.set_back import quarantine_for, strange, unlike
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, StorageUnknown
@@ -182,7 +181,7 @@ async def _put(
                 raise StorageUnavailable(
                     f"the object store did not say whether version {version} was written"
                 )
-            if not await offload.run(len(found) // BYTES_AN_ACTION, is_same, content, found):
+            if not await offload.is_same(content, found):
                 return done, found
             done += 1
         except StorageUnavailable:

@@ -15,8 +15,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.known import CATALOG_MANAGED
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.log.actions import CommitInfo
-from tidegate_protocol.log.content import LogFile, is_same, sha256_of
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
+from tidegate_protocol.log.content import LogFile, sha256_of
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
@@ -98,13 +97,13 @@ async def go_on(section: CommitSection, log: Log, before: TableRecord) -> tuple[
     while (found := await log.read(version := section.table.latest_version + 1)) is not None:
         await section.take_time()
         ours = await section.held(version)
-        if parted is None and ours is not None and await _are_same(ours, found):
+        if parted is None and ours is not None and await offload.is_same(ours, found):
             # A publisher may have been cut off before it marked the version as published.
             commit = await _held(section, version, found)
         else:
             published = await _published(section, version, found)
             if published is None and parted is None and ours is not None:
-                expected = await offload.run(len(ours) // BYTES_AN_ACTION, sha256_of, ours)
+                expected = await offload.sha256_of(ours)
                 raise Refused(
                     f"version {version} of table {section.table.name} lies in the log with other "
                     f"bytes than were ratified: expected SHA-256 {expected}, found "
@@ -150,11 +149,6 @@ async def _held(section: CommitSection, version: int, content: bytes | LogFile) 
             f"be read: {error}",
             code=Code.BROKEN_LOG,
         ) from None
-
-
-async def _are_same(ours: bytes | LogFile, found: bytes | LogFile) -> bool:
-    size = max(len(ours), len(found)) // BYTES_AN_ACTION
-    return await offload.run(size, is_same, ours, found)
 
 
 async def _lost(section: CommitSection, versions: Iterable[int]) -> tuple[LostCommit, ...]:

@@ -18,8 +18,7 @@ from collections.abc import Collection
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from tidegate_protocol.log.content import LogFile, is_same, sha256_of
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
+from tidegate_protocol.log.content import LogFile, sha256_of
 from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_service.core.catalog_managed.own_log import ends, is_begun, not_own, read_ends
 from tidegate_service.core.catalog_managed.ratified_log import marked
@@ -268,8 +267,7 @@ async def unlike(section: CommitSection, version: int, content: bytes | LogFile)
     if version <= section.table.published_version:
         return None
     held = await section.content(version) if version <= section.table.latest_version else None
-    size = len(content) // BYTES_AN_ACTION
-    if held is not None and await offload.run(size, is_same, held, content):
+    if held is not None and await offload.is_same(held, content):
         return None
     info = await marked(content)
     if info is None or info.txn_id is None:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.content import Content, LogFile, sha256_of
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.log.segment import BrokenLog, versions_left
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.catalog_managed.own_log import NOT_OWN
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.listing import listed
@@ -54,7 +53,7 @@ async def differing(index: Index, log: Log, table: TableRecord) -> tuple[int, st
                 sha256 = next(ratified).content_sha256
                 if found is None or sha256 is None:
                     continue
-                if (other := await _digest(found)) != sha256:
+                if (other := await offload.sha256_of(found)) != sha256:
                     return version, other
         last = records[-1].version - 1
     return None
@@ -98,7 +97,7 @@ async def _still_broken(section: CommitSection, log: Log) -> str | None:
         content = await section.stored_content(version)
         assert content is not None, "it was there before"
         found = await _put(log, version, content)
-        if found is not None and await _digest(content) != await _digest(found):
+        if found is not None and not await offload.is_same(content, found):
             return _differs(version)
     logger.warning(
         "published versions were gone from the log and were put back",
@@ -117,7 +116,7 @@ async def _other(section: CommitSection, log: Log, versions: Sequence[int]) -> s
                 await section.take_time()
             number += 1
             sha256, _ = await section.kept(version)
-            if found is None or sha256 not in (None, await _digest(found)):
+            if found is None or sha256 not in (None, await offload.sha256_of(found)):
                 return _differs(version)
     return None
 
@@ -129,7 +128,7 @@ async def _unkept(section: CommitSection, versions: Sequence[int]) -> str | None
             await section.take_time()
         content = await section.stored_content(version)
         sha256, _ = await section.kept(version)
-        if content is None or await _digest(content) != sha256:
+        if content is None or await offload.sha256_of(content) != sha256:
             return (
                 f"version {version} was published and is not in the log, and the index does not "
                 "have its bytes"
@@ -150,10 +149,6 @@ async def _put(log: Log, version: int, content: Content) -> bytes | LogFile | No
             f"the object store did not say whether version {version} was written"
         )
     return found
-
-
-async def _digest(content: Content) -> str:
-    return await offload.run(len(content) // BYTES_AN_ACTION, sha256_of, content)
 
 
 def _differs(version: int) -> str:

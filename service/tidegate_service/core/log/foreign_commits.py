@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 
 from tidegate_protocol.log.actions import CommitInfo
-from tidegate_protocol.log.content import LogFile, sha256_of
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, IsolationLevel
+from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.proposal.transaction import IsolationLevel
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
@@ -174,7 +174,7 @@ async def foreign_commit(
     # For a commit of this service, clients were told the timestamp that it carries.
     dated = winner.timestamp if timestamp is None or digest is not None else timestamp
     # What the index keeps of a large version tells its digest from all of its bytes.
-    digest_of_all = await offload.run(len(content) // BYTES_AN_ACTION, sha256_of, content)
+    digest_of_all = await offload.sha256_of(content)
     record = CommitRecord(
         version=version,
         timestamp=max(dated, section.table.latest_timestamp + 1),

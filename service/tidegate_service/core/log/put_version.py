@@ -3,8 +3,8 @@
 import asyncio
 
 from tidegate_protocol.log.actions import Add, Remove
-from tidegate_protocol.log.content import is_same, sha256_of
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, ReadyCommit
+from tidegate_protocol.log.content import sha256_of
+from tidegate_protocol.proposal.transaction import ReadyCommit
 from tidegate_protocol.replay.commits import body_digest
 from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
@@ -12,6 +12,7 @@ from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, a
 from tidegate_service.core.ports.index import Log, PutResult
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
 from tidegate_service.core.sharing import offload
+from tidegate_service.core.sharing.offload import is_same
 
 PUT_ATTEMPTS = 5
 PUT_BYTES_A_S = 16 * 1024 * 1024
@@ -121,7 +122,6 @@ async def _put(
                 return None
             raise
         if found is not None:
-            size = len(ready.content) // BYTES_AN_ACTION
-            same = await offload.run(size, is_same, ready.content, found)
+            same = await is_same(ready.content, found)
             return PutResult.CREATED if same else PutResult.EXISTS
     return None

@@ -9,8 +9,7 @@ published. The next look then begins after them.
 from collections.abc import Mapping
 from contextlib import aclosing
 
-from tidegate_protocol.log.content import Content, is_same
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
+from tidegate_protocol.log.content import Content
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.log.versions import contents
@@ -53,9 +52,7 @@ async def _same(context: Context, log: Log, held: Mapping[int, Content]) -> tupl
         try:
             async for version, found in files:
                 content = held[version]
-                if found is None or not await offload.run(
-                    len(found) // BYTES_AN_ACTION, is_same, content, found
-                ):
+                if found is None or not await offload.is_same(content, found):
                     return count, True
                 count += 1
                 if context.monotonic_s() - began >= PORTION_S:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, TypeVarTuple, Unpack
 
+from tidegate_protocol.log import content as contents
 from tidegate_protocol.log.actions import Metadata, holds
-from tidegate_protocol.proposal.transaction import Proposal
+from tidegate_protocol.log.content import Content
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, Proposal
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -53,6 +55,17 @@ def _has_long_metadata(proposal: Proposal) -> bool:
         isinstance(action, Metadata) and len(action.raw) > LONG_METADATA
         for action in proposal.actions
     )
+
+
+async def is_same(content: Content, found: Content) -> bool:
+    """Whether two commit files have the same bytes. A large file is in pieces, which are hashed to
+    compare it; files of different lengths differ at once."""
+    return await run(len(content) // BYTES_AN_ACTION, contents.is_same, content, found)
+
+
+async def sha256_of(content: Content) -> str:
+    """The digest of a commit file's bytes, in hex."""
+    return await run(len(content) // BYTES_AN_ACTION, contents.sha256_of, content)
 
 
 async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
