@@ -4,8 +4,9 @@ import itertools
 import json
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tidegate_protocol.log.actions import Action, Add, Remove
 from tidegate_protocol.proposal.transaction import Proposal, Reads
@@ -32,6 +33,10 @@ _names = itertools.count()
 @dataclass(frozen=True, slots=True)
 class World:
     context: Context
+
+    def limited(self, **limits: int | float) -> "World":
+        """The same world with other limits."""
+        return World(replace(self.context, limits=replace(self.context.limits, **limits)))
 
     async def create(self, *, catalog_managed: bool = False, **request: object) -> TableRecord:
         """A table partitioned by the integer `x`, under a name of its own."""
@@ -61,7 +66,7 @@ class World:
         return [json.loads(line) for line in lines]
 
 
-def make_world(index: Index, storage: Storage, warehouse: str) -> World:
+def make_world(index: Index, storage: Storage, warehouse: str, **fields: Any) -> World:
     return World(
         Context(
             index=index,
@@ -71,6 +76,7 @@ def make_world(index: Index, storage: Storage, warehouse: str) -> World:
             monotonic_s=time.monotonic,
             now_ms=lambda: time.time_ns() // 1_000_000,
             commit=CommitQueue(commit_together).commit,
+            **fields,
         )
     )
 

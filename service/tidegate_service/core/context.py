@@ -12,6 +12,7 @@ from tidegate_service.core.instance.long_predicates import LongPredicates
 from tidegate_service.core.instance.running_commits import RunningCommits
 from tidegate_service.core.instance.table_cache import TableCache, TableIdentity
 from tidegate_service.core.instance.window_cache import WindowCache
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 from tidegate_service.core.ports.index import Index, Storage
@@ -67,6 +68,7 @@ class Context:
     tables: TableCache = field(default_factory=TableCache)
     looks: LogLooks = field(default_factory=LogLooks)
     heads: HeadLooks = field(default_factory=HeadLooks)
+    limits: CommitLimits = field(default_factory=CommitLimits)
     long_predicates: LongPredicates = field(default_factory=LongPredicates)
     scans: Turns = field(default_factory=lambda: Turns(SCANS))
     scans_begun: Turns = field(default_factory=lambda: Turns(SCANS_BEGUN))

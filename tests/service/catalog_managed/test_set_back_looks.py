@@ -128,8 +128,7 @@ async def test_what_is_to_be_found_is_found_under_the_lock(made, database_url, m
 async def test_a_store_that_is_slow_keeps_no_answer_back_that_is_known(
     made, database_url, monkeypatch
 ):
-    monkeypatch.setattr("tidegate_service.core.catalog_managed.set_back.AHEAD_S", 0.05)
-    world = made.instance(database_url)
+    world = made.instance(database_url).limited(check_ahead_s=0.05)
     table = await world.create(catalog_managed=True)
     await commit(world, table, "a")
     await left_alone(database_url, world, table)

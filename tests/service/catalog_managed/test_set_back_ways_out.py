@@ -204,8 +204,7 @@ class TestMarkedFiles:
 async def test_a_look_that_nobody_asked_for_is_made_until_it_is_done(
     made, database_url, monkeypatch
 ):
-    monkeypatch.setattr("tidegate_service.core.catalog_managed.set_back.AGAIN_S", 0)
-    world = made.instance(database_url)
+    world = made.instance(database_url).limited(check_again_s=0)
     met, *others = [await world.create(catalog_managed=True) for _ in range(4)]
     old = await made.copy(database_url)
     for table in others:

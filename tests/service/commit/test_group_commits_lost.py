@@ -13,7 +13,6 @@ from tests.service.commit.grouping import instance, transactions
 from tests.service.process.severing import Cut, severing
 from tests.service.world import add, proposal, remove
 from tidegate_protocol.proposal.transaction import Conflict, Proposal
-from tidegate_service.core.commit import buffered_puts, plain_batch
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.core.ports.outcomes import Committed
@@ -182,10 +181,9 @@ class TestWrittenAhead:
             )
             yield lambda: connection.execute("DROP TRIGGER refuse ON files")
 
-    @pytest.fixture(autouse=True)
-    def at_once(self, monkeypatch):
-        monkeypatch.setattr(plain_batch, "WRITTEN_AHEAD", 1)
-        monkeypatch.setattr(buffered_puts, "MOST_BYTES", -1)
+    @pytest.fixture
+    def world(self, world):
+        return world.limited(files_a_write=1, buffered_file_bytes=-1)
 
     async def test_who_has_put_a_file_may_have_landed(self, world, accept):
         faults = Overtaken(3, accept)

@@ -13,7 +13,6 @@ from tests.service.commit.grouping import instance, transactions
 from tests.service.faults import Fault, FaultyStorage
 from tests.service.world import World, add, proposal, remove
 from tidegate_protocol.proposal.transaction import Conflict
-from tidegate_service.core.commit import buffered_puts, plain_batch
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.core.ports.outcomes import Committed
@@ -22,9 +21,10 @@ from tidegate_service.core.ports.records import TableRecord
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(autouse=True)
-def one_by_one(monkeypatch):
-    monkeypatch.setattr(buffered_puts, "MOST_BYTES", -1)
+@pytest.fixture
+def world(world):
+    """Puts every file by itself."""
+    return world.limited(buffered_file_bytes=-1)
 
 
 def write_past(world: World, faults: FaultyStorage, table: TableRecord, content: bytes) -> None:
@@ -153,9 +153,8 @@ async def test_an_unreadable_file_in_the_middle_keeps_what_landed_before_it(worl
     assert (head.latest_version, head.state.value) == (2, "quarantined")
 
 
-async def test_the_index_is_written_while_the_files_are(world, monkeypatch):
+async def test_the_index_is_written_while_the_files_are(world):
     """The rows of those before are on their way when a file is begun that is put by itself."""
-    monkeypatch.setattr(plain_batch, "WRITTEN_AHEAD", 1)
     begun = []
 
     class Watching:
@@ -166,7 +165,7 @@ async def test_the_index_is_written_while_the_files_are(world, monkeypatch):
                 while is_written_ahead():
                     await asyncio.sleep(0)
 
-    one = instance(world, faults=Watching())
+    one = instance(world.limited(files_a_write=1), faults=Watching())
     table = await world.create()
     large = {"user_metadata": "x" * 70_000}
     told = await one.at_once(table, *(proposal(add(f"a{n}"), **large) for n in range(4)))

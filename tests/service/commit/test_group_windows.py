@@ -9,7 +9,6 @@ from tests.service.commit.grouping import instance
 from tests.service.world import add, proposal, remove
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.proposal.transaction import Conflict
-from tidegate_service.core.instance import window_cache as windows_module
 from tidegate_service.core.instance.window_cache import WindowCache
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.outcomes import Committed
@@ -88,9 +87,8 @@ async def test_a_log_that_was_written_anew_meanwhile(world, other_index):
 
 
 @pytest.mark.parametrize("commits", [0, 1, 3, 100])
-async def test_what_was_forgotten_is_read_again(world, monkeypatch, commits):
-    monkeypatch.setattr(windows_module, "COMMITS_A_TABLE", commits)
-    one = instance(world)
+async def test_what_was_forgotten_is_read_again(world, commits):
+    one = instance(world, windows=WindowCache(commits_a_table=commits))
     table = await world.create(catalog_managed=True)
     names = "abcdef"
     await one.propose(table, proposal(*(add(name) for name in names)))
@@ -104,9 +102,8 @@ async def test_what_was_forgotten_is_read_again(world, monkeypatch, commits):
     assert held.through - held.after == min(commits, 6 if commits > 3 else commits)
 
 
-async def test_tables_that_nobody_commits_to_make_room(world, monkeypatch):
-    monkeypatch.setattr(windows_module, "ACTIONS", 12)
-    one = instance(world)
+async def test_tables_that_nobody_commits_to_make_room(world):
+    one = instance(world, windows=WindowCache(actions=12))
     tables = [await world.create(catalog_managed=True) for _ in range(4)]
     for table in tables:
         await one.propose(table, proposal(*(add(name) for name in "abc")))

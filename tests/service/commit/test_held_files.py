@@ -15,7 +15,6 @@ from tests.service.world import add, proposal, remove
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
-from tidegate_service.core.commit import buffered_puts
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.core.ports.outcomes import Committed
@@ -74,10 +73,8 @@ async def test_the_files_of_a_group_are_put_at_once(world, watched, database_url
     assert (head.latest_version, head.num_files, head.size_bytes) == (6, 7, 70)
 
 
-async def test_no_more_than_so_many(watched, monkeypatch):
-    monkeypatch.setattr(buffered_puts, "MOST_FILES", 2)
-    monkeypatch.setattr("tidegate_service.core.commit.plain_batch.MOST_FILES", 2)
-    faults, one, table = await watched()
+async def test_no_more_than_so_many(world):
+    faults, one, table = await watching(world.limited(buffered_files=2))
     told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(5)))
     assert [outcome.record.version for outcome in told] == [2, 3, 4, 5, 6]
     assert faults.puts == 3

@@ -46,12 +46,9 @@ async def test_the_index_is_written_while_files_are_put(watched, monkeypatch):
     assert [len(group) for group in one.groups[1:]] == [3]
 
 
-async def test_after_many_savepoints_rows_are_written_behind_their_files(
-    world, watched, monkeypatch
-):
+async def test_after_many_savepoints_rows_are_written_behind_their_files(world, monkeypatch):
     monkeypatch.setattr(unit_of_work, "MARKS", 1)
-    monkeypatch.setattr("tidegate_service.core.commit.plain_batch.MOST_FILES", 2)
-    faults, one, table = await watched()
+    faults, one, table = await watching(world.limited(buffered_files=2))
     faults.deed = lambda: world.log_file(table, 3).write_bytes(foreign(appended("theirs")))
     sent = [proposal(add(f"f{n}"), read_version=1) for n in range(7)]
     told = await one.at_once(table, *sent)

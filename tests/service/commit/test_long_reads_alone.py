@@ -10,8 +10,6 @@ from tests.service.world import add, proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.proposal.transaction import Conflict
-from tidegate_service.core.commit import decide as decide_module
-from tidegate_service.core.commit import locked_table
 from tidegate_service.core.commit.propose import conflict_check
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.outcomes import Committed
@@ -43,9 +41,8 @@ async def grouped(one, *sent) -> tuple[Sequence[object], list[list[str]]]:
     return told, one.groups
 
 
-async def test_what_is_read_again_leaves_the_group_of_others(world, monkeypatch):
-    monkeypatch.setattr(locked_table, "SHARED_BYTES", 1000)
-    one = instance(world)
+async def test_what_is_read_again_leaves_the_group_of_others(world):
+    one = instance(world.limited(shared_winner_bytes=1000))
     table = await with_commits(one, world)
     other = await world.create(catalog_managed=True)
     asks, writes = small(), proposal(add("x"))
@@ -68,10 +65,9 @@ async def test_a_little_is_read_in_the_group_of_others(world):
 
 async def test_it_is_judged_by_all_that_was_read(world, monkeypatch):
     """Page by page, of which each is decoded in a thread."""
-    monkeypatch.setattr(locked_table, "SHARED_BYTES", 1000)
     monkeypatch.setattr(stored_winners, "PAGE_WINNERS", 3)
     monkeypatch.setattr(stored_winners, "AT_ONCE_BYTES", 100)
-    one = instance(world)
+    one = instance(world.limited(shared_winner_bytes=1000))
     table = await with_commits(one, world, 10)
     reader = proposal(add("z"), read_version=1, whole_table=True)
     (told,) = await one.at_once(table, reader)
@@ -83,11 +79,8 @@ async def test_it_is_judged_by_all_that_was_read(world, monkeypatch):
     assert told.record.version == 11
 
 
-async def test_beyond_a_bound_the_table_has_to_be_read_anew(world, monkeypatch):
-    monkeypatch.setattr(locked_table, "SHARED_BYTES", 1000)
-    monkeypatch.setattr(locked_table, "MOST_BYTES", 2000)
-    monkeypatch.setattr(decide_module, "MOST_BYTES", 2000)
-    one = instance(world)
+async def test_beyond_a_bound_the_table_has_to_be_read_anew(world):
+    one = instance(world.limited(shared_winner_bytes=1000, winner_bytes=2000))
     table = await with_commits(one, world, 6)
     (told,) = await one.at_once(table, small())
     assert isinstance(told, Refused), told

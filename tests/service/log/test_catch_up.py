@@ -18,7 +18,7 @@ from tidegate_service.core.errors import (
     StorageUnavailable,
     TableQuarantined,
 )
-from tidegate_service.core.log import catch_up
+from tidegate_service.core.log.catch_up import catch_up
 from tidegate_service.core.log.foreign_commits import MOST_UNDER_LOCK
 from tidegate_service.core.log.versions import READ_AHEAD
 from tidegate_service.core.maintenance.end_quarantine import release_table
@@ -32,11 +32,6 @@ from tidegate_service.storage import ObjectStorage
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(autouse=True)
-def small_portions(monkeypatch):
-    monkeypatch.setattr(catch_up, "MOST_VERSIONS", PORTION)
-
-
 @pytest.fixture
 def store(tmp_path):
     return WatchedStorage(ObjectStorage(warehouse=tmp_path.as_uri()))
@@ -44,7 +39,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def world(index, store, tmp_path):
-    return make_world(index, store, tmp_path.as_uri())
+    return make_world(index, store, tmp_path.as_uri()).limited(portion_versions=PORTION)
 
 
 async def blind(context, table):
@@ -192,7 +187,7 @@ async def test_instances_that_catch_up_side_by_side_do_not_fight(
 ):
     table = await world.create()
     written_past(world, table, 1, FAR)
-    other = make_world(other_index, store, tmp_path.as_uri())
+    other = make_world(other_index, store, tmp_path.as_uri()).limited(portion_versions=PORTION)
     landed = await asyncio.gather(
         *(propose(one.context, table.id, proposal(add("x=1/mine"))) for one in (world, other))
     )
@@ -209,13 +204,13 @@ async def test_a_portion_that_another_one_wrote_is_not_written_again(
     """The other one saves it after it was read here, and before it is written."""
     table = await world.create()
     written_past(world, table, 1, FAR)
-    other = make_world(other_index, store, tmp_path.as_uri())
+    other = make_world(other_index, store, tmp_path.as_uri()).limited(portion_versions=PORTION)
     faster = []
 
     async def overtaken(version):
         if version == PORTION and not faster:
             faster.append(version)
-            await catch_up.catch_up(other.context, table.id)
+            await catch_up(other.context, table.id)
 
     store.reading = overtaken
     assert await blind(world.context, table) == FAR + 1

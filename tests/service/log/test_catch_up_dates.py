@@ -7,18 +7,12 @@ from tests.service.storage.watched_store import WatchedStorage
 from tests.service.world import add, make_world, proposal
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.log import catch_up
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
 
 NEVER = 10**9
-
-
-@pytest.fixture(autouse=True)
-def small_portions(monkeypatch):
-    monkeypatch.setattr(catch_up, "MOST_VERSIONS", PORTION)
 
 
 @pytest.fixture
@@ -28,7 +22,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def world(index, store, tmp_path):
-    return make_world(index, store, tmp_path.as_uri())
+    return make_world(index, store, tmp_path.as_uri()).limited(portion_versions=PORTION)
 
 
 class TestDates:
@@ -55,9 +49,9 @@ class TestDates:
         return behind, body, landed
 
     @pytest.mark.parametrize("portion", [PORTION, NEVER], ids=["in portions", "at once"])
-    async def test_ours_keeps_its_time_however_the_log_is_read(self, world, monkeypatch, portion):
+    async def test_ours_keeps_its_time_however_the_log_is_read(self, world, portion):
         behind, body, landed = await self.lost(world, foreign=FAR)
-        monkeypatch.setattr(catch_up, "MOST_VERSIONS", portion)
+        world = world.limited(portion_versions=portion)
         # Ours is not found under the lock: it lies far behind.
         await conflict_check(world.context, behind.id, proposal(add("x=1/other")))
         found = await propose(world.context, behind.id, body)

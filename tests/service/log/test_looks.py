@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from tests.service.commit.test_table_ids import table
-from tidegate_service.core.instance import log_looks
 from tidegate_service.core.instance.log_looks import QUIET_MS, LogLooks
 
 DATABASE = "1/5/7"
@@ -46,9 +45,8 @@ def test_of_one_table_only():
     assert not made.spare(other, AT_MS, database=DATABASE)
 
 
-def test_the_oldest_looks_make_room(monkeypatch):
-    monkeypatch.setattr(log_looks, "TABLES", 2)
-    made, tables = LogLooks(), [table() for _ in range(3)]
+def test_the_oldest_looks_make_room():
+    made, tables = LogLooks(tables=2), [table() for _ in range(3)]
     for found in (*tables[:2], tables[0], tables[2]):
         made.note(found, AT_MS, database=DATABASE)
     assert [

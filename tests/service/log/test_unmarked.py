@@ -15,7 +15,6 @@ from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, TableQuarantined
 from tidegate_service.core.instance.head_looks import HeadLooks
-from tidegate_service.core.log import unmarked
 from tidegate_service.core.log.foreign_commits import MOST_UNDER_LOCK
 from tidegate_service.core.tables.lookup import forget_table, get_table
 from tidegate_service.storage import ObjectStorage
@@ -103,9 +102,8 @@ async def test_other_commits_go_on_while_the_store_does_not_answer(world, table,
     assert (await looking).record.version == PUT + 4
 
 
-async def test_what_was_read_is_kept_where_there_is_no_time_for_more(world, table, monkeypatch):
-    monkeypatch.setattr(unmarked, "PORTION_VERSIONS", 8)
-    hurried = started(world, commit_deadline_s=0.0)
+async def test_what_was_read_is_kept_where_there_is_no_time_for_more(world, table):
+    hurried = started(world.limited(marked_versions=8), commit_deadline_s=0.0)
     for published in (7, 15):
         with pytest.raises(IndexUnavailable, match="what was read is kept"):
             await propose(hurried.context, table.id, body("new"))

@@ -40,12 +40,6 @@ from tidegate_service.core.sharing import offload
 
 logger = logging.getLogger("tidegate.service")
 
-AGAIN_S = 1.0
-"""Tables that could not be looked at are looked at again so long after the round."""
-
-AHEAD_S = 1.0
-"""How long a look without a lock waits for the store."""
-
 _SET_BACK = "the database was set back, by a restore or by a failover that lost commits"
 
 
@@ -108,7 +102,7 @@ async def looked_ahead(context: Context, table_id: str) -> bool:
     _have_others_looked_at(context, table_id, database)
     log = context.storage.log(table.location, who=context.who)
     try:
-        async with asyncio.timeout(AHEAD_S):
+        async with asyncio.timeout(context.limits.check_ahead_s):
             last, following = await read_ends(log, table.published_version)
             if table.published_version < 0 and await is_begun(log):
                 return False
@@ -173,7 +167,7 @@ async def _look_at(context: Context, table_ids: Collection[str]) -> None:
                 left.append(table_id)
         table_ids = left
         if left:
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(context.limits.check_again_s)
 
 
 async def _look_alone(context: Context, table_id: str) -> None:

@@ -151,7 +151,7 @@ async def fence(
         known = await section.transaction(transaction_id)
         if not is_open(known):
             return known
-    locked = LockedTable(section, WindowCache())
+    locked = LockedTable(section, WindowCache(), context.limits)
     for _ in range(MOST_RACES):
         if await take_next(context, locked, log, transaction_id):
             return None

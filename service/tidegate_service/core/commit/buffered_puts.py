@@ -14,15 +14,13 @@ from tidegate_protocol.proposal.transaction import ReadyCommit
 from tidegate_service.core.commit.locked_table import LockedTable
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log.put_version import OCCUPY_S
 from tidegate_service.core.observe.faults import Step, around
 from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.core.ports.index import Log, PutResult
 from tidegate_service.core.ports.records import TableRecord
 
-MOST_BYTES = 64 * 1024
-"""Larger contents are put alone: writing them takes longer than waiting for the disk."""
-MOST_FILES = 32
 PUT_S = 2.0
 
 
@@ -35,8 +33,9 @@ class _Held:
 class BufferedPuts:
     """The buffered files of one table under its lock."""
 
-    def __init__(self, locked: LockedTable) -> None:
+    def __init__(self, locked: LockedTable, limits: CommitLimits) -> None:
         self._locked = locked
+        self._limits = limits
         self._held: list[_Held] = []
         self.in_doubt = 0
         """After `put`: how many of the files without a confirmed PUT may be there, or arrive yet.
@@ -45,8 +44,13 @@ class BufferedPuts:
     def __len__(self) -> int:
         return len(self._held)
 
+    @property
+    def is_full(self) -> bool:
+        return len(self._held) >= self._limits.buffered_files
+
     def takes(self, ready: ReadyCommit) -> bool:
-        return isinstance(ready.content, bytes) and len(ready.content) <= MOST_BYTES
+        most = self._limits.buffered_file_bytes
+        return isinstance(ready.content, bytes) and len(ready.content) <= most
 
     def hold(self, ready: ReadyCommit) -> None:
         """Buffer the file of a commit that is about to be appended, until `put`."""

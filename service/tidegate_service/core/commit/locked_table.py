@@ -9,13 +9,10 @@ from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, ReadState
 from tidegate_protocol.replay.commits import summarize
 from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE, WindowCache
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
 
-SHARED_BYTES = 256 * 1024
-"""How many bytes of commits a shared group reads again: it takes milliseconds."""
-MOST_BYTES = 512 * 1024 * 1024
-"""How many bytes of commits are read again for one proposal, at most."""
 _CHARACTERS = 64
 """So many characters of predicates, evaluated for a partition, take about as long as an action."""
 
@@ -29,11 +26,16 @@ class LockedTable:
     """
 
     def __init__(
-        self, section: CommitSection, windows: WindowCache, *, shared: bool = False
+        self,
+        section: CommitSection,
+        windows: WindowCache,
+        limits: CommitLimits,
+        *,
+        shared: bool = False,
     ) -> None:
         self.section = section
         self.shared = shared
-        self._most_bytes = SHARED_BYTES if shared else MOST_BYTES
+        self.most_bytes = limits.shared_winner_bytes if shared else limits.winner_bytes
         self._read_weight = 0
         self._windows = windows
         self._epoch = section.table.epoch
@@ -126,7 +128,7 @@ class LockedTable:
             # The index was made anew in this section, or no commit in the window is of use.
             self._epoch = self.section.table.epoch
             self._window = CommitWindow(after=after)
-        most = self._most_bytes
+        most = self.most_bytes
         newer = await self.section.winners(self._window.through, self.head, most_bytes=most)
         older = await self.section.winners(after, self._window.after, most_bytes=most)
         if newer is None or older is None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
 from tidegate_service.core.commit.abort_fence import doubt_tombstone, fence, take_next
-from tidegate_service.core.commit.buffered_puts import MOST_FILES, BufferedPuts
+from tidegate_service.core.commit.buffered_puts import BufferedPuts
 from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.commit.table_batch import TableBatch, untaken
 from tidegate_service.core.context import Context
@@ -29,9 +29,6 @@ from tidegate_service.core.ports.index import (
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit
 
-WRITTEN_AHEAD = 16
-"""After each so many files, the rows staged so far are sent."""
-
 
 class PlainBatch(TableBatch):
     """Puts each file before its commit's rows are saved, and a group's small files together."""
@@ -44,9 +41,10 @@ class PlainBatch(TableBatch):
         self._storage = context.storage
         self._who = context.who
         self._opened: Log | None = None
-        self._files = BufferedPuts(self.locked)
+        self._files = BufferedPuts(self.locked, context.limits)
         self._others_wait = False
         self._taken = 0
+        self._files_a_write = context.limits.files_a_write
         self._is_revealed = False
 
     @property
@@ -92,7 +90,7 @@ class PlainBatch(TableBatch):
 
     @property
     def is_full(self) -> bool:
-        return self.holds >= MOST_FILES
+        return self._files.is_full
 
     @property
     def in_doubt(self) -> int:
@@ -105,10 +103,8 @@ class PlainBatch(TableBatch):
         return await self._files.put(context, self._log)
 
     def write_ahead(self) -> None:
-        """Send the rows after every `WRITTEN_AHEAD` files, since a few rows cost the database as
-        much as one."""
         self._taken += 1
-        if self._taken % WRITTEN_AHEAD == 0:
+        if self._taken % self._files_a_write == 0:
             self.section.write_ahead()
 
     async def _append(self, ready: ReadyCommit, commit: RatifiedCommit) -> None:

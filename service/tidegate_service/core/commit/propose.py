@@ -105,7 +105,7 @@ async def _check(
 ) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     async with context.index.commit_section(table.id, who=context.who) as section:
         must_save = await kind_of(section.table).read_in(context, section)
-        locked = LockedTable(section, context.windows)
+        locked = LockedTable(section, context.windows, context.limits)
         decision = await _checked(context, locked, proposal)
         if must_save:
             await section.save()

@@ -44,7 +44,7 @@ class TableBatch(ABC):
 
     def __init__(self, context: Context, section: CommitSection, *, shared: bool) -> None:
         self.section = section
-        self.locked = LockedTable(section, context.windows, shared=shared)
+        self.locked = LockedTable(section, context.windows, context.limits, shared=shared)
         self.must_save = False
         self.is_stopped = False
 

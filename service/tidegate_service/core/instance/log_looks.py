@@ -28,7 +28,8 @@ class _Look:
 class LogLooks:
     """Those of one instance, of one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tables: int = TABLES) -> None:
+        self._tables = tables
         self._made: OrderedDict[str, _Look] = OrderedDict()
 
     def spare(self, table: TableRecord, now_ms: int, *, database: str) -> bool:
@@ -51,5 +52,5 @@ class LogLooks:
         """The head was found where it belongs."""
         self._made[table.id] = _Look(database, table.epoch, table.latest_version, at_ms)
         self._made.move_to_end(table.id)
-        while len(self._made) > TABLES:
+        while len(self._made) > self._tables:
             self._made.popitem(last=False)

@@ -33,7 +33,9 @@ class _Kept:
 class WindowCache:
     """Those of one instance, of one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, commits_a_table: int = COMMITS_A_TABLE, actions: int = ACTIONS) -> None:
+        self._commits_a_table = commits_a_table
+        self._actions = actions
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._weight = 0
 
@@ -50,14 +52,14 @@ class WindowCache:
 
     def give(self, table: TableRecord, window: CommitWindow, database: str) -> None:
         """Keep a window, all of which is committed."""
-        window.trim(commits=COMMITS_A_TABLE, weight=ACTIONS_A_TABLE)
+        window.trim(commits=self._commits_a_table, weight=ACTIONS_A_TABLE)
         before = self._kept.pop(table.id, None)
         if before is not None:
             self._weight -= before.window.weight
         timestamp = table.latest_timestamp if window.through == table.latest_version else None
         self._kept[table.id] = _Kept(database, table.epoch, timestamp, window)
         self._weight += window.weight
-        while (self._weight > ACTIONS and len(self._kept) > 1) or len(self._kept) > TABLES:
+        while (self._weight > self._actions and len(self._kept) > 1) or len(self._kept) > TABLES:
             _, oldest = self._kept.popitem(last=False)
             self._weight -= oldest.window.weight
 

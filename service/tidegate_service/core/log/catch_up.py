@@ -25,11 +25,6 @@ from tidegate_service.core.ports.index import Log
 from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.core.sharing import offload
 
-MOST_VERSIONS = 250
-MOST_BYTES = 16 * 1024 * 1024
-LONGEST_S = 2.0
-"""A portion ends at the first of these bounds, and has at least one version."""
-
 T = TypeVar("T")
 
 
@@ -106,6 +101,7 @@ async def _portions(
     context: Context, log: Log, *, after: int
 ) -> AsyncGenerator[tuple[Sequence[bytes | LogFile], bool], None]:
     """The versions after `after` in portions, each with whether the log ends after it."""
+    limits = context.limits
     portion, size, began = list[bytes | LogFile](), 0, context.monotonic_s()
     async with aclosing(contents(log, count(after + 1))) as commits:
         async for _, content in commits:
@@ -114,8 +110,10 @@ async def _portions(
                 return
             portion.append(content)
             size += len(content)
-            is_long = context.monotonic_s() - began >= LONGEST_S
-            if len(portion) == MOST_VERSIONS or size >= MOST_BYTES or is_long:
+            is_long = size >= limits.portion_bytes or (
+                context.monotonic_s() - began >= limits.portion_s
+            )
+            if len(portion) == limits.portion_versions or is_long:
                 yield portion, False
                 portion, size, began = [], 0, context.monotonic_s()
 

@@ -17,10 +17,6 @@ from tidegate_service.core.ports.index import Log
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.sharing import offload
 
-PORTION_VERSIONS = 500
-PORTION_S = 2.0
-"""The index is told after so many versions or seconds, and after one version at the earliest."""
-
 
 async def mark(context: Context, table: TableRecord, *, until: float) -> bool:
     """Mark as published what lies in an active table's log as it was ratified, from the first
@@ -31,7 +27,7 @@ async def mark(context: Context, table: TableRecord, *, until: float) -> bool:
     """
     index, log = context.index, context.storage.log(table.location, who=context.who)
     while True:
-        waiting = await index.unpublished_versions(table.id, limit=PORTION_VERSIONS)
+        waiting = await index.unpublished_versions(table.id, limit=context.limits.marked_versions)
         count, is_end = await _same(context, log, dict(waiting.versions))
         if count:
             first = waiting.versions[0][0]
@@ -55,7 +51,7 @@ async def _same(context: Context, log: Log, held: Mapping[int, Content]) -> tupl
                 if found is None or not await offload.is_same(content, found):
                     return count, True
                 count += 1
-                if context.monotonic_s() - began >= PORTION_S:
+                if context.monotonic_s() - began >= context.limits.portion_s:
                     return count, False
         except StorageUnavailable:
             # The versions read so far can be marked; the next read meets the same error first.

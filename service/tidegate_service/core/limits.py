@@ -1,0 +1,36 @@
+"""How much a commit, a group or a portion of foreign versions may take while others wait."""
+
+from dataclasses import dataclass
+
+_KIB, _MIB = 1024, 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitLimits:
+    """A shared group reads at most `shared_winner_bytes` of commits again, which takes
+    milliseconds; for one proposal at most `winner_bytes` are read.
+
+    A file of at most `buffered_file_bytes` is put together with others, at most `buffered_files` at
+    a time: writing a larger one takes longer than waiting for the disk. After every
+    `files_a_write` files, the rows staged so far are sent, since a few rows cost the database as
+    much as one.
+
+    Foreign versions are saved in portions. A portion ends at the first of `portion_versions`,
+    `portion_bytes` and `portion_s`, and has at least one version. Published versions are marked
+    after `marked_versions` or `portion_s`.
+
+    A check of a catalog-managed table's log ahead of the lock takes `check_ahead_s` at most. One
+    that nobody waits for is repeated after `check_again_s` where it failed.
+    """
+
+    shared_winner_bytes: int = 256 * _KIB
+    winner_bytes: int = 512 * _MIB
+    buffered_files: int = 32
+    buffered_file_bytes: int = 64 * _KIB
+    files_a_write: int = 16
+    portion_versions: int = 250
+    portion_bytes: int = 16 * _MIB
+    portion_s: float = 2.0
+    marked_versions: int = 500
+    check_ahead_s: float = 1.0
+    check_again_s: float = 1.0
