@@ -41,6 +41,9 @@ from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.maintenance.health import check_ready
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 
+READINESS_KEPT_S = 1.0
+"""For so long an answer of `/readyz` stands. Finding out takes a database connection and a write to
+the store, and anybody may ask."""
 _PARAMETER = re.compile(r"\{\w+\}")
 
 
@@ -105,7 +108,7 @@ def attach(
     """Give the application the world it acts on, the text of `/metrics`, and who tells whose a
     token is; without that, everybody may do everything."""
     app.state.context = context
-    app.state.readiness = Readiness(lambda: check_ready(context))
+    app.state.readiness = Readiness(lambda: check_ready(context), kept_s=READINESS_KEPT_S)
     app.state.authenticator = authenticator
     app.state.exposition = exposition
 

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from tidegate_service.core.access import failed_authentications, tokens
+from tidegate_service.core.access import tokens
 from tidegate_service.core.access.failed_authentications import BURST, PER_S, FailedAuthentications
 from tidegate_service.core.access.roles import (
     ANYBODY,
@@ -232,10 +232,9 @@ class TestAuthenticator:
         assert await authenticator.principal(text, address=HERE)
         assert await authenticator.principal(text[:-2] + "00", address=HERE) is None
 
-    async def test_what_it_remembers_is_bounded(self, monkeypatch):
-        monkeypatch.setattr(tokens, "CACHED_TOKENS", 2)
+    async def test_what_it_remembers_is_bounded(self):
         store = Kept()
-        authenticator = Authenticator(store, monotonic_s=lambda: 0.0)
+        authenticator = Authenticator(store, monotonic_s=lambda: 0.0, cached=2)
         for number in range(5):
             text = await made(store, random=lambda size, n=number: bytes([n]) * size)
             assert await authenticator.principal(text, address=HERE)
@@ -302,9 +301,8 @@ class TestFailures:
         assert await authenticator.principal(other, address="2001:db8:0:1::1") is None
         assert await authenticator.principal(other, address="::ffff:10.0.0.1") is None
 
-    async def test_what_is_remembered_is_bounded(self, monkeypatch):
-        monkeypatch.setattr(failed_authentications, "ADDRESSES", 2)
-        failures = FailedAuthentications(monotonic_s=lambda: 0.0, delay_s=0.0)
+    async def test_what_is_remembered_is_bounded(self):
+        failures = FailedAuthentications(monotonic_s=lambda: 0.0, delay_s=0.0, addresses=2)
         for number in range(5):
             failures.note(f"10.0.0.{number}")
         assert len(failures._of) == 2

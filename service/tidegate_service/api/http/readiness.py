@@ -5,16 +5,13 @@ from collections.abc import Awaitable, Callable
 
 from tidegate_service.core.errors import ServiceError
 
-KEPT_S = 1.0
-"""For so long an answer stands. Finding out takes a database connection and a write to the store,
-and anybody may ask."""
-
 
 class Readiness:
     """One check at a time, however many ask. Of one event loop."""
 
-    def __init__(self, check: Callable[[], Awaitable[None]]) -> None:
-        """`check` raises a `ServiceError` where it cannot."""
+    def __init__(self, check: Callable[[], Awaitable[None]], *, kept_s: float) -> None:
+        """`check` raises a `ServiceError` where it cannot. An answer stands for `kept_s`."""
+        self._kept_s = kept_s
         self._check = check
         self._checking = asyncio.Lock()
         self._told: ServiceError | None = None
@@ -26,7 +23,7 @@ class Readiness:
             now = asyncio.get_running_loop().time
             if now() >= self._until:
                 self._told = await self._found()
-                self._until = now() + KEPT_S
+                self._until = now() + self._kept_s
             told = self._told
         if told is not None:
             # Raised to many: it would keep the frames of all of them.

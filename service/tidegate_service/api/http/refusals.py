@@ -18,7 +18,8 @@ class Refusals:
     """The requests that wait to be refused, of one event loop. No more than `max_requests` are
     under way."""
 
-    def __init__(self, max_requests: int) -> None:
+    def __init__(self, max_requests: int, *, delay_s: float = DELAY_S) -> None:
+        self._delay_s = delay_s
         self._most = max_requests // PART
         self._waiting = 0
 
@@ -29,6 +30,6 @@ class Refusals:
             return
         self._waiting += 1
         try:
-            await asyncio.sleep(DELAY_S)
+            await asyncio.sleep(self._delay_s)
         finally:
             self._waiting -= 1

@@ -32,10 +32,19 @@ class Strangers:
     """Those of one kind, of one event loop. An address has a share of the places
     (`core.sharing.shares`)."""
 
-    def __init__(self, what: str, *, answers: int | None) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        answers: int | None,
+        waiting: int = WAITING,
+        at_once: int,
+        turn_s: float,
+    ) -> None:
         """`what` names them in answers. Where there is no bound on `answers`, these are short."""
-        self._turns = Turns(AT_ONCE)
-        self._waiting = Shares(WAITING, f"{what} that wait")
+        self._turns = Turns(at_once)
+        self._turn_s = turn_s
+        self._waiting = Shares(waiting, f"{what} that wait")
         self._answers = None if answers is None else Shares(answers, f"{what} under way")
 
     async def enter(self, address: str, at_end: list[Callable[[], None]]) -> None:
@@ -59,15 +68,17 @@ class Strangers:
         finally:
             self._waiting.give_back(source)
         # However soon it is answered: asking again at once is what a flood does.
-        asyncio.get_running_loop().call_later(TURN_S, self._turns.end)
+        asyncio.get_running_loop().call_later(self._turn_s, self._turns.end)
 
 
 class Lines:
     """Where which of them wait. Health checks have a line of their own."""
 
     def __init__(self) -> None:
-        self.health = Strangers("health checks", answers=None)
-        self.others = Strangers("requests without a token", answers=ANSWERS)
+        self.health = Strangers("health checks", answers=None, at_once=AT_ONCE, turn_s=TURN_S)
+        self.others = Strangers(
+            "requests without a token", answers=ANSWERS, at_once=AT_ONCE, turn_s=TURN_S
+        )
 
     def of(self, scope: Scope, headers: Headers, limits: Limits) -> Strangers | None:
         """The line of a request that is known to be nobody's by its head."""

@@ -35,7 +35,14 @@ class _Failures:
 class FailedAuthentications:
     """Those of one instance, of one event loop."""
 
-    def __init__(self, *, monotonic_s: Callable[[], float], delay_s: float = DELAY_S) -> None:
+    def __init__(
+        self,
+        *,
+        monotonic_s: Callable[[], float],
+        delay_s: float = DELAY_S,
+        addresses: int = ADDRESSES,
+    ) -> None:
+        self._addresses = addresses
         self._monotonic_s = monotonic_s
         self._delay_s = delay_s
         self._of: OrderedDict[str, _Failures] = OrderedDict()
@@ -47,7 +54,7 @@ class FailedAuthentications:
         now = self._monotonic_s()
         self._of[source] = _Failures(self._count(source, now) + 1, now)
         self._of.move_to_end(source)
-        if len(self._of) > ADDRESSES:
+        if len(self._of) > self._addresses:
             self._of.popitem(last=False)
 
     async def check(self, address: str) -> None:

@@ -161,9 +161,11 @@ class Authenticator:
         *,
         monotonic_s: Callable[[], float],
         failures: FailedAuthentications | None = None,
+        cached: int = CACHED_TOKENS,
     ) -> None:
         self._tokens = tokens
         self._monotonic_s = monotonic_s
+        self._cached = cached
         self._known: dict[bytes, _Known] = {}
         self._failures = failures or FailedAuthentications(monotonic_s=monotonic_s)
         self._strangers = asyncio.Semaphore(LOOKED_UP_AT_ONCE)
@@ -191,7 +193,7 @@ class Authenticator:
             self._failures.note(address)
             self._known.pop(digest, None)
             return None
-        if len(self._known) >= CACHED_TOKENS:
+        if len(self._known) >= self._cached:
             self._known.clear()
         # From before the question: what it was answered with was true after that.
         self._known[digest] = _Known(now + CACHE_S, found)

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from tidegate_service.api.http import refusals
 from tidegate_service.api.http.refusals import PART, Refusals
 from tidegate_service.core.access.roles import ANYBODY, Principal
 
@@ -21,9 +20,8 @@ async def waits(refused: Refusals, principal: Principal | None) -> asyncio.Task[
     return waiting
 
 
-async def test_so_many_wait_and_the_rest_is_told_at_once(monkeypatch):
-    monkeypatch.setattr(refusals, "DELAY_S", 3600.0)
-    refused = Refusals(2 * PART)
+async def test_so_many_wait_and_the_rest_is_told_at_once():
+    refused = Refusals(2 * PART, delay_s=3600.0)
     first, second = [await waits(refused, SOMEBODY) for _ in range(2)]
     assert not first.done()
     assert not second.done()
@@ -38,8 +36,7 @@ async def test_so_many_wait_and_the_rest_is_told_at_once(monkeypatch):
     await asyncio.wait([second, third])
 
 
-async def test_nobody_waits_who_is_not_told_from_others(monkeypatch):
-    monkeypatch.setattr(refusals, "DELAY_S", 3600.0)
-    refused = Refusals(1000)
+async def test_nobody_waits_who_is_not_told_from_others():
+    refused = Refusals(1000, delay_s=3600.0)
     assert (await waits(refused, None)).done()
     assert (await waits(refused, ANYBODY)).done()

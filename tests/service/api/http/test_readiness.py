@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tidegate_service.api.http import readiness as module
+from tidegate_service.api import application
 from tidegate_service.api.http.readiness import Readiness
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.storage import ObjectStorage
@@ -35,7 +35,7 @@ class Checking:
 class TestReadiness:
     async def test_all_who_ask_are_told_by_one_check(self):
         check = Checking()
-        ready = Readiness(check)
+        ready = Readiness(check, kept_s=1.0)
         asking = [asyncio.create_task(ready.ask()) for _ in range(MANY)]
         await asyncio.sleep(0)
         check.may.set()
@@ -47,16 +47,15 @@ class TestReadiness:
         check = Checking()
         check.fails = StorageUnavailable("the disk is full")
         check.may.set()
-        ready = Readiness(check)
+        ready = Readiness(check, kept_s=1.0)
         asked = await asyncio.gather(*(ready.ask() for _ in range(MANY)), return_exceptions=True)
         assert asked == [check.fails] * MANY
         assert check.begun == 1
 
-    async def test_it_stands_for_its_time(self, monkeypatch):
-        monkeypatch.setattr(module, "KEPT_S", 0.0)
+    async def test_it_stands_for_its_time(self):
         check = Checking()
         check.may.set()
-        ready = Readiness(check)
+        ready = Readiness(check, kept_s=0.0)
         check.fails = StorageUnavailable("the disk is full")
         with pytest.raises(StorageUnavailable):
             await ready.ask()
@@ -66,7 +65,7 @@ class TestReadiness:
 
     async def test_who_leaves_leaves_the_check_to_the_next(self):
         check = Checking()
-        ready = Readiness(check)
+        ready = Readiness(check, kept_s=1.0)
         first, second = (asyncio.create_task(ready.ask()) for _ in range(2))
         while not check.begun:
             await asyncio.sleep(0)
@@ -89,8 +88,9 @@ def probes(monkeypatch) -> Iterator[list[asyncio.Event]]:
     return found
 
 
-def test_a_flood_of_them_is_one_look_at_the_store(service, monkeypatch, request):
-    monkeypatch.setattr(module, "KEPT_S", 10 * GIVE_UP_S)
+def test_a_flood_of_them_is_one_look_at_the_store(start_service, monkeypatch, request):
+    monkeypatch.setattr(application, "READINESS_KEPT_S", 10 * GIVE_UP_S)
+    service = start_service()
     # The store was probed at the start, too.
     probes = request.getfixturevalue("probes")
     with ThreadPoolExecutor(MANY) as threads:

@@ -27,11 +27,9 @@ NEVER_S = 1e6
 FEW = 2
 
 
-@pytest.fixture
-def few(monkeypatch) -> None:
+def line_of(*, at_once: int = FEW, turn_s: float = NEVER_S, **limits: int) -> Strangers:
     """Two begin at a time, and their turns do not end."""
-    monkeypatch.setattr(module, "AT_ONCE", FEW)
-    monkeypatch.setattr(module, "TURN_S", NEVER_S)
+    return Strangers("requests", answers=None, at_once=at_once, turn_s=turn_s, **limits)
 
 
 async def settle() -> None:
@@ -41,27 +39,23 @@ async def settle() -> None:
 
 @pytest.mark.anyio
 class TestTurns:
-    async def test_so_many_begin_and_the_others_wait(self, few):
-        line, at_end = Strangers("requests", answers=None), []
+    async def test_so_many_begin_and_the_others_wait(self):
+        line, at_end = line_of(), []
         asked = [asyncio.create_task(line.enter("10.0.0.1", at_end)) for _ in range(5)]
         await settle()
         assert [task.done() for task in asked] == [True] * FEW + [False] * 3
         for task in asked:
             task.cancel()
 
-    async def test_a_turn_lasts_though_its_request_is_answered(self, monkeypatch):
-        monkeypatch.setattr(module, "AT_ONCE", 1)
-        monkeypatch.setattr(module, "TURN_S", 0.2)
-        line = Strangers("requests", answers=None)
+    async def test_a_turn_lasts_though_its_request_is_answered(self):
+        line = line_of(at_once=1, turn_s=0.2)
         began = asyncio.get_running_loop().time()
         for _ in range(3):
             await line.wait("10.0.0.1")
         assert asyncio.get_running_loop().time() - began >= 0.39
 
-    async def test_addresses_have_them_in_turn(self, monkeypatch):
-        monkeypatch.setattr(module, "AT_ONCE", 1)
-        monkeypatch.setattr(module, "TURN_S", 0.0)
-        line, order = Strangers("requests", answers=None), []
+    async def test_addresses_have_them_in_turn(self):
+        line, order = line_of(at_once=1, turn_s=0.0), []
 
         async def ask(address: str) -> None:
             await line.wait(address)
@@ -72,9 +66,8 @@ class TestTurns:
         await asyncio.gather(*flood, other)
         assert order.index("10.0.0.2") <= 2
 
-    async def test_too_many_of_an_address_are_refused(self, few, monkeypatch):
-        monkeypatch.setattr(module, "WAITING", 8)
-        line = Strangers("requests", answers=None)
+    async def test_too_many_of_an_address_are_refused(self):
+        line = line_of(waiting=8)
         asked = [asyncio.create_task(line.wait("10.0.0.1")) for _ in range(FEW + 6)]
         await settle()
         with pytest.raises(Unavailable):
@@ -85,9 +78,8 @@ class TestTurns:
         for task in (*asked, other):
             task.cancel()
 
-    async def test_who_leaves_waits_no_more(self, few, monkeypatch):
-        monkeypatch.setattr(module, "WAITING", 1)
-        line = Strangers("requests", answers=None)
+    async def test_who_leaves_waits_no_more(self):
+        line = line_of(waiting=1)
         for _ in range(FEW):
             await line.wait("10.0.0.1")
         for _ in range(3):
@@ -127,6 +119,12 @@ class TestUnread:
 
 
 class TestWithoutAToken:
+    @pytest.fixture
+    def few(self, monkeypatch) -> None:
+        """As `line_of`, in every service that is started."""
+        monkeypatch.setattr(module, "AT_ONCE", FEW)
+        monkeypatch.setattr(module, "TURN_S", NEVER_S)
+
     @pytest.mark.parametrize("more", [(), ("Authorization: Bearer wrong",)], ids=["none", "wrong"])
     def test_they_wait_and_others_do_not(self, few, start_service, database_url, more):
         guarded = Guarded(start_service(auth="tokens").url, database_url)
