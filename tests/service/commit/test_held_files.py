@@ -85,7 +85,7 @@ async def test_no_more_than_so_many(world):
     "where",
     [
         "core.commit.table_batch.ratified",
-        "core.commit.locked_table.summarize",
+        "core.instance.locked_table.summarize",
         "index.locking.section.effects_of",
     ],
 )

@@ -35,7 +35,6 @@ from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.commit.decide import Empty, decide
-from tidegate_service.core.commit.locked_table import LockedTable
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
     CommitStateUnknown,
@@ -43,6 +42,7 @@ from tidegate_service.core.errors import (
     ServiceError,
     TableQuarantined,
 )
+from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.instance.window_cache import WindowCache
 from tidegate_service.core.log.clock_skew import check_clock
 from tidegate_service.core.log.foreign_commits import (

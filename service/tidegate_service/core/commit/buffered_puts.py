@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_protocol.proposal.transaction import ReadyCommit
-from tidegate_service.core.commit.locked_table import LockedTable
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
+from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log.put_version import OCCUPY_S
 from tidegate_service.core.observe.faults import Step, around

@@ -19,8 +19,8 @@ from tidegate_protocol.proposal.transaction import (
     ReadState,
     ReadyCommit,
 )
-from tidegate_service.core.commit.locked_table import LockedTable
 from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, around, steps_of
 from tidegate_service.core.ports.index import CommitSection, TakesLong
 from tidegate_service.core.sharing import offload

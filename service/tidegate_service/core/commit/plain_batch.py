@@ -138,7 +138,7 @@ class PlainBatch(TableBatch):
             self._ingested(revealed)
             if not revealed and not reads_ahead(section, proposal):
                 return None
-            self._ingested(await ingest(section, self._log))
+            self._ingested(await ingest(section, self._log, to=self.locked))
             return await landed_before(section, proposal)
 
     async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
@@ -148,7 +148,7 @@ class PlainBatch(TableBatch):
             raise FilesFirst
         if await self._put(context, ready):
             return True
-        self._ingested(await ingest(self.section, self._log))
+        self._ingested(await ingest(self.section, self._log, to=self.locked))
         return False
 
     async def _is_at_end(self, context: Context, proposal: Proposal, *, fences: bool) -> bool:
@@ -160,7 +160,7 @@ class PlainBatch(TableBatch):
             if taken:
                 self.must_save = True
                 return True
-        count = await ingest(self.section, self._log)
+        count = await ingest(self.section, self._log, to=self.locked)
         self._ingested(count)
         return not fences and not count
 

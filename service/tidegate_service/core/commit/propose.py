@@ -12,12 +12,12 @@ from tidegate_service.core.catalog_managed.set_back import look
 from tidegate_service.core.commit.abort_fence import check_operation
 from tidegate_service.core.commit.decide import Decision, Empty, decide
 from tidegate_service.core.commit.kinds import kind_of
-from tidegate_service.core.commit.locked_table import LockedTable
 from tidegate_service.core.commit.observed import Ended, observed
 from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.commit.table_batch import nothing
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.log.catch_up import with_log_read
 from tidegate_service.core.log.clock_skew import check_clock

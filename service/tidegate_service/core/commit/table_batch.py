@@ -15,11 +15,11 @@ from typing import ClassVar
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
 from tidegate_service.core.commit.abort_fence import Refusal, close, is_final, is_of_the_head
 from tidegate_service.core.commit.decide import Decision, Empty, decide
-from tidegate_service.core.commit.locked_table import LockedTable
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, Refused
+from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.log.clock_skew import check_clock
 from tidegate_service.core.log.foreign_commits import MOST_RACES, Behind
 from tidegate_service.core.log.put_version import ratified

@@ -1,6 +1,7 @@
 """A table under its lock, with its newest commits in memory."""
 
 from dataclasses import replace
+from functools import partial
 
 from tidegate_protocol.conflict.window import CommitWindow
 from tidegate_protocol.features.known import ROW_TRACKING
@@ -12,6 +13,7 @@ from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE, WindowC
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
+from tidegate_service.core.sharing import offload
 
 _CHARACTERS = 64
 """So many characters of predicates, evaluated for a partition, take about as long as an action."""
@@ -98,7 +100,8 @@ class LockedTable:
             self._window = CommitWindow(after=version)
             return
         # Before the section takes the commit: after that, nothing may fail.
-        winner = summarize(version, commit.actions, timestamp_fallback=time)
+        summary = partial(summarize, timestamp_fallback=time)
+        winner = await offload.run(len(commit.actions), summary, version, commit.actions)
         await self.section.append(commit)
         self._window.append(winner)
 

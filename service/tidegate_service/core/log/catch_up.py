@@ -18,6 +18,7 @@ from tidegate_protocol.replay.commits import UnreadableCommit, commit_info
 from tidegate_protocol.replay.foreign import parse_foreign_commit
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound
+from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.log.foreign_commits import Behind, quarantine_for, take_in
 from tidegate_service.core.log.unmarked import mark
 from tidegate_service.core.log.versions import contents
@@ -130,11 +131,12 @@ async def _saved(
         written = head.latest_version - before.latest_version
         if (head.epoch, head.state) != (before.epoch, before.state) or written < 0:
             return head
+        locked = LockedTable(section, context.windows, context.limits)
         try:
             if ids := await _ids(portion[written:]):
                 await section.expect(ids)
             for content in portion[written:]:
-                await take_in(section, content)
+                await take_in(section, content, to=locked)
         except UnreadableCommit as error:
             if head.state is TableState.QUARANTINED:
                 await section.save()
@@ -143,6 +145,7 @@ async def _saved(
                 ) from None
             await quarantine_for(section, error)
         await section.save()
+        locked.keep()
         return section.table
 
 

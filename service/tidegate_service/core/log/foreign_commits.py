@@ -8,6 +8,7 @@ taken. A foreign commit that cannot be read quarantines the table.
 import asyncio
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.log.content import LogFile
@@ -48,9 +49,15 @@ class Behind(Exception):
     `core.log.catch_up`."""
 
 
-async def ingest(section: CommitSection, log: Log) -> int:
+class Appends(Protocol):
+    """The section that a foreign commit is appended to, or what remembers the commit beside it."""
+
+    async def append(self, commit: RatifiedCommit) -> None: ...
+
+
+async def ingest(section: CommitSection, log: Log, *, to: Appends | None = None) -> int:
     """Read the few versions that the log has beyond the index's head into the index; returns how
-    many. A table that is quarantined already is left as it is.
+    many. `to` appends them to the section. A table that is quarantined already is left as it is.
 
     The caller saves the section. Raises `Behind` where there are more than a few. Raises
     `TableQuarantined`, after saving the quarantine, for a version that cannot be read.
@@ -58,14 +65,14 @@ async def ingest(section: CommitSection, log: Log) -> int:
     if section.table.state is TableState.QUARANTINED:
         return 0
     try:
-        return await read_few(section, log)
+        return await read_few(section, log, to=to)
     except UnreadableCommit as error:
         reason = await quarantine_for(section, error)
         await section.save()
         raise TableQuarantined(f"table {section.table.name}: {reason}") from None
 
 
-async def read_few(section: CommitSection, log: Log) -> int:
+async def read_few(section: CommitSection, log: Log, *, to: Appends | None = None) -> int:
     """As `ingest`, whatever the table's state. Raises `UnreadableCommit` for a version that cannot
     be read, after the versions before it were taken in, and `Behind`."""
     now = asyncio.get_running_loop().time
@@ -75,15 +82,18 @@ async def read_few(section: CommitSection, log: Log) -> int:
         is_late = bool(count) and now() > until
         if count == MOST_UNDER_LOCK or is_late or isinstance(content, SpooledFile):
             raise Behind
-        await take_in(section, content)
+        await take_in(section, content, to=to)
         count += 1
     return count
 
 
-async def take_in(section: CommitSection, content: bytes | LogFile) -> None:
-    """Write the log's next version into the index. Raises `UnreadableCommit`."""
+async def take_in(
+    section: CommitSection, content: bytes | LogFile, *, to: Appends | None = None
+) -> None:
+    """Write the log's next version into the index. `to` appends it to the section; a `LockedTable`
+    has it in its window then, and need not read it again. Raises `UnreadableCommit`."""
     commit = await foreign_commit(section, section.table.latest_version + 1, content)
-    await append_foreign(section, await _dated_as_answered(section, commit))
+    await append_foreign(section, await _dated_as_answered(section, commit), to=to)
 
 
 async def quarantine_for(section: CommitSection, error: UnreadableCommit) -> str:
@@ -114,9 +124,11 @@ async def _dated_as_answered(section: CommitSection, commit: RatifiedCommit) -> 
     return replace(commit, record=replace(record, timestamp=carried))
 
 
-async def append_foreign(section: CommitSection, commit: RatifiedCommit) -> None:
-    """Write a commit of `foreign_commit` as the next version."""
-    await section.append(commit)
+async def append_foreign(
+    section: CommitSection, commit: RatifiedCommit, *, to: Appends | None = None
+) -> None:
+    """Write a commit of `foreign_commit` as the next version. `to` is as in `take_in`."""
+    await (to or section).append(commit)
     await _restore_tombstone(section, commit.record)
 
 
