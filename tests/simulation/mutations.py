@@ -198,7 +198,7 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
         "tests.simulation.world.use_case": _never_adopted,
     },
     "settled-places": {
-        f"{CORE}.tables.create.check_settled": nothing,
+        f"{CORE}.tables.create.check_none_under_way": nothing,
         f"{CORE}.maintenance.truncation.gap": nothing,
         f"{CORE}.maintenance.end_quarantine.gap": nothing,
         f"{CORE}.log.foreign_commits.check_own": lambda *_: None,

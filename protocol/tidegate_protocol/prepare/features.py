@@ -51,7 +51,7 @@ _MATERIALIZED = {
 _CHANGE_DATA_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
-def settle_features(
+def complete_features(
     table: TableAfter, *, proposal: Proposal, read: ReadState
 ) -> TableAfter | Invalid:
     """The table after the proposal as its features complete it, or what they forbid."""

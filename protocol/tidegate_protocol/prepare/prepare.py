@@ -22,7 +22,7 @@ from tidegate_protocol.log.actions import (
     classes,
     holds,
 )
-from tidegate_protocol.prepare.features import settle_features
+from tidegate_protocol.prepare.features import complete_features
 from tidegate_protocol.prepare.files import check_adds_alone, check_files
 from tidegate_protocol.prepare.system_domains import check_domain
 from tidegate_protocol.prepare.table import TableAfter, define_table
@@ -53,7 +53,7 @@ def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invali
         return actions
     table = define_table(proposal, read)
     if not isinstance(table, Invalid):
-        table = settle_features(table, proposal=proposal, read=read)
+        table = complete_features(table, proposal=proposal, read=read)
     if isinstance(table, Invalid):
         return table
     invalid = check_files(

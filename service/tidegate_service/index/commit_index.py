@@ -182,7 +182,7 @@ class PostgresIndex:
                 await connection.execute(WAIT_FOR_STANDBY)
             return known
 
-        return await self._connections.read_settled(found)
+        return await self._connections.read_replicated(found)
 
     async def commit(self, table_id: str, version: int) -> CommitRecord | None:
         found = await self.history(table_id, from_version=version, to_version=version, limit=1)

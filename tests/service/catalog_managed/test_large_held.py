@@ -38,15 +38,15 @@ async def test_a_rebuild_reads_each_when_it_needs_it(world, digests, monkeypatch
     monkeypatch.setattr(rebuilding, "HELD_BYTES_AT_ONCE", 1)
     table = await busy_table(world, catalog_managed=True)
     asked = []
-    held = PostgresCommitSection.held
+    kept = PostgresCommitSection.kept_unpublished
 
     async def noting(section, version):
         # None before it is the next one.
         assert version == section.table.latest_version + 1
-        asked.append(await held(section, version))
+        asked.append(await kept(section, version))
         return asked[-1]
 
-    monkeypatch.setattr(PostgresCommitSection, "held", noting)
+    monkeypatch.setattr(PostgresCommitSection, "kept_unpublished", noting)
     rebuilt = await rebuild_table(world.context, table.id)
     assert (rebuilt.latest_version, rebuilt.published_version) == (4, -1)
     assert (rebuilt.num_files, rebuilt.size_bytes) == (table.num_files, table.size_bytes)

@@ -197,7 +197,7 @@ class MemoryCommitSection:
         await self._unit.statement(lambda: self._changing().release())
         self.table = self._rows().record
 
-    async def keep_held(self) -> None:
+    async def keep_unpublished(self) -> None:
         def held() -> dict[int, bytes]:
             rows = self._rows()
             return {
@@ -208,7 +208,7 @@ class MemoryCommitSection:
 
         self._held = await self._unit.statement(held)
 
-    async def held(self, version: int) -> bytes | None:
+    async def kept_unpublished(self, version: int) -> bytes | None:
         return self._held.get(version)
 
     async def reset(self) -> None:

@@ -87,19 +87,19 @@ def is_ours(info: CommitInfo) -> bool:
 
 async def go_on(section: CommitSection, log: Log, before: TableRecord) -> tuple[LostCommit, ...]:
     """Append the versions after the section's head: all that this service published, then the
-    versions that are held (`keep_held`) and follow them. Returns the commits that are held and are
-    lost. `before` is the table as it was when they were kept.
+    kept ones that follow them (`keep_unpublished`). Returns the kept commits that are lost.
+    `before` is the table as it was when they were kept.
 
-    Raises `Refused` (`broken-log`) where another writer's file has the place of a version of
-    `held`, and where a version that only the index has cannot be read.
+    Raises `Refused` (`broken-log`) where another writer's file has the place of a kept version, and
+    where a version that only the index has cannot be read.
     """
     parted = None
     while (found := await log.read(version := section.table.latest_version + 1)) is not None:
         await section.take_time()
-        ours = await section.held(version)
+        ours = await section.kept_unpublished(version)
         if parted is None and ours is not None and await offload.is_same(ours, found):
             # A publisher may have been cut off before it marked the version as published.
-            commit = await _held(section, version, found)
+            commit = await _kept(section, version, found)
         else:
             published = await _published(section, version, found)
             if published is None and parted is None and ours is not None:
@@ -119,8 +119,10 @@ async def go_on(section: CommitSection, log: Log, before: TableRecord) -> tuple[
         await append_foreign(section, commit)
     if parted is not None:
         return await _lost(section, range(parted, before.latest_version + 1))
-    while (content := await section.held(version := section.table.latest_version + 1)) is not None:
-        commit = await _held(section, version, content)
+    while (
+        content := await section.kept_unpublished(version := section.table.latest_version + 1)
+    ) is not None:
+        commit = await _kept(section, version, content)
         await append_foreign(section, replace(commit, published=False))
     return ()
 
@@ -140,7 +142,7 @@ async def _published(
     return commit if commit.record.transaction_id is not None else None
 
 
-async def _held(section: CommitSection, version: int, content: bytes | LogFile) -> RatifiedCommit:
+async def _kept(section: CommitSection, version: int, content: bytes | LogFile) -> RatifiedCommit:
     try:
         return await foreign_commit(section, version, content)
     except UnreadableCommit as error:
@@ -152,10 +154,10 @@ async def _held(section: CommitSection, version: int, content: bytes | LogFile) 
 
 
 async def _lost(section: CommitSection, versions: Iterable[int]) -> tuple[LostCommit, ...]:
-    """The commits of these held versions whose transactions the log has as no other version."""
+    """The commits of these kept versions whose transactions the log has as no other version."""
     lost = []
     for version in versions:
-        content = await section.held(version)
+        content = await section.kept_unpublished(version)
         if content is None:
             continue
         actions = await offload.run(offload.weight_of_log(content), parse_commit, content)

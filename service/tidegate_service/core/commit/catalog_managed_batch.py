@@ -71,17 +71,17 @@ class CatalogManagedBatch(TableBatch):
         if isinstance(outcome, Committed):
             self.must_save = True
         elif isinstance(outcome, Conflict | Invalid):
-            settled = await self._is_settled(member.context, member.proposal, outcome)
-            self.must_save |= not settled
+            lasts = await self._outlives_database(member.context, member.proposal, outcome)
+            self.must_save |= not lasts
         return outcome
 
-    async def _is_settled(
+    async def _outlives_database(
         self, context: Context, proposal: Proposal, refusal: Conflict | Invalid
     ) -> bool:
         """Whether the commits that the refusal rests on outlive the section's database. If they do
         not, a proposal that was told never to land may land where a standby takes over."""
         section = self.section
-        if context.heads.is_settled(section.table, database=section.database):
+        if context.heads.is_replicated(section.table, database=section.database):
             return True
         if isinstance(refusal, Conflict):
             return False

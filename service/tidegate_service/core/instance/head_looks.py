@@ -17,8 +17,9 @@ DUE_S = QUIET_MS / 1000 - 0.5
 class Head:
     """`database`, `epoch`, `version` and `timestamp` are of a head that was committed; `looked_ms`
     is the clock of that database when the table was last looked at, `seen_s` this instance's
-    `monotonic_s` when it last saw the head, by a look or by a commit. `settled` is the last version
-    behind which a COMMIT of this instance was answered there: a synchronous standby has it."""
+    `monotonic_s` when it last saw the head, by a look or by a commit. `replicated` is the last
+    version behind which a COMMIT of this instance was answered there: a synchronous standby has
+    it."""
 
     database: str
     epoch: int
@@ -26,7 +27,7 @@ class Head:
     timestamp: int
     looked_ms: int
     seen_s: float
-    settled: int = -1
+    replicated: int = -1
 
     def goes_on(self, table: TableRecord, *, database: str) -> bool:
         """Whether the row has this head, or one after it, in the same database."""
@@ -89,14 +90,14 @@ class HeadLooks:
         self.seen(table, now_s, database=database)
         known = self._known.get(table.id)
         if known is not None and known.goes_on(table, database=database):
-            known.settled = table.latest_version
+            known.replicated = table.latest_version
 
-    def is_settled(self, table: TableRecord, *, database: str) -> bool:
+    def is_replicated(self, table: TableRecord, *, database: str) -> bool:
         """Whether a synchronous standby is known to have the row's head."""
         known = self._known.get(table.id)
         if known is None or not known.goes_on(table, database=database):
             return False
-        return known.settled == table.latest_version
+        return known.replicated == table.latest_version
 
     def forget(self, table_id: str) -> None:
         """Nothing is known of the table any more."""

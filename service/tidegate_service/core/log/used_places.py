@@ -29,7 +29,7 @@ MOST_AWAITED = READ_AHEAD
 _LOCAL = "file://"
 
 
-async def check_settled(section: CommitSection) -> None:
+async def check_none_under_way(section: CommitSection) -> None:
     """See that no request for a table that was at this place before can be under way in the store.
     Raises `TableExists` where one can."""
     if section.table.location.startswith(_LOCAL):

@@ -123,7 +123,7 @@ async def _from_log_and_index(
     returns those that do not follow from what is published."""
     before = section.table
     await _check_own(section, log)
-    await section.keep_held()
+    await section.keep_unpublished()
     # What lies behind the published versions need not be one of the table.
     await _from_log(context, section, log, through=before.published_version)
     if (other := await section.rewritten()) is not None:

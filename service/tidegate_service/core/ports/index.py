@@ -164,11 +164,11 @@ class CommitSection(ForgottenHere, Protocol):
     async def release(self) -> None:
         """Take commits again."""
 
-    async def keep_held(self) -> None:
-        """Keep the bytes of the versions that are not published aside for `held`: `reset` drops
-        them."""
+    async def keep_unpublished(self) -> None:
+        """Keep the bytes of the versions that are not published aside for `kept_unpublished`:
+        `reset` drops them."""
 
-    async def held(self, version: int) -> bytes | LogFile | None:
+    async def kept_unpublished(self, version: int) -> bytes | LogFile | None:
         """What was kept aside of a version."""
 
     async def reset(self) -> None:

@@ -53,7 +53,7 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.core.log.clock_skew import check_clock
 from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy, ratified
-from tidegate_service.core.log.used_places import check_settled, register_hint
+from tidegate_service.core.log.used_places import check_none_under_way, register_hint
 from tidegate_service.core.ports.index import CommitSection, Log, PutResult
 from tidegate_service.core.ports.records import NewTable, TableRecord
 from tidegate_service.core.sharing import offload
@@ -131,13 +131,13 @@ async def _create(context: Context, table: NewTable, prepared: PreparedTransacti
     try:
         created = await _section(context, table, prepared)
     except CommitStateUnknown as unknown:
-        created = await _settled(context, table, prepared, unknown)
+        created = await _retried(context, table, prepared, unknown)
     if table.catalog_managed:
         context.wake_publisher(table.id)
     return created
 
 
-async def _settled(
+async def _retried(
     context: Context, table: NewTable, prepared: PreparedTransaction, unknown: CommitStateUnknown
 ) -> TableRecord:
     """Find out what became of a creation whose COMMIT was not answered, by creating the table
@@ -160,7 +160,7 @@ async def _section(context: Context, table: NewTable, prepared: PreparedTransact
         check_clock(context, section)
         if table.location != context.locations.default(table.name):
             await check_forgotten(context, section)
-        await check_settled(section)
+        await check_none_under_way(section)
         weight = offload.weight_of(prepared.proposal)
         first = await offload.run(weight, _first_version, section, prepared)
         ready = await _claim_log(section, log, first)

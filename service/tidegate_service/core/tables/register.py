@@ -93,10 +93,10 @@ async def _register(
             raise
         return known, False
     except CommitStateUnknown as unknown:
-        return await _settled(context, table, unknown, by_marks=by_marks)
+        return await _retried(context, table, unknown, by_marks=by_marks)
 
 
-async def _settled(
+async def _retried(
     context: Context, table: NewTable, unknown: CommitStateUnknown, *, by_marks: bool
 ) -> tuple[TableRecord, bool]:
     """Find out what became of a registration whose COMMIT was not answered, by doing it again:

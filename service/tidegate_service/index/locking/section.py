@@ -252,12 +252,12 @@ class PostgresCommitSection:
         async with self._unit.statements() as connection:
             self.table = await rebuilding.release(connection, self._id)
 
-    async def keep_held(self) -> None:
-        await rebuilding.keep_held(self._unit.statements, self.table)
+    async def keep_unpublished(self) -> None:
+        await rebuilding.keep_unpublished(self._unit.statements, self.table)
 
-    async def held(self, version: int) -> bytes | LogFile | None:
+    async def kept_unpublished(self, version: int) -> bytes | LogFile | None:
         async with self._unit.statements() as connection:
-            return await rebuilding.held(connection, version)
+            return await rebuilding.kept_unpublished(connection, version)
 
     async def reset(self) -> None:
         self._unused.clear()

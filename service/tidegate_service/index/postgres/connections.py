@@ -67,7 +67,7 @@ class Connections:
             await give_back(connection, broken=broken)
         return result
 
-    async def read_settled(self, query: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+    async def read_replicated(self, query: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """The result of a query, told when the synchronous standby, where there is one, has all
         that the query saw. For that the query writes `standby.SEEN`, where it found anything."""
         connection, result = await self.begin(query)

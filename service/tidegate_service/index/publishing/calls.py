@@ -76,7 +76,7 @@ class PublishingCalls:
                 )
             return await unpublished.stored_content(connection, table_id, version)
 
-        content = await self._connections.read_settled(read)
+        content = await self._connections.read_replicated(read)
         return [] if content is None else [(version, content)]
 
     async def _read(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[tuple[Held, str]]:
@@ -87,7 +87,7 @@ class PublishingCalls:
             found = await unpublished.unpublished_versions(connection, table_ids, limit=most)
             return found, database_of(connection)
 
-        found, database = await self._connections.read_settled(read)
+        found, database = await self._connections.read_replicated(read)
         return [(found.get(table_id, _NOTHING), database) for table_id in table_ids]
 
     async def _mark(self, asked: Sequence[Published]) -> Sequence[bool]:

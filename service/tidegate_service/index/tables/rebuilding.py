@@ -80,7 +80,7 @@ async def release(connection: AsyncConnection, table_id: UUID) -> TableRecord:
     return await _updated(connection, table_id, _OPEN)
 
 
-async def keep_held(
+async def keep_unpublished(
     statements: Callable[[], AbstractAsyncContextManager[AsyncConnection]], table: TableRecord
 ) -> None:
     """Put the contents of the versions that are not published aside, as they are stored, as many
@@ -108,7 +108,7 @@ async def keep_held(
         after = last
 
 
-async def held(connection: AsyncConnection, version: int) -> bytes | LogFile | None:
+async def kept_unpublished(connection: AsyncConnection, version: int) -> bytes | LogFile | None:
     """What was put aside of a version."""
     query = select(_HELD.c.content).where(_HELD.c.version == version)
     stored = (await connection.execute(query)).scalar_one_or_none()
