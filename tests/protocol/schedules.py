@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tests.conflict_schedules import Line, Schedule
 from tests.protocol.factories import reads
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.log import codec
 from tidegate_protocol.log.actions import Action, Metadata, Protocol
 from tidegate_protocol.prepare.prepare import prepare
@@ -47,7 +47,7 @@ def judged(schedule: Schedule) -> PreparedTransaction | Conflict | Invalid:
         summarize(version, _decoded(lines), timestamp_fallback=0)
         for version, lines in enumerate(schedule.winners, start=1)
     ]
-    return judge(prepared, winners)
+    return check_conflicts(prepared, winners)
 
 
 def _decoded(lines: Sequence[Line]) -> tuple[Action, ...]:

@@ -33,7 +33,7 @@ def conflict(
     )
 
 
-def cannot_judge(winner: WinningCommit, what: str) -> Conflict:
+def cannot_check(winner: WinningCommit, what: str) -> Conflict:
     """The conflict with a winner that the rules do not understand."""
     return Conflict(
         code=Code.PROTOCOL_CHANGED,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.answer import cannot_judge, conflict, partition_hint
+from tidegate_protocol.conflict.answer import cannot_check, conflict, partition_hint
 from tidegate_protocol.conflict.metadata import metadata_rule
 from tidegate_protocol.conflict.protocol import protocol_rule
 from tidegate_protocol.conflict.row_tracking import demands_rule, only_row_ids, row_tracking_rule
@@ -30,15 +30,15 @@ from tidegate_protocol.proposal.transaction import (
 Rule = Callable[[PreparedTransaction, WinningCommit], PreparedTransaction | Conflict]
 
 
-def judge(
+def check_conflicts(
     txn: PreparedTransaction, winners: Iterable[WinningCommit]
 ) -> PreparedTransaction | Conflict:
     """The transaction past every winner, or its first conflict.
 
-    `winners` are the commits that follow `txn.judged_through`, in order and without a gap.
+    `winners` are the commits that follow `txn.checked_through`, in order and without a gap.
     Raises `ValueError` where they are not: missing history must never look like no conflict.
     """
-    through = txn.judged_through
+    through = txn.checked_through
     for winner in winners:
         if winner.version != through + 1:
             raise ValueError(f"expected winner {through + 1}, found version {winner.version}")
@@ -48,17 +48,17 @@ def judge(
                 return outcome
             txn = outcome
         through = winner.version
-    return txn if through == txn.judged_through else replace(txn, judged_through=through)
+    return txn if through == txn.checked_through else replace(txn, checked_through=through)
 
 
 def unknown_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
     """Actions of unknown kind may mean anything, on either side."""
     for unknown in winner.unknown:
-        return cannot_judge(winner, f"holds an action of unknown kind {unknown.kind!r}")
+        return cannot_check(winner, f"holds an action of unknown kind {unknown.kind!r}")
     for action in txn.actions:
         if isinstance(action, UnknownAction):
             what = f"was followed by a transaction with an action of unknown kind {action.kind!r}"
-            return cannot_judge(winner, what)
+            return cannot_check(winner, what)
     return txn
 
 

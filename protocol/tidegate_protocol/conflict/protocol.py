@@ -7,7 +7,7 @@ is on here: it only refuses more.
 from dataclasses import replace
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.answer import cannot_judge, conflict
+from tidegate_protocol.conflict.answer import cannot_check, conflict
 from tidegate_protocol.features import table_features
 from tidegate_protocol.log.actions import Protocol
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, WinningCommit
@@ -25,7 +25,7 @@ def protocol_rule(
         return conflict(Code.PROTOCOL_CHANGED, winner, what)
     unsupported = table_features.check_supported(protocol)
     if unsupported is not None:
-        return cannot_judge(winner, f"changed the protocol: {unsupported.detail}")
+        return cannot_check(winner, f"changed the protocol: {unsupported.detail}")
     # The transaction's protocol is that of the version before the winner: what earlier winners
     # added was judged when they were.
     if table_features.removes_features(protocol, txn.protocol):

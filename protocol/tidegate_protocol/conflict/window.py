@@ -1,4 +1,4 @@
-"""The newest commits of a table, held so that many transactions can be judged against them."""
+"""The newest commits of a table, held so that many transactions can be checked against them."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -97,40 +97,41 @@ class CommitWindow:
         self._check_holds(after)
         return bool(self._table_changes) and self._table_changes[-1] > after
 
-    def judge(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
-        """What `conflicts.judge` says of the transaction and the commits that it did not see, in
-        less time than to ask each of them. Raises `ValueError` where the window begins too late
-        to tell."""
-        self._check_holds(txn.judged_through)
-        while txn.judged_through < self.through:
+    def check_conflicts(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
+        """What `checker.check_conflicts` says of the transaction and the commits that it did not
+        see, in less time than to ask each of them. Raises `ValueError` where the window begins too
+        late to tell."""
+        self._check_holds(txn.checked_through)
+        while txn.checked_through < self.through:
             if needs_every_winner(txn):
-                return checker.judge(txn, self.winners(txn.judged_through))
-            outcome = self._judged_by_candidates(txn)
+                return checker.check_conflicts(txn, self.winners(txn.checked_through))
+            outcome = self._checked_by_candidates(txn)
             if isinstance(outcome, Conflict):
                 return outcome
             txn = outcome
         return txn
 
-    def _judged_by_candidates(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
+    def _checked_by_candidates(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
         """The transaction past every winner, or past one that gave it another table: then others
         may matter to it than before."""
         before = txn
         for version in self._candidates(txn):
-            if version <= txn.judged_through:
+            if version <= txn.checked_through:
                 continue
-            outcome = checker.judge(
-                replace(txn, judged_through=version - 1), (self._winners[version - self.after - 1],)
+            outcome = checker.check_conflicts(
+                replace(txn, checked_through=version - 1),
+                (self._winners[version - self.after - 1],),
             )
             if isinstance(outcome, Conflict):
                 return outcome
             txn = outcome
             if txn.metadata is not before.metadata or txn.protocol is not before.protocol:
                 return txn
-        return replace(txn, judged_through=self.through)
+        return replace(txn, checked_through=self.through)
 
     def _candidates(self, txn: PreparedTransaction) -> Iterator[int]:
         if txn.is_blind_append and not txn.proposal.reads.app_ids:
-            return iter(tail(self._others, txn.judged_through))
+            return iter(tail(self._others, txn.checked_through))
         for winner in self._winners[self._indexed - self.after :]:
             if is_quiet(winner):
                 self._index.append(winner)

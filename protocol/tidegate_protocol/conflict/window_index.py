@@ -1,4 +1,4 @@
-"""Which winners a transaction has to be judged against, and which it cannot conflict with.
+"""Which winners a transaction has to be checked against, and which it cannot conflict with.
 
 A winner is quiet where it does nothing but add and remove files and write application
 transactions. A quiet winner meets a transaction only over what it holds: a file of a partition
@@ -73,10 +73,10 @@ class WinnerIndex:
         self._applications.forget(winner.version, _app_ids(winner))
 
     def candidates(self, txn: PreparedTransaction, others: Sequence[int]) -> Iterator[int]:
-        """The versions after `txn.judged_through` that it has to be judged against, in order, some
-        more than once. `others` are the winners that are not quiet. Not to be asked about a
+        """The versions after `txn.checked_through` that it has to be checked against, in order,
+        some more than once. `others` are the winners that are not quiet. Not to be asked about a
         transaction that needs every winner."""
-        after = txn.judged_through
+        after = txn.checked_through
         found = [tail(others, after)]
         app_ids = txn.proposal.reads.app_ids
         if app_ids and self._applications.any_after(after):
@@ -93,7 +93,7 @@ class WinnerIndex:
 
     def _added_to_reads(self, txn: PreparedTransaction) -> Iterator[Sequence[int]]:
         """The winners that the rule on added files does not pass over."""
-        after = txn.judged_through
+        after = txn.checked_through
         if txn.is_blind_append or txn.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION:
             return
         spares_blind = (
@@ -111,7 +111,7 @@ class WinnerIndex:
 
     def _removed_from(self, txn: PreparedTransaction) -> Iterator[Sequence[int]]:
         """The winners that the rules on removed files may not pass over."""
-        after = txn.judged_through
+        after = txn.checked_through
         reads = txn.proposal.reads
         if txn.is_blind_append or not self._removed.any_after(after):
             return

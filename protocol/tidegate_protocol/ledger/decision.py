@@ -2,7 +2,7 @@
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.answer import with_hint
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.features.file_demands import check_live_files
 from tidegate_protocol.ledger.outcomes import (
     LandedCommit,
@@ -55,7 +55,7 @@ def decide(table: TableLedger, proposal: Proposal) -> Decision:
         return txn
     if may_skip(txn):
         return NothingToCommit(read_version=read_version)
-    outcome = judge(txn, table.winners(read_version))
+    outcome = check_conflicts(txn, table.winners(read_version))
     if not isinstance(outcome, Conflict):
         # Last, since all files of the table are gone through; as the index has them, by their keys.
         live = table.snapshot(read_version).files

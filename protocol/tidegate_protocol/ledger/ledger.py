@@ -117,9 +117,9 @@ class Ledger:
         if not isinstance(decision, PreparedTransaction):
             return decision
         return WouldCommit(
-            version=decision.judged_through + 1,
+            version=decision.checked_through + 1,
             read_version=decision.read.version,
-            rebased_over=decision.judged_through - decision.read.version,
+            rebased_over=decision.checked_through - decision.read.version,
             isolation_level=decision.isolation_level,
             is_blind_append=decision.is_blind_append,
         )
@@ -229,7 +229,7 @@ def _land(
         actions=ready.actions,
         transaction_id=txn.proposal.transaction_id,
         body_digest=txn.proposal.digest(),
-        rebased_over=txn.judged_through - txn.read.version,
+        rebased_over=txn.checked_through - txn.read.version,
         snapshot=table.snapshot(version - 1).apply(version, ready.actions),
     )
     return table.with_commit(commit), commit

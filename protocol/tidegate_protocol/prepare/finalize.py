@@ -42,9 +42,9 @@ def complete(
     later, whatever the clock says. Raises `ValueError` where the transaction was not judged
     against exactly the versions before this one: a decision is never used twice.
     """
-    if version != txn.judged_through + 1:
+    if version != txn.checked_through + 1:
         raise ValueError(
-            f"judged through version {txn.judged_through}, cannot land as version {version}"
+            f"checked through version {txn.checked_through}, cannot land as version {version}"
         )
     timestamp = max(now_ms, previous_timestamp + 1)
     in_commit = TableProperties.parse(txn.metadata.configuration).in_commit_timestamps

@@ -96,7 +96,7 @@ def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invali
         isolation_level=level,
         is_blind_append=isolation.is_blind_append(proposal.reads, prepared),
         read_filter=read_filter,
-        judged_through=read.version,
+        checked_through=read.version,
         row_id_high_water_mark=read.row_id_high_water_mark,
         row_ids_released=counted,
         demands=table.demands,

@@ -264,8 +264,8 @@ class PreparedTransaction:
 
     `protocol` and `metadata` are what the table will have after it (the newest known of the
     transaction's own, the winners' and the read version's); `read` never changes.
-    `judged_through` is the last version it was found not to conflict with: the read version at
-    first, so that it can land at `judged_through + 1` and nowhere else.
+    `checked_through` is the last version it was found not to conflict with: the read version at
+    first, so that it can land at `checked_through + 1` and nowhere else.
     """
 
     proposal: Proposal
@@ -277,7 +277,7 @@ class PreparedTransaction:
     isolation_level: IsolationLevel
     is_blind_append: bool
     read_filter: ReadFilter
-    judged_through: int
+    checked_through: int
     tags: Mapping[str, str] = field(default_factory=dict)
     row_id_high_water_mark: int = -1
     row_ids_released: bool = False

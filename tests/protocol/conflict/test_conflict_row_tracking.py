@@ -25,7 +25,7 @@ from tests.protocol.factories import (
 )
 from tests.protocol.racing import code, foreign
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.conflict.row_tracking import demands_rule, only_row_ids, row_tracking_rule
 from tidegate_protocol.features.row_tracking import DOMAIN
 from tidegate_protocol.prepare.finalize import complete
@@ -47,14 +47,14 @@ def ids(path, base=7, version=1, **fields):
 
 
 def judged(txn, *winners):
-    outcome = judge(txn, winners)
+    outcome = check_conflicts(txn, winners)
     assert isinstance(outcome, PreparedTransaction), outcome
     return outcome
 
 
 def written(txn):
     """The lines that would land, by path: (base row id, commit version)."""
-    ready = complete(txn, now_ms=1, previous_timestamp=0, version=txn.judged_through + 1)
+    ready = complete(txn, now_ms=1, previous_timestamp=0, version=txn.checked_through + 1)
     return {
         action.path: (action.base_row_id, action.default_row_commit_version)
         for action in ready.actions
@@ -97,7 +97,7 @@ class TestIntroduced:
 
     def test_files_of_unknown_length_cannot_get_any(self):
         mine = prepared(add("a", stats=None), at=self.BARE)
-        outcome = judge(mine, [winner(ROW_TRACKING)])
+        outcome = check_conflicts(mine, [winner(ROW_TRACKING)])
         assert isinstance(outcome, Conflict)
         assert (outcome.code, outcome.path) == (Code.PROTOCOL_CHANGED, "a")
 
@@ -125,7 +125,7 @@ class TestBackfill:
             operation="OPTIMIZE",
             reads=reads("true", files=["x"]),
         )
-        outcome = judge(mine, [winner(remove("x"))])
+        outcome = check_conflicts(mine, [winner(remove("x"))])
         assert isinstance(outcome, Conflict)
         assert outcome.code is Code.CONCURRENT_DELETE_READ
 
@@ -149,7 +149,7 @@ class TestBackfill:
     def test_files_that_change_data_are_none(self):
         mine = prepared(remove("x"), at=AT, reads=reads("true", files=["x"]), operation="DELETE")
         for theirs in (winner(add("w"), operation=BACKFILL), winner(ids("w"), operation="WRITE")):
-            outcome = judge(mine, [theirs])
+            outcome = check_conflicts(mine, [theirs])
             assert isinstance(outcome, Conflict)
             assert outcome.code is Code.CONCURRENT_APPEND
         assert not only_row_ids(BACKFILL, [remove("x", dataChange=False)])
@@ -173,7 +173,7 @@ class TestUnbackfill:
 
     def test_a_backfill_beside_it(self):
         mine = prepared(add("a", dataChange=False), at=self.AT, operation=UNBACKFILL)
-        outcome = judge(mine, [winner(ids("a"), operation=BACKFILL)])
+        outcome = check_conflicts(mine, [winner(ids("a"), operation=BACKFILL)])
         assert isinstance(outcome, Conflict)
         assert outcome.code is Code.PROTOCOL_CHANGED
 
@@ -252,7 +252,7 @@ class TestIdentity:
         theirs = self.table(10, name="w")
         assert code(self.after(theirs, self.TAG), add("a")) is Code.METADATA_CHANGED
         unread = winner(metadata(schemaString="{"), commit_info())
-        outcome = judge(prepared(add("a")), [unread])
+        outcome = check_conflicts(prepared(add("a")), [unread])
         assert isinstance(outcome, Conflict)
 
     def test_two_that_give_numbers_out_conflict(self):

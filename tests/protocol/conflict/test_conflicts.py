@@ -21,7 +21,7 @@ from tests.protocol.factories import (
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict import checker
 from tidegate_protocol.conflict.answer import partition_hint
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.proposal.transaction import Conflict, IsolationLevel, PreparedTransaction
 
 BY_X = state(metadata(["x", "v"], ["x"]))
@@ -33,13 +33,13 @@ def by_x(**properties):
 
 
 def passes(transaction, *winners):
-    outcome = judge(transaction, winners)
+    outcome = check_conflicts(transaction, winners)
     assert isinstance(outcome, PreparedTransaction), outcome
     return outcome
 
 
 def loses(transaction, *winners):
-    outcome = judge(transaction, winners)
+    outcome = check_conflicts(transaction, winners)
     assert isinstance(outcome, Conflict)
     return outcome
 
@@ -97,19 +97,19 @@ class TestJudge:
 
     def test_no_winner_changes_nothing(self):
         mine = prepared(add())
-        assert judge(mine, []) is mine
+        assert check_conflicts(mine, []) is mine
 
     def test_it_is_judged_through_the_last_winner(self):
         mine = passes(prepared(add("b")), winner(version=1), winner(version=2))
-        assert mine.judged_through == 2
+        assert mine.checked_through == 2
         assert mine.read.version == 0
-        assert passes(mine, winner(version=3)).judged_through == 3
+        assert passes(mine, winner(version=3)).checked_through == 3
 
     @pytest.mark.parametrize("versions", [[2], [1, 3], [1, 1], [0]])
     def test_a_gap_in_the_history_is_never_no_conflict(self, versions):
         expected = 2 if versions[0] == 1 else 1
         with pytest.raises(ValueError, match=f"expected winner {expected}, found version"):
-            judge(prepared(add("b")), [winner(version=version) for version in versions])
+            check_conflicts(prepared(add("b")), [winner(version=version) for version in versions])
 
     def test_a_winner_without_an_operation_is_told_by_its_version(self):
         conflict = loses(prepared(remove()), winner(remove(), operation=None))

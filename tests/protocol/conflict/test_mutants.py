@@ -31,7 +31,7 @@ from tests.protocol.factories import (
 )
 from tests.protocol.racing import answer, code, foreign
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.ledger.outcomes import Ratified, Replayed
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
@@ -215,7 +215,7 @@ def test_kills_off_by_one_that_judges_the_version_that_was_read():
 
 
 def test_kills_decision_reused_after_somebody_else_took_the_version():
-    decision = judge(prepared(add()), [winner()])
+    decision = check_conflicts(prepared(add()), [winner()])
     with pytest.raises(ValueError, match="cannot land as version 3"):
         complete(decision, now_ms=NOW, previous_timestamp=NOW, version=3)
 
@@ -239,7 +239,7 @@ def test_kills_missing_history_read_as_no_conflict(versions):
     at = state(BY_X)
     mine = prepared(add("b", {"x": "1"}), at=at, reads=reads("x = 1"))
     with pytest.raises(ValueError, match="expected winner"):
-        judge(mine, [winner(version=version) for version in versions])
+        check_conflicts(mine, [winner(version=version) for version in versions])
 
 
 def test_kills_body_digest_ignored():

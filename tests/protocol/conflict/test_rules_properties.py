@@ -27,7 +27,7 @@ from tests.protocol.factories import (
     winner,
 )
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.prepare.prepare import prepare
 from tidegate_protocol.proposal.transaction import (
@@ -140,7 +140,7 @@ def oracle(mine, what, level, theirs) -> tuple[Code, int] | None:
 
 @given(work, read, st.sampled_from(LEVELS), winners)
 def test_it_is_judged_as_the_oracle_judges(mine, what, level, theirs):
-    outcome = judge(committed(mine, what, level), won(theirs))
+    outcome = check_conflicts(committed(mine, what, level), won(theirs))
     found = (outcome.code, outcome.winner.version) if isinstance(outcome, Conflict) else None
     assert found == oracle(mine, what, level, theirs)
 
@@ -148,18 +148,18 @@ def test_it_is_judged_as_the_oracle_judges(mine, what, level, theirs):
 @given(work, read, st.sampled_from(LEVELS), winners, st.integers(0, 4))
 def test_winners_may_come_in_two_parts(mine, what, level, theirs, cut):
     transaction, all_winners = committed(mine, what, level), won(theirs)
-    at_once = judge(transaction, all_winners)
-    first = judge(transaction, all_winners[:cut])
+    at_once = check_conflicts(transaction, all_winners)
+    first = check_conflicts(transaction, all_winners[:cut])
     if isinstance(first, Conflict):
         assert at_once == first
     else:
-        assert judge(first, all_winners[cut:]) == at_once
+        assert check_conflicts(first, all_winners[cut:]) == at_once
 
 
 @given(work, read, winners)
 def test_what_is_accepted_at_the_stricter_level_is_accepted_at_the_weaker(mine, what, theirs):
     strict, weak = (
-        judge(
+        check_conflicts(
             prepared(*mine.actions(), at=table(level), reads=what.reads(), operation="OPTIMIZE"),
             won(theirs),
         )
@@ -171,14 +171,14 @@ def test_what_is_accepted_at_the_stricter_level_is_accepted_at_the_weaker(mine, 
 @given(work, read, winners, st.integers(0, 4))
 def test_no_winner_takes_a_conflict_back(mine, what, theirs, cut):
     transaction, all_winners = committed(mine, what, LEVELS[0]), won(theirs)
-    first = judge(transaction, all_winners[:cut])
+    first = check_conflicts(transaction, all_winners[:cut])
     if isinstance(first, Conflict):
-        assert judge(transaction, all_winners) == first
+        assert check_conflicts(transaction, all_winners) == first
 
 
 @given(work, read, winners, st.integers(0, 2**53), st.integers(-1, 2**53))
 def test_what_lands_is_what_was_sent_and_later_than_before(mine, what, theirs, now, previous):
-    outcome = judge(committed(mine, what, LEVELS[0]), won(theirs))
+    outcome = check_conflicts(committed(mine, what, LEVELS[0]), won(theirs))
     if isinstance(outcome, Conflict):
         return
     version = len(theirs) + 1

@@ -19,7 +19,7 @@ from tests.protocol.factories import (
 from tests.protocol.log.test_bulk import Held
 from tests.protocol.window_tables import BACKFILL, SUPPORTED, WEAK, at
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.conflict.window import CommitWindow
 from tidegate_protocol.log.bulk import BulkDecoder
 from tidegate_protocol.log.codec import decode, encode
@@ -54,14 +54,14 @@ class TestWhatIsHeld:
         for ask in (
             lambda: window.winners(6),
             lambda: window.changes_table(6),
-            lambda: window.judge(prepared(add("b"), at=state(version=6))),
+            lambda: window.check_conflicts(prepared(add("b"), at=state(version=6))),
         ):
             with pytest.raises(ValueError, match="expected the commits after 6"):
                 ask()
 
     def test_a_transaction_that_read_the_newest_version_passes_as_it_is(self):
         mine = prepared(add("b"), at=state(version=8))
-        assert held(winner(version=8), after=7).judge(mine) is mine
+        assert held(winner(version=8), after=7).check_conflicts(mine) is mine
 
     def test_it_tells_whether_the_table_itself_changed(self):
         window = held(winner(version=1), winner(metadata(), version=2), winner(version=3))
@@ -117,32 +117,32 @@ class TestAfterSomeWereJudged:
     @pytest.fixture
     def window(self):
         window = held(adds_to("1", 1), adds_to("0", 2), adds_to("1", 3))
-        assert window.judge(reader_of("0", 1)).winner.version == 2
+        assert window.check_conflicts(reader_of("0", 1)).winner.version == 2
         return window
 
     def test_what_was_taken_back_hides_nobody(self, window):
         window.drop_after(2)
-        assert window.judge(reader_of("0", 1)).winner.version == 2
+        assert window.check_conflicts(reader_of("0", 1)).winner.version == 2
 
     def test_what_was_taken_back_is_met_by_nobody(self, window):
         window.drop_after(2)
-        assert window.judge(reader_of("1", 1)).judged_through == 2
+        assert window.check_conflicts(reader_of("1", 1)).checked_through == 2
 
     def test_what_comes_in_its_place_is_met(self, window):
         window.drop_after(2)
         window.append(adds_to("2", 3))
-        assert window.judge(reader_of("1", 1)).judged_through == 3
-        assert window.judge(reader_of("2", 1)).winner.version == 3
+        assert window.check_conflicts(reader_of("1", 1)).checked_through == 3
+        assert window.check_conflicts(reader_of("2", 1)).winner.version == 3
 
     def test_what_is_left_is_met_when_the_oldest_are_forgotten(self, window):
         window.trim(commits=1, weight=100)
-        assert window.judge(reader_of("1", 2)).winner.version == 3
-        assert window.judge(reader_of("0", 2)).judged_through == 3
+        assert window.check_conflicts(reader_of("1", 2)).winner.version == 3
+        assert window.check_conflicts(reader_of("0", 2)).checked_through == 3
 
     def test_who_was_never_looked_into_is_met_when_others_are_forgotten(self):
         window = held(adds_to("1", 1), adds_to("0", 2), adds_to("1", 3))
         window.trim(commits=2, weight=100)
-        assert window.judge(reader_of("0", 1)).winner.version == 2
+        assert window.check_conflicts(reader_of("0", 1)).winner.version == 2
 
 
 class TestWhereEvenQuietWinnersMatter:
@@ -151,37 +151,40 @@ class TestWhereEvenQuietWinnersMatter:
         window = held(winner(add("a", {"x": "1"}, **again), version=1, operation=BACKFILL))
         mine = prepared(add("a", {"x": "1"}, dataChange=False), at=at("row-ids"), operation="X")
         assert mine.actions[0].base_row_id is None
-        assert window.judge(mine).actions[0].base_row_id == 7
+        assert window.check_conflicts(mine).actions[0].base_row_id == 7
 
     def test_with_row_ids_that_came_in_between(self):
         raised = winner(features(*SUPPORTED, "rowTracking"), version=1)
         again = {"baseRowId": 7, "defaultRowCommitVersion": 2, "dataChange": False}
         backfill = winner(add("a", {"x": "1"}, **again), version=2, operation=BACKFILL)
         mine = prepared(add("a", {"x": "1"}, dataChange=False), at=at("partitioned"), operation="X")
-        assert held(raised, backfill).judge(mine).actions[0].base_row_id == 7
+        assert held(raised, backfill).check_conflicts(mine).actions[0].base_row_id == 7
 
     def test_to_who_asks_something_of_every_file(self):
         window = held(winner(add("w", deletionVector=vector()), version=1))
         table = state(table_protocol=features(readers=["deletionVectors"]))
         mine = prepared(features(), at=table, operation="DROP FEATURE")
-        assert window.judge(mine).code is Code.PROTOCOL_CHANGED
+        assert window.check_conflicts(mine).code is Code.PROTOCOL_CHANGED
 
     def test_to_who_does_what_nobody_understands(self):
         window = held(winner(add("w"), version=1))
         mine = prepared(add("b"), unknown(), at=at("plain"))
-        assert window.judge(mine).code is Code.PROTOCOL_CHANGED
+        assert window.check_conflicts(mine).code is Code.PROTOCOL_CHANGED
 
     def test_that_append_blindly_to_who_changes_the_table(self):
         window = held(winner(add("w", {"x": "1"}), version=1, blind=True))
         changed = metadata(["x", "v"], ["x"], WEAK, description="d")
         what = {"at": at("weak"), "reads": reads("x = 1")}
-        assert window.judge(prepared(changed, operation="X", **what)).code is Code.CONCURRENT_APPEND
-        assert window.judge(prepared(add("b", {"x": "1"}), **what)).judged_through == 1
+        assert (
+            window.check_conflicts(prepared(changed, operation="X", **what)).code
+            is Code.CONCURRENT_APPEND
+        )
+        assert window.check_conflicts(prepared(add("b", {"x": "1"}), **what)).checked_through == 1
 
     def test_that_do_not_append_blindly_to_who_is_spared_others(self):
         window = held(winner(add("w", {"x": "1"}), version=1))
         mine = prepared(add("b", {"x": "1"}), at=at("weak"), reads=reads("x = 1"))
-        assert window.judge(mine).code is Code.CONCURRENT_APPEND
+        assert window.check_conflicts(mine).code is Code.CONCURRENT_APPEND
 
 
 class TestWhoIsAsked:
@@ -194,9 +197,9 @@ class TestWhoIsAsked:
         def judged(txn, found):
             found = list(found)
             versions.extend(each.version for each in found)
-            return judge(txn, found)
+            return check_conflicts(txn, found)
 
-        monkeypatch.setattr("tidegate_protocol.conflict.checker.judge", judged)
+        monkeypatch.setattr("tidegate_protocol.conflict.checker.check_conflicts", judged)
         return versions
 
     def test_a_blind_append_meets_no_quiet_winner(self, asked):
@@ -206,8 +209,8 @@ class TestWhoIsAsked:
             winner(domain("d"), version=3),
             winner(add("c"), version=4),
         )
-        outcome = window.judge(prepared(add("b"), at=at("plain")))
-        assert outcome.judged_through == 4
+        outcome = window.check_conflicts(prepared(add("b"), at=at("plain")))
+        assert outcome.checked_through == 4
         assert asked == [3]
 
     def test_a_reader_of_a_partition_meets_who_adds_to_it(self, asked):
@@ -216,7 +219,7 @@ class TestWhoIsAsked:
             winner(add("n50", {"x": "7"}), version=50),
         )
         mine = prepared(add("b", {"x": "7"}), at=at("partitioned", 7), reads=reads("x = 7"))
-        outcome = window.judge(mine)
+        outcome = window.check_conflicts(mine)
         assert isinstance(outcome, Conflict)
         assert (outcome.code, outcome.winner.version) == (Code.CONCURRENT_APPEND, 50)
         assert asked == [50]
@@ -225,22 +228,22 @@ class TestWhoIsAsked:
         again = add("n", {"x": "1"}, dataChange=False)
         window = held(winner(again, operation=BACKFILL))
         mine = prepared(add("b", {"x": "1"}), at=at("partitioned"), reads=reads("x = 1"))
-        assert window.judge(mine).judged_through == 1
+        assert window.check_conflicts(mine).checked_through == 1
         assert asked == []
 
     def test_who_is_met_twice_is_asked_once(self, asked):
         far = {"stats": '{"numRecords":1,"minValues":{"v":1},"maxValues":{"v":1}}'}
         window = held(winner(add("n", {"x": "1"}, **far), add("m", {"x": "2"}, **far)))
         mine = prepared(add("b", {"x": "1"}), at=at("sparing-by-x"), reads=reads("x < 5 AND v = 9"))
-        assert window.judge(mine).judged_through == 1
+        assert window.check_conflicts(mine).checked_through == 1
         assert asked == [1]
 
     def test_who_removes_and_reads_files_meets_who_removes_them(self, asked):
         window = held(*(winner(remove(f"f{v}"), version=v) for v in range(1, 50)))
         one = prepared(remove("mine"), at=at("plain"), reads=reads(files=["f20"]))
-        assert window.judge(one).winner.version == 20
+        assert window.check_conflicts(one).winner.version == 20
         other = prepared(remove("f30"), at=at("plain"), reads=reads(files=["mine"]))
-        assert window.judge(other).code is Code.CONCURRENT_DELETE_DELETE
+        assert window.check_conflicts(other).code is Code.CONCURRENT_DELETE_DELETE
         assert asked == [20, 30]
 
     def test_who_read_the_whole_table_meets_whoever_changes_files(self, asked):
@@ -255,18 +258,21 @@ class TestWhoIsAsked:
             window.drop_after(3)
             window.append(last)
             mine = prepared(add("b"), at=at("plain"), reads=reads(whole_table=True))
-            assert window.judge(mine).code is code
+            assert window.check_conflicts(mine).code is code
         assert asked == [2, 4, 2, 4]
 
     def test_who_read_an_application_meets_its_transactions(self, asked):
         window = held(*(winner(txn(f"app-{v}"), version=v) for v in range(1, 50)))
         mine = prepared(add("b"), at=at("plain"), reads=reads(app_ids=["app-9"]))
-        assert window.judge(mine).app_id == "app-9"
+        assert window.check_conflicts(mine).app_id == "app-9"
         assert asked == [9]
 
     def test_with_row_ids_every_winner_is_asked(self, asked):
         window = held(*(winner(add(f"n{v}", {"x": "1"}), version=v) for v in range(1, 9)))
-        assert window.judge(prepared(add("b", {"x": "2"}), at=at("row-ids"))).judged_through == 8
+        assert (
+            window.check_conflicts(prepared(add("b", {"x": "2"}), at=at("row-ids"))).checked_through
+            == 8
+        )
         assert asked == list(range(1, 9))
 
 

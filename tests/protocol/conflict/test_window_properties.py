@@ -1,6 +1,6 @@
 """A window of commits judges as the rules do, whatever is in it and was.
 
-The rules themselves (`conflicts.judge`, tested on their own) say what is right here.
+The rules themselves (`checker.check_conflicts`, tested on their own) say what is right here.
 """
 
 import json
@@ -24,7 +24,7 @@ from tests.protocol.factories import (
     winner,
 )
 from tests.protocol.window_tables import BACKFILL, SUPPORTED, TABLES, at
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.conflict.window import CommitWindow
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.prepare.prepare import prepare
@@ -155,7 +155,7 @@ def test_it_judges_as_the_rules_do(seed):
                 mine = random_transaction(rng, table, version)
                 if mine is not None:
                     unseen = [each for each in model if each.version > version]
-                    assert window.judge(mine) == judge(mine, unseen)
+                    assert window.check_conflicts(mine) == check_conflicts(mine, unseen)
         assert list(window.winners(window.after)) == model
         assert window.weight == sum(map(weight, model))
 
@@ -171,8 +171,8 @@ def test_a_transaction_that_went_part_of_the_way_goes_on(seed):
         window.append(model[-1])
         if mine is None or rng.random() < 0.3:
             continue
-        outcome = window.judge(mine)
-        assert outcome == judge(mine, model[mine.judged_through :])
+        outcome = window.check_conflicts(mine)
+        assert outcome == check_conflicts(mine, model[mine.checked_through :])
         mine = None if isinstance(outcome, Conflict) else outcome
 
 

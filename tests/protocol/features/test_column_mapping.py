@@ -24,7 +24,7 @@ from tests.protocol.factories import (
 )
 from tests.protocol.racing import code, refused
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.features.column_mapping import assign, mapped_columns
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
 from tidegate_protocol.schema.table_schema import InvalidSchema, parse_schema, physical_name
@@ -223,7 +223,7 @@ class TestPhysicalNames:
         mine = prepared(
             add("a", {"c1": self.MINE}), at=self.AT, reads=reads(f"day = '{self.MINE}'")
         )
-        outcome = judge(mine, [winner(add("w", {"c1": theirs}))])
+        outcome = check_conflicts(mine, [winner(add("w", {"c1": theirs}))])
         assert isinstance(outcome, Conflict) is conflicts
         if conflicts:
             assert outcome.partition == {"day": self.MINE}
@@ -233,7 +233,7 @@ class TestPhysicalNames:
         mine = prepared(add("a"), at=state(table, MAPPING), reads=reads("v > 5"))
         for low, high, conflicts in ((1, 5, False), (1, 6, True)):
             stats = {"numRecords": 2, "minValues": {"c1": low}, "maxValues": {"c1": high}}
-            outcome = judge(mine, [winner(add("w", stats=json.dumps(stats)))])
+            outcome = check_conflicts(mine, [winner(add("w", stats=json.dumps(stats)))])
             assert isinstance(outcome, Conflict) is conflicts
 
     def test_a_renamed_partition_column_is_the_same_one(self):
@@ -251,7 +251,7 @@ class TestWinners:
 
     def test_switching_it_on_under_the_same_columns_is_tolerated(self):
         theirs = named(mapped("v", 1, "v"), highest=1)
-        outcome = judge(prepared(add("a"), at=self.PLAIN), [winner(theirs)])
+        outcome = check_conflicts(prepared(add("a"), at=self.PLAIN), [winner(theirs)])
         assert isinstance(outcome, PreparedTransaction)
         assert outcome.metadata == theirs
 
@@ -262,7 +262,7 @@ class TestWinners:
             named(mapped("b", 2), highest=2),
             named(mapped("a", 1), mapped("b", 2), mapped("z", 3), highest=3),
         ):
-            outcome = judge(mine, [winner(theirs)])
+            outcome = check_conflicts(mine, [winner(theirs)])
             assert isinstance(outcome, Conflict)
             assert outcome.code is Code.METADATA_CHANGED
 

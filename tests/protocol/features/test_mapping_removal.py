@@ -12,7 +12,7 @@ from tests.protocol.features.test_column_mapping import (
     struct,
     why_not,
 )
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.features.file_demands import check_live_files
 from tidegate_protocol.proposal.transaction import Conflict, FileDemand
 
@@ -31,7 +31,7 @@ class TestRemoval:
         violation = check_live_files(mine, [add("left")])
         assert violation is not None
         assert violation.path == "left"
-        lost = judge(mine, [winner(add("w"))])
+        lost = check_conflicts(mine, [winner(add("w"))])
         assert isinstance(lost, Conflict)
         assert lost.path == "w"
 

@@ -18,7 +18,7 @@ from tests.protocol.factories import (
 )
 from tests.protocol.racing import refused
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.features.type_widening import is_widening, is_widening_in_iceberg, moved
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
@@ -207,7 +207,7 @@ class TestVersions:
     def test_it_is_the_one_that_it_lands_as(self, version):
         txn = prepared(self.mine(), at=self.AT, operation="CHANGE COLUMN")
         winners = [winner(add(f"w{v}"), version=v) for v in range(1, version)]
-        txn = judge(txn, winners)
+        txn = check_conflicts(txn, winners)
         assert isinstance(txn, PreparedTransaction)
         ready = complete(txn, now_ms=NOW, previous_timestamp=0, version=version)
         schema = json.loads(ready.transaction.metadata.schema_string)
@@ -222,7 +222,9 @@ class TestVersions:
 class TestWinners:
     @pytest.mark.parametrize("theirs", [widened(), table("v", "w"), metadata(["v"])])
     def test_a_type_that_changed_is_a_conflict(self, theirs):
-        outcome = judge(prepared(add("a"), at=AT), [winner(theirs, operation="CHANGE COLUMN")])
+        outcome = check_conflicts(
+            prepared(add("a"), at=AT), [winner(theirs, operation="CHANGE COLUMN")]
+        )
         assert isinstance(outcome, Conflict)
         assert outcome.code is Code.METADATA_CHANGED
 
@@ -238,7 +240,7 @@ class TestStatistics:
         # 0.7 as a float is 0.699999988...
         stats = {"numRecords": 1, "minValues": {"v": 0.7}, "nullCount": {"v": 0}}
         mine = prepared(add("a"), at=at, reads=reads("v < 0.7"))
-        outcome = judge(mine, [winner(add("w", stats=json.dumps(stats)))])
+        outcome = check_conflicts(mine, [winner(add("w", stats=json.dumps(stats)))])
         assert isinstance(outcome, Conflict) is conflicts
 
 

@@ -41,7 +41,7 @@ class TestReadVersion:
 
     def test_appends_need_none(self):
         mine = prepare(proposal(add(), txn(), read_version=None), state(version=7))
-        assert mine.judged_through == mine.read.version == 7
+        assert mine.checked_through == mine.read.version == 7
 
     @pytest.mark.parametrize(
         "fields",
@@ -156,7 +156,7 @@ class TestResult:
         assert not mine.metadata_changed
         assert mine.isolation_level is IsolationLevel.SERIALIZABLE
         assert mine.is_blind_append
-        assert mine.judged_through == 0
+        assert mine.checked_through == 0
 
     def test_a_weaker_isolation_level_is_invalid(self):
         invalid = refused(add(), isolation_level=IsolationLevel.WRITE_SERIALIZABLE)

@@ -22,7 +22,7 @@ from tests.protocol.factories import (
     winner,
 )
 from tidegate_protocol import __version__
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.log.actions import Add, CommitInfo, Metadata
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.prepare.prepare import prepare
@@ -34,7 +34,7 @@ WITH_FEATURE = features("inCommitTimestamp")
 
 
 def done(transaction, *, now_ms=NOW, previous_timestamp=NOW - 1, version=None):
-    at = transaction.judged_through + 1 if version is None else version
+    at = transaction.checked_through + 1 if version is None else version
     return complete(transaction, now_ms=now_ms, previous_timestamp=previous_timestamp, version=at)
 
 
@@ -57,11 +57,11 @@ def test_the_version_is_a_constant_of_the_distribution():
 class TestVersion:
     def test_it_lands_after_the_last_version_it_was_judged_against(self):
         assert done(prepared(add())).version == 1
-        assert done(judge(prepared(add()), [winner(), winner(version=2)])).version == 3
+        assert done(check_conflicts(prepared(add()), [winner(), winner(version=2)])).version == 3
 
     @pytest.mark.parametrize("at", [0, 2])
     def test_a_decision_is_never_used_for_another_version(self, at):
-        with pytest.raises(ValueError, match="judged through version 0"):
+        with pytest.raises(ValueError, match="checked through version 0"):
             done(prepared(add()), version=at)
 
 
@@ -85,7 +85,7 @@ class TestTimestamp:
     def test_a_winner_may_have_asked_for_it(self):
         mine = prepared(add(), at=state(table_protocol=WITH_FEATURE))
         theirs = metadata(properties={ENABLE: "true", VERSION: "1", TIMESTAMP: "7"})
-        ready = done(judge(mine, [winner(theirs)]))
+        ready = done(check_conflicts(mine, [winner(theirs)]))
         assert info(ready)["inCommitTimestamp"] == NOW
         assert ready.transaction.metadata == theirs
 
@@ -114,7 +114,9 @@ class TestEnablement:
         assert ready.actions[2:] == (add("a"), add("b"))
 
     def test_each_version_it_moves_past_moves_the_record(self):
-        ready = done(judge(self.enabling(), [winner(), winner(version=2)]), previous_timestamp=NOW)
+        ready = done(
+            check_conflicts(self.enabling(), [winner(), winner(version=2)]), previous_timestamp=NOW
+        )
         assert configuration(ready)[VERSION] == "3"
         assert configuration(ready)[TIMESTAMP] == str(info(ready)["inCommitTimestamp"])
 
@@ -245,7 +247,10 @@ class TestCheckpointProtection:
         mine = prepared(self.AFTER, at=at, operation="DROP FEATURE")
         winners = [winner(add(f"w{v}"), version=v) for v in range(1, rebased_over + 1)]
         done = complete(
-            judge(mine, winners), now_ms=NOW, previous_timestamp=0, version=rebased_over + 1
+            check_conflicts(mine, winners),
+            now_ms=NOW,
+            previous_timestamp=0,
+            version=rebased_over + 1,
         )
         (written,) = [a for a in done.actions if hasattr(a, "configuration")]
         assert written.configuration == {self.NAME: str(rebased_over + 1)}
@@ -254,6 +259,6 @@ class TestCheckpointProtection:
         at = state(metadata(properties={self.NAME: "1"}), self.BEFORE)
         mine = prepared(metadata(properties={self.NAME: "1"}, name="n"), at=at, operation="X")
         done = complete(
-            judge(mine, [winner(add("w"))]), now_ms=NOW, previous_timestamp=0, version=2
+            check_conflicts(mine, [winner(add("w"))]), now_ms=NOW, previous_timestamp=0, version=2
         )
         assert done.transaction.metadata.configuration == {self.NAME: "1"}

@@ -18,7 +18,7 @@ from tests.protocol.factories import (
 )
 from tests.protocol.racing import answer, refused
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.features.file_demands import check_live_files
 from tidegate_protocol.ledger.outcomes import Ratified
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, PreparedTransaction
@@ -201,7 +201,7 @@ class TestNotNull:
     @pytest.mark.parametrize(("nulls", "conflicts"), [(0, False), (1, True)])
     def test_a_file_that_was_added_meanwhile_needs_one(self, nulls, conflicts):
         mine = self.becomes(*self.strict())
-        outcome = judge(mine, [winner(self.file("w", v=nulls, s={"f": 0}))])
+        outcome = check_conflicts(mine, [winner(self.file("w", v=nulls, s={"f": 0}))])
         assert isinstance(outcome, Conflict if conflicts else PreparedTransaction)
 
     @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ async def _checked(
     if prepared.demands and locked.shared:
         raise TakesLong
     weight = max(locked.weight_of(prepared) + len(prepared.actions), own_weight)
-    checked = await offload.run(weight, locked.judge, prepared)
+    checked = await offload.run(weight, locked.check_conflicts, prepared)
     if isinstance(checked, Conflict):
         return await _with_partition(section, prepared, checked)
     # Last, since it reads all files of the table.

@@ -79,14 +79,14 @@ class LockedTable:
         weight = held if held > ACTIONS_A_TABLE else self._read_weight
         length = txn.proposal.reads.length
         if length:
-            newer = self._window.weight_after(txn.judged_through)
+            newer = self._window.weight_after(txn.checked_through)
             weight = max(weight, newer * length // _CHARACTERS)
         return weight
 
-    def judge(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
+    def check_conflicts(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
         """The transaction rebased past every commit since its read version, or its first conflict.
         `state_at` of the read version was called before."""
-        return txn if txn.judged_through == self.head else self._window.judge(txn)
+        return txn if txn.checked_through == self.head else self._window.check_conflicts(txn)
 
     async def append(self, commit: RatifiedCommit) -> None:
         """Append the table's next version, which nobody sees before the section is saved."""

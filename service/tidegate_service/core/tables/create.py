@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.features.column_mapping import assign
 from tidegate_protocol.features.known import CATALOG_MANAGED
 from tidegate_protocol.features.properties import (
@@ -237,10 +237,10 @@ async def _in_use(section: CommitSection) -> TableExists:
 
 
 def _first_version(section: CommitSection, prepared: PreparedTransaction) -> ReadyCommit:
-    judged = judge(prepared, ())
-    if isinstance(judged, Conflict):
+    checked = check_conflicts(prepared, ())
+    if isinstance(checked, Conflict):
         raise AssertionError("a first version has no winners to conflict with")
-    return complete(judged, version=0, now_ms=section.now_ms, previous_timestamp=-1)
+    return complete(checked, version=0, now_ms=section.now_ms, previous_timestamp=-1)
 
 
 def _columns(request: CreateTable) -> tuple[StructType, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from tests.repository import ROOT
 from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tests.service.serving import DocumentedClient, document
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
-from tidegate_protocol.conflict.checker import judge
+from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.log.actions import KINDS
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.api.answers import types
@@ -234,7 +234,7 @@ class TestPage:
             operation=told["operation"],
         )
         table = state(metadata(["month", "v"], ["month"]), version=told["version"] - 1)
-        lost = judge(
+        lost = check_conflicts(
             prepared(add("mine", {"month": "5"}), at=table, reads=reads("month = 5")), [won]
         )
         assert isinstance(lost, Conflict)
