@@ -12,7 +12,6 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_service.core.catalog_managed.publish import publish_table
-from tidegate_service.core.commit.buffered_puts import MOST_FILES
 from tidegate_service.core.commit.decide import decide
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort
@@ -39,7 +38,7 @@ async def test_proposals_of_one_table_land_together(world, database_url, catalog
     told = await one.at_once(table, *sent)
     assert versions(told) == list(range(1, 41))
     assert len(one.groups) == 1
-    assert transactions(database_url, table) == (1 if catalog_managed else -(-40 // MOST_FILES))
+    assert transactions(database_url, table) == 1
     for outcome, asked in zip(told, sent, strict=True):
         record = outcome.record
         assert record.transaction_id == asked.transaction_id
