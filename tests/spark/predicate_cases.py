@@ -145,7 +145,6 @@ def _exact(type_: str) -> Iterator[str]:
         yield f"CASE WHEN x = {literal} THEN 1 WHEN x IS NULL THEN 2 ELSE 3 END <> 3"
         yield f"CASE x WHEN {literal} THEN true END"
         yield f"if(x < {literal}, 'a', 'b') = 'a'"
-        yield f"nullif(x, {literal}) IS NULL"
         yield f"x = {literal} = true"
         yield f"x = {literal} IS NOT NULL"
     if type_ == "string":
@@ -155,7 +154,6 @@ def _exact(type_: str) -> Iterator[str]:
     elif type_ in ("byte", "short", "integer"):
         for expression in (
             "x % 3",
-            "mod(x, 3)",
             "x / 2",
             "x DIV 2L",
             "x + 1L",
@@ -170,7 +168,7 @@ def _exact(type_: str) -> Iterator[str]:
         yield "TRY_CAST(x AS TINYINT) IS NULL"
     elif type_ == "boolean":
         yield from ("x", "NOT x", "! x", "x AND NULL", "x OR NULL", "x IS TRUE", "x OR NOT x")
-        yield from ("CAST(x AS INT) = 1", "upper(x) = 'TRUE'", "coalesce(x, false)")
+        yield from ("CAST(x AS INT) = 1", "coalesce(x, false)")
 
 
 def _texts() -> Iterator[str]:
@@ -188,27 +186,18 @@ def _texts() -> Iterator[str]:
     for pattern in patterns:
         yield f"x LIKE {pattern}"
         yield f"x NOT LIKE {pattern}"
-    for pattern in ("'^a'", "'c$'", "'^[a-c]+$'", "'^\\\\d+$'", "'a.c'", "'.*0'"):
-        yield f"x RLIKE {pattern}"
     expressions = (
-        "trim(x)",
-        "ltrim(x)",
-        "rtrim(x)",
         "substring(x, 1, 1)",
         "substring(x, 2)",
         "substring(x, -2, 1)",
         "substr(x, 0, 2)",
         "substring(x FROM 2 FOR 1)",
-        "left(x, 1)",
-        "right(x, 2)",
-        "concat(x, '!')",
-        "x || 'b'",
         "coalesce(x, 'none')",
     )
     for expression, literal in itertools.product(expressions, ("'a'", "'7'", "'a!'", "'none'")):
         yield f"{expression} = {literal}"
         yield f"{expression} < {literal}"
-    yield from ("length(x) > 3", "startswith(x, 'a')", "endswith(x, 'c')", "contains(x, 'b')")
+    yield "startswith(x, 'a')"
     yield from (
         "TRY_CAST(x AS INT) IS NULL",
         "TRY_CAST(x AS INT) = 10",
@@ -231,7 +220,6 @@ def _dates() -> Iterator[str]:
         "hour(x)",
         "minute(x)",
         "second(x)",
-        "datediff(x, DATE '2024-01-01')",
         "year(x) * 100 + month(x)",
     ):
         yield f"{expression} IN (0, 12, 30, 202401, 2024)"
@@ -241,8 +229,6 @@ def _dates() -> Iterator[str]:
         "date(x)",
         "date_add(x, 1)",
         "date_sub(x, -1)",
-        "add_months(x, 1)",
-        "last_day(x)",
         "trunc(x, 'MONTH')",
         "trunc(x, 'quarter')",
         "trunc(x, 'WEEK')",

@@ -33,8 +33,8 @@ from tidegate_service.api.routes import (
     transactions,
 )
 from tidegate_service.api.routes.docs import docs_router
-from tidegate_service.api.routes.lean import Shortcut
 from tidegate_service.api.routes.policies import require_policies
+from tidegate_service.api.routes.route import Shortcut
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError
@@ -81,19 +81,21 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
     app.state.max_stream_actions = limits.max_stream_actions
     app.state.room = room_for_bodies(limits.max_stream_bytes)
     app.state.refusals = Refusals(limits.max_requests)
-    app.include_router(tables.router, prefix=PREFIX)
-    app.include_router(commits.proposing, prefix=PREFIX)
-    for resource in (commits, transactions, scan, maintenance, forgotten):
+    for resource in (tables, commits, transactions, scan, maintenance, forgotten):
         app.include_router(resource.router, prefix=PREFIX)
     app.include_router(health.router)
     app.include_router(metrics.router)
     app.include_router(docs_router())
-    app.add_exception_handler(ServiceError, _service_error)
-    app.add_exception_handler(RequestValidationError, _validation)
-    app.add_exception_handler(HTTPException, _http_exception)
+    handlers = {
+        ServiceError: _service_error,
+        RequestValidationError: _validation,
+        HTTPException: _http_exception,
+    }
+    for error, handler in handlers.items():
+        app.add_exception_handler(error, handler)
     # The document says how to ask, and nothing of what is there.
     require_policies(app.routes, but=app.openapi_url)
-    app.add_middleware(Shortcut, routes=app.routes, refuse=_service_error)
+    app.add_middleware(Shortcut, routes=app.routes, handlers=handlers)
     app.add_middleware(Edge, limits=limits, gate=gate, telemetry=telemetry)
     return app
 

@@ -272,12 +272,8 @@ class TestConditionals:
             ("coalesce(NULL, NULL, x) IS NULL", None, True),
             ("nvl(x, 7) = 7", None, True),
             ("ifnull(x, 7) = 7", None, True),
-            ("nvl2(x, 1, 2) = 2", None, True),
-            ("nullif(x, 1) IS NULL", "1", True),
-            ("nullif(x, 1) = 2", "2", True),
             ("isnull(x)", None, True),
             ("isnotnull(x)", None, False),
-            ("equal_null(x, NULL)", None, True),
             # What is not decided leaves both branches open.
             ("CASE WHEN CAST('?' AS INT) = 1 THEN 1 ELSE 2 END > 0", "1", True),
             ("CASE WHEN CAST('?' AS INT) = 1 THEN 1 ELSE 2 END = 1", "1", UNDECIDED),

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.protocol.judging import UNDECIDED, check, predicate
+from tests.protocol.judging import UNDECIDED, check
 
 
 class TestLike:
@@ -40,7 +40,7 @@ class TestLike:
             ("'a!!' ESCAPE '!'", "a!", True),
             ("'ab%' ESCAPE 'b'", "a%", True),
             ("x", "%", True),
-            ("concat('a', '%')", "abc", True),
+            ("substring('%%', 1, 1)", "abc", True),
             ("NULL", "a", None),
             # Spark refuses these.
             ("'a\\\\b'", "ab", UNDECIDED),
@@ -53,20 +53,6 @@ class TestLike:
         opposite = expected if expected in (None, UNDECIDED) else not expected
         check(f"x NOT LIKE {pattern}", value, "string", opposite)
 
-    @pytest.mark.parametrize(
-        ("pattern", "value", "expected"),
-        [
-            ("'A%'", "abc", True),
-            ("'a%'", "ABC", True),
-            ("'b%'", "ABC", False),
-            ("'é%'", "ABC", UNDECIDED),
-            ("'a%'", "É", UNDECIDED),
-            ("'A!%' ESCAPE '!'", "a%", True),
-        ],
-    )
-    def test_ilike(self, pattern, value, expected):
-        check(f"x ILIKE {pattern}", value, "string", expected)
-
     def test_other_types_are_cast_to_text(self):
         check("x LIKE '2024-01-%'", "2024-01-31", "date", True)
         check("x LIKE '1_'", "12", "integer", True)
@@ -75,7 +61,6 @@ class TestLike:
 
     def test_as_a_function(self):
         check("like(x, 'a%')", "abc", "string", True)
-        check("ilike(x, 'A%')", "abc", "string", True)
 
     def test_is_never_slow(self):
         started = time.perf_counter()
@@ -86,99 +71,15 @@ class TestLike:
 
     def test_a_long_piece_is_not_looked_for_at_each_place_of_a_long_text(self):
         """Both bounded, they would take a tenth of a second for each partition."""
-        for any_case in ("", "I"):
-            check(f"x {any_case}LIKE '%_{'a' * 80}b%'", "a" * 200, "string", False)
-            check(f"x {any_case}LIKE '%_{'a' * 500}b%'", "a" * 1000, "string", UNDECIDED)
-            check(f"x {any_case}LIKE '%{'a' * 500}b%'", "a" * 1000, "string", False)
-
-
-class TestRegularExpression:
-    @pytest.mark.parametrize(
-        ("pattern", "value", "expected"),
-        [
-            ("'b'", "abc", True),
-            ("'^b'", "abc", False),
-            ("'^ab'", "abc", True),
-            ("'bc$'", "abc", True),
-            ("'^a.c$'", "abc", True),
-            ("'[a-c]+$'", "abc", True),
-            ("'^[^a]'", "abc", False),
-            ("'^\\\\d+$'", "2024", True),
-            ("'^\\\\d+$'", "٣", False),
-            ("'a.*c'", "a--c", True),
-            ("'1\\\\.5'", "1x5", False),
-            ("'1.5'", "1x5", True),
-            ("''", "", None),
-            ("NULL", "a", None),
-        ],
-    )
-    def test_simple_ones(self, pattern, value, expected):
-        check(f"x RLIKE {pattern}", value, "string", expected)
-        check(f"x REGEXP {pattern}", value, "string", expected)
-        check(f"regexp_like(x, {pattern})", value, "string", expected)
-
-    @pytest.mark.parametrize(
-        "pattern",
-        [
-            "(a|b)",
-            "a|b",
-            "a{2}",
-            "a+?",
-            "(?i)A",
-            "\\\\w",
-            "\\\\bx",
-            "[",
-            "(",
-            "[z-a]",
-            "a*b*c*",
-            "é",
-        ],
-    )
-    def test_others_are_not_decided(self, pattern):
-        check(f"x RLIKE '{pattern}'", "abc", "string", UNDECIDED)
-        check(f"x RLIKE '{pattern}'", None, "string", None)
-
-    def test_lines_are_not_decided(self):
-        check("x RLIKE 'a.b'", "a\nb", "string", UNDECIDED)
-        check("x RLIKE 'a$'", "a\n", "string", UNDECIDED)
-
-    @pytest.mark.parametrize(
-        ("pattern", "longest"),
-        [
-            (f"{'a' * 100}b", 256),
-            (f"a*{'a' * 20}b", 64),
-            ("[ab]*[ab]*c", 24),
-            (f"a*a*{'a' * 8}b", 24),
-        ],
-    )
-    def test_is_never_slow(self, pattern, longest):
-        rlike = predicate(f"x RLIKE '{pattern}'", {"x": "string"})
-        started = time.thread_time()
-        rlike.matches_partition({"x": "a" * longest})
-        # Nobody else has the interpreter meanwhile.
-        assert time.thread_time() - started < 0.05
-        check(f"x RLIKE '{pattern}'", "a" * longest, "string", False)
-        check(f"x RLIKE '{pattern}'", "a" * (longest + 1), "string", UNDECIDED)
+        check(f"x LIKE '%_{'a' * 80}b%'", "a" * 200, "string", False)
+        check(f"x LIKE '%_{'a' * 500}b%'", "a" * 1000, "string", UNDECIDED)
+        check(f"x LIKE '%{'a' * 500}b%'", "a" * 1000, "string", False)
 
 
 class TestText:
     @pytest.mark.parametrize(
         ("text", "value"),
         [
-            ("upper(x) = 'ABC'", "abc"),
-            ("ucase(x) = 'ABC'", "abc"),
-            ("lower(x) = 'abc'", "ABC"),
-            ("lcase(x) = 'abc'", "ABC"),
-            ("length(x) = 2", "é😀"),
-            ("char_length(x) = 3", "abc"),
-            ("character_length(x) = 3", "abc"),
-            ("len(x) = 3", "abc"),
-            ("trim(x) = 'a\t'", "  a\t "),
-            ("ltrim(x) = 'a '", "  a "),
-            ("rtrim(x) = '  a'", "  a "),
-            ("TRIM(BOTH FROM x) = 'a'", " a "),
-            ("TRIM(LEADING FROM x) = 'a '", " a "),
-            ("TRIM(TRAILING FROM x) = ' a'", " a "),
             ("substring(x, 2) = 'bc'", "abc"),
             ("substring(x, 1, 1) = 'a'", "abc"),
             ("substring(x, 0, 1) = 'a'", "abc"),
@@ -188,17 +89,7 @@ class TestText:
             ("substring(x, 2, -1) = ''", "abc"),
             ("substr(x, 2, 1) = 'b'", "abc"),
             ("substring(x FROM 2 FOR 1) = 'b'", "abc"),
-            ("left(x, 2) = 'ab'", "abc"),
-            ("left(x, -1) = ''", "abc"),
-            ("right(x, 2) = 'bc'", "abc"),
-            ("right(x, 0) = ''", "abc"),
-            ("concat(x, '-', 1) = 'abc-1'", "abc"),
-            ("x || '!' = 'abc!'", "abc"),
-            ("concat(x, NULL) IS NULL", "abc"),
             ("startswith(x, 'ab')", "abc"),
-            ("endswith(x, 'bc')", "abc"),
-            ("contains(x, 'b')", "abc"),
-            ("NOT contains(x, 'z')", "abc"),
             ("startswith(x, NULL) IS NULL", "abc"),
             ("string(x) = 'abc'", "abc"),
         ],
@@ -207,16 +98,25 @@ class TestText:
         check(text, value, "string", True)
 
     def test_of_other_types(self):
-        check("length(x) = 3", "123", "integer", True)
-        check("length(x) = 3", "aé", "binary", True)
-        check("upper(x) = 'TRUE'", "true", "boolean", True)
-        check("x || 'a' = '1.50a'", "1.5", "decimal(10,2)", True)
-        check("upper(x) = '1.0'", "1.0", "double", UNDECIDED)
+        check("substring(x, 1, 1) = '1'", "123", "integer", True)
+        check("substring(x, 1, 4) = '1.50'", "1.5", "decimal(10,2)", True)
+        check("substring(x, 1, 3) = '1.0'", "1.0", "double", UNDECIDED)
 
     @pytest.mark.parametrize(
         "text",
         [
             "upper(x) = 'É'",
+            "length(x) = 1",
+            "concat(x, 'a') = 'éa'",
+            "x || 'a' = 'éa'",
+            "trim(x) = 'é'",
+            "TRIM(BOTH FROM x) = 'é'",
+            "contains(x, 'é')",
+            "x RLIKE 'é'",
+            "x REGEXP 'é'",
+            "regexp_like(x, 'é')",
+            "x ILIKE 'é'",
+            "x ILIKE 'É!' ESCAPE '!'",
             "substring(x, '1') = 'é'",
             "trim('a' FROM x) = 'é'",
             "trim(LEADING 'a' FROM x) = 'é'",
@@ -253,10 +153,6 @@ class TestDates:
             ("x + 1 = '2024-03-01'", "2024-02-29"),
             ("1 + x = '2024-03-01'", "2024-02-29"),
             ("x - 1 = '2024-02-28'", "2024-02-29"),
-            ("datediff(x, '2024-02-01') = 28", "2024-02-29"),
-            ("add_months(x, 12) = '2025-02-28'", "2024-02-29"),
-            ("add_months(x, -2) = '2023-12-29'", "2024-02-29"),
-            ("last_day(x) = '2024-02-29'", "2024-02-01"),
             ("trunc(x, 'YEAR') = '2024-01-01'", "2024-02-29"),
             ("trunc(x, 'quarter') = '2024-04-01'", "2024-06-30"),
             ("trunc(x, 'MM') = '2024-02-01'", "2024-02-29"),
@@ -320,7 +216,9 @@ class TestDates:
             "x + INTERVAL 1 DAY = x",
             "year(1) = 2024",
             "date_add(x, 9999999) > x",
-            "add_months(x, 999999) > x",
+            "add_months(x, 1) > x",
+            "last_day(x) = x",
+            "datediff(x, x) = 0",
             "date_add(x, 1.5) = x",
             "make_date(2024, 1, 1) = x",
             "current_date() = x",

@@ -72,7 +72,7 @@ def instance(world: World, *, index: Index | None = None, **fields: Any) -> Inst
 
 def transactions(database_url: str, *tables: TableRecord) -> int:
     """In how many transactions of the database the tables' versions were written, but the first
-    of each. A plain table has a savepoint each time that files are put together, which counts."""
+    of each."""
     with psycopg.connect(database_url) as connection:
         row = connection.execute(
             "SELECT count(DISTINCT CAST(xmin AS text)) FROM commits "

@@ -120,11 +120,10 @@ async def test_a_database_that_goes_away_before_the_commit(world, severed, catal
     table = await world.create(catalog_managed=catalog_managed)
     await one.propose(table, proposal(add("a")))
     sent = [deletes("a"), deletes("a"), proposal(add("b"))]
-    # With the rows that are written: to tell the second's partition, or before COMMIT. A plain
-    # table's are written while files are put, and nobody asks then.
+    # With the rows that are written: to tell the second's partition, or before COMMIT.
     between.watch(written(sent[when]), Cut.BEFORE_IT_ARRIVES)
     told = await one.at_once(table, *sent)
-    second = Conflict if when or not catalog_managed else IndexUnavailable
+    second = Conflict if when else IndexUnavailable
     assert [type(outcome) for outcome in told] == [Committed, second, Committed]
     assert [told[0].record.version, told[2].record.version] == [2, 3]
     assert await paths(cut_index, table, 3) == ["b"]

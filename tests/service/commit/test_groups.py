@@ -38,8 +38,7 @@ async def test_proposals_of_one_table_land_together(world, database_url, catalog
     told = await one.at_once(table, *sent)
     assert versions(told) == list(range(1, 41))
     assert len(one.groups) == 1
-    most = len(sent) if catalog_managed else world.context.limits.buffered_files
-    assert transactions(database_url, table) == -(-len(sent) // most)
+    assert transactions(database_url, table) == 1
     for outcome, asked in zip(told, sent, strict=True):
         record = outcome.record
         assert record.transaction_id == asked.transaction_id

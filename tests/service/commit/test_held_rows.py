@@ -1,6 +1,5 @@
-"""Rows of a plain table's group, written while its files are put, and taken back without them."""
+"""Rows of a plain table's group, which are not written before its files are put."""
 
-import asyncio
 from functools import partial
 
 import pytest
@@ -22,32 +21,28 @@ def watched(world):
     return partial(watching, world)
 
 
-async def test_the_index_is_written_while_files_are_put(watched, monkeypatch):
+async def test_rows_are_written_once_their_files_are_put(watched, monkeypatch):
     _, one, table = await watched()
-    real, written = writes.write, asyncio.Event()
+    real, order = writes.write, []
 
     async def write(driver, staged):
-        counts = await real(driver, staged)
-        written.set()
-        return counts
+        order.append(("rows", len(staged)))
+        return await real(driver, staged)
 
     put_in_order = FaultyLog.put_in_order
 
     async def put(self, commits, *, within_s):
-        # A store that answers only once the index has.
-        await asyncio.wait_for(written.wait(), 5)
+        order.append(("files", len(commits)))
         return await put_in_order(self, commits, within_s=within_s)
 
     monkeypatch.setattr(writes, "write", write)
     monkeypatch.setattr(FaultyLog, "put_in_order", put)
     told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(3)))
     assert [outcome.record.version for outcome in told] == [2, 3, 4]
-    # A store that did not answer is asked for each of them alone.
-    assert [len(group) for group in one.groups[1:]] == [3]
+    assert order == [("files", 3), ("rows", 3)]
 
 
-async def test_after_many_savepoints_rows_are_written_behind_their_files(world, monkeypatch):
-    monkeypatch.setattr(unit_of_work, "MARKS", 1)
+async def test_of_files_that_cannot_be_put_no_row_is_written(world):
     faults, one, table = await watching(world.limited(buffered_files=2))
     faults.deed = lambda: world.log_file(table, 3).write_bytes(foreign(appended("theirs")))
     sent = [proposal(add(f"f{n}"), read_version=1) for n in range(7)]
@@ -67,7 +62,7 @@ async def test_what_is_held_is_not_written_because_there_is_much(watched, monkey
     assert faults.puts == 1
 
 
-async def test_rows_that_are_written_before_their_files_cannot_be_saved(watched):
+async def test_rows_whose_files_are_not_put_cannot_be_saved(watched):
     """Whatever ends the wait for the files, nobody's transaction takes them along."""
     _, one, table = await watched()
     index = one.context.index
@@ -76,13 +71,11 @@ async def test_rows_that_are_written_before_their_files_cannot_be_saved(watched)
         head = section.table
         section.hold()
         await section.append(ratified(2, add("c"), timestamp=head.latest_timestamp + 1))
-        async with section.writing_held():
-            pass
         with pytest.raises(FilesFirst):
             await group.save()
         with pytest.raises(FilesFirst):
             await section.transaction("another-id")
-        await section.take_back(1, head)
+        section.take_back(1, head)
         section.let_go()
         await group.save()
     head = await index.table(table.id)

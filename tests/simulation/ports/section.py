@@ -1,7 +1,6 @@
 """`core.ports.index.CommitSection` and `CommitGroup` over the database in memory."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from tests.simulation.ports.kept import recall
@@ -146,14 +145,11 @@ class MemoryCommitSection:
     def hold(self) -> None:
         self._unit.hold()
 
-    def writing_held(self) -> AbstractAsyncContextManager[None]:
-        return self._unit.writing_held()
-
     def let_go(self) -> None:
         self._unit.let_go()
 
-    async def take_back(self, count: int, head: TableRecord) -> None:
-        await self._unit.unstage(count)
+    def take_back(self, count: int, head: TableRecord) -> None:
+        self._unit.unstage(count)
         self.table = head
 
     async def take_time(self) -> None:

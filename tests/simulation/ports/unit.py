@@ -1,18 +1,17 @@
 """One transaction of the database in memory, and what commits have not written into it yet.
 
-As `index/locking/unit_of_work.py`: commits are collected, written together, held until their files
-are there, and taken back from behind a savepoint. What a write or a COMMIT may meet is a choice:
-the session is ended, an answer is lost, a COMMIT arrives after its sender has given up.
+As `index/locking/unit_of_work.py`: commits are collected, written together, and held until their
+files are there. What a write or a COMMIT may meet is a choice: the session is ended, an answer is
+lost, a COMMIT arrives after its sender has given up.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
 from tests.simulation.ports.network import Answering
-from tests.simulation.ports.rows import Rows, stored_metadata, stored_protocol
+from tests.simulation.ports.rows import stored_metadata, stored_protocol
 from tests.simulation.ports.server import Session
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable, ServiceError
 from tidegate_service.core.ports.index import FilesFirst
@@ -40,8 +39,6 @@ class MemoryUnit:
         self._faults = faults or NO_DATABASE_FAULTS
         self._staged: list[Staged] = []
         self._is_held = False
-        self._mark: dict[str, Rows | None] | None = None
-        self._revocable: list[Staged] = []
         self._writing: asyncio.Task[None] | None = None
         self._counted: dict[str, Callable[[TableRecord], None]] = {}
 
@@ -77,36 +74,10 @@ class MemoryUnit:
 
     def let_go(self) -> None:
         self._is_held = False
-        self._revocable = []
-        self._mark = None
 
-    @asynccontextmanager
-    async def writing_held(self) -> AsyncIterator[None]:
-        await self._settle()
-        self._mark = {
-            table_id: None if rows is None else rows.copy()
-            for table_id, rows in self._session.changed.items()
-        }
-        self._revocable, self._staged = self._staged, []
-        self._writing = asyncio.create_task(self._write(self._revocable), name="write-held")
-        try:
-            yield
-        finally:
-            await asyncio.wait([self._writing])
-        await self._settle()
-
-    async def unstage(self, count: int) -> None:
-        if self._revocable:
-            assert self._mark is not None
-            mark = self._mark
-
-            def take_back() -> None:
-                self._session.changed = mark
-
-            await self.run(take_back)
-            self._staged, self._revocable = self._revocable, []
+    def unstage(self, count: int) -> None:
         if count > len(self._staged):
-            raise ValueError(f"{count} commits to take back, and {len(self._staged)} are held")
+            raise ValueError(f"{count} commits to drop, and {len(self._staged)} are held")
         del self._staged[len(self._staged) - count :]
 
     def write_ahead(self) -> None:
@@ -116,12 +87,12 @@ class MemoryUnit:
     async def flush(self) -> None:
         await self._settle()
         await self._ahead()
-        if self._staged or self._revocable:
+        if self._staged:
             raise FilesFirst
 
     async def statement(self, effect: Callable[[], T]) -> T:
         """A statement that sees all commits so far."""
-        if self._staged or self._revocable or self._writing is not None:
+        if self._staged or self._writing is not None:
             await self.flush()
         self._check_usable()
         return await self.run(effect)

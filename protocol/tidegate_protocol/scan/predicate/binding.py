@@ -106,11 +106,8 @@ class _Binder:
             exp.In: self._in,
             exp.Between: self._between,
             exp.Like: lambda node: self._like(node, "\\"),
-            exp.ILike: lambda node: self._like(node, "\\"),
             exp.Escape: self._escape,
-            exp.RegexpLike: lambda node: patterns.regexp(*self._operands(node)),
             exp.Neg: self._negative,
-            exp.DPipe: lambda node: functions.concat(self._operands(node)),
             exp.Column: lambda node: names.column(node, self._columns),
             exp.Dot: self._dot,
             exp.Literal: self._literal,
@@ -121,7 +118,6 @@ class _Binder:
             exp.Anonymous: self._call,
             exp.Extract: lambda node: dates.extract(node.name.lower(), self.node(node.expression)),
             exp.Substring: self._substring,
-            exp.Trim: self._trim,
             **dict.fromkeys(_COMPARISONS, self._comparison),
             **dict.fromkeys(_ARITHMETIC, self._arithmetic),
         }
@@ -239,12 +235,12 @@ class _Binder:
         return self._like(tree.this, escape.name)
 
     def _like(self, tree: exp.Expr, escape: str) -> Node | None:
-        if not isinstance(tree, exp.Like | exp.ILike):
+        if not isinstance(tree, exp.Like):
             return None
         if _is_quantifier(tree.expression):
             return None
         text, pattern = self._operands(tree)
-        found = patterns.like(text, pattern, escape, any_case=isinstance(tree, exp.ILike))
+        found = patterns.like(text, pattern, escape)
         return negation(found) if tree.args.get("negate") else found
 
     def _case(self, tree: exp.Case) -> Node:
@@ -303,11 +299,6 @@ class _Binder:
         return functions.substring(
             self.node(tree.this), self.node(start), None if length is None else self.node(length)
         )
-
-    def _trim(self, tree: exp.Trim) -> Node | None:
-        if tree.args.get("expression") is not None:
-            return None
-        return functions.trim(self.node(tree.this), tree.args.get("position") or "BOTH")
 
 
 def _is_quantifier(node: exp.Expr) -> bool:

@@ -25,21 +25,19 @@ from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.problems import of_conflict, of_invalid
 from tidegate_service.api.http.requests import NDJSON, RequestState, context_of, gate_of, state_of
-from tidegate_service.api.routes.lean import LeanRoute
 from tidegate_service.api.routes.parameters import Page, TableRef, Version
 from tidegate_service.api.routes.policies import OnTable
+from tidegate_service.api.routes.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.commit import propose
 from tidegate_service.core.context import Context
 from tidegate_service.core.ports import outcomes
 from tidegate_service.core.tables import history
 
-router = APIRouter(prefix="/tables/{table}", tags=["commits"])
-proposing = APIRouter(prefix="/tables/{table}", tags=["commits"], route_class=LeanRoute)
-"""What is asked thousands of times a second."""
+router = APIRouter(prefix="/tables/{table}", tags=["commits"], route_class=Route)
 
 
-@proposing.post(
+@router.post(
     "/commits",
     operation_id="propose",
     dependencies=[Depends(OnTable(Role.WRITER))],
@@ -78,7 +76,7 @@ async def propose_commit(request: Request, table: TableRef) -> Response:
             assert_never(outcome)
 
 
-@proposing.post(
+@router.post(
     "/conflict-check",
     operation_id="check_conflicts",
     dependencies=[Depends(OnTable(Role.WRITER))],

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from tidegate_service.api.routes.policies import Public
+from tidegate_service.api.routes.route import Route
 
 _OURS = Path(__file__).parent / "static"
 _JAVASCRIPT = "text/javascript; charset=utf-8"
@@ -46,7 +47,7 @@ def docs_router() -> APIRouter:
         "docs.js": _Asset.read(_OURS / "docs.js", _JAVASCRIPT),
         "favicon.svg": _Asset.read(_OURS / "favicon.svg", "image/svg+xml"),
     }
-    router = APIRouter(include_in_schema=False)
+    router = APIRouter(include_in_schema=False, route_class=Route)
 
     @router.get("/docs", dependencies=[Depends(Public())])
     async def docs() -> Response:

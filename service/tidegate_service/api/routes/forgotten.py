@@ -11,10 +11,11 @@ from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import context_of, state_of
 from tidegate_service.api.routes.parameters import Page
 from tidegate_service.api.routes.policies import Everywhere
+from tidegate_service.api.routes.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.tables import delete_forgotten as deleting
 
-router = APIRouter(prefix="/forgotten-tables", tags=["maintenance"])
+router = APIRouter(prefix="/forgotten-tables", tags=["maintenance"], route_class=Route)
 
 
 @router.get(

@@ -19,10 +19,11 @@ from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import context_of, gate_of, state_of
 from tidegate_service.api.routes.parameters import Page, TableRef
 from tidegate_service.api.routes.policies import OnTable
+from tidegate_service.api.routes.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.maintenance import end_quarantine, rebuild, verify
 
-router = APIRouter(prefix="/tables/{table}", tags=["maintenance"])
+router = APIRouter(prefix="/tables/{table}", tags=["maintenance"], route_class=Route)
 
 
 @router.get(

@@ -7,11 +7,12 @@ from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import exposition_of
 from tidegate_service.api.routes.policies import Everywhere
+from tidegate_service.api.routes.route import Route
 from tidegate_service.core.access.roles import Role
 
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=Route)
 
 
 @router.get(

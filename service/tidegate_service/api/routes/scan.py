@@ -25,6 +25,7 @@ from tidegate_service.api.http.requests import (
 )
 from tidegate_service.api.routes.parameters import TableRef
 from tidegate_service.api.routes.policies import OnTable
+from tidegate_service.api.routes.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError
@@ -32,7 +33,7 @@ from tidegate_service.core.tables import scan
 
 Files = AsyncGenerator[Sequence[bytes], None]
 
-router = APIRouter(prefix="/tables/{table}", tags=["scan"])
+router = APIRouter(prefix="/tables/{table}", tags=["scan"], route_class=Route)
 
 
 @router.post(

@@ -13,10 +13,11 @@ from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import context_of, state_of
 from tidegate_service.api.routes.parameters import PRINTABLE, Page, TableRef, printable
 from tidegate_service.api.routes.policies import OnBody, OnTable, Somewhere, authorize
+from tidegate_service.api.routes.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.tables import create, lookup, register
 
-router = APIRouter(prefix="/tables", tags=["tables"])
+router = APIRouter(prefix="/tables", tags=["tables"], route_class=Route)
 
 
 @router.post(

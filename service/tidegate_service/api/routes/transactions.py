@@ -18,11 +18,12 @@ from tidegate_service.api.routes.parameters import (
     printable,
 )
 from tidegate_service.api.routes.policies import OnTable
+from tidegate_service.api.routes.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.commit import transaction_ids
 from tidegate_service.core.commit.transaction_ids import TransactionState, TransactionStatus
 
-router = APIRouter(prefix="/tables/{table}", tags=["transactions"])
+router = APIRouter(prefix="/tables/{table}", tags=["transactions"], route_class=Route)
 
 
 @router.get(

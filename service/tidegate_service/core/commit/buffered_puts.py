@@ -70,21 +70,15 @@ class BufferedPuts:
         return True
 
     async def put(self, context: Context, log: Log) -> int:
-        """Put the files. Returns how many of the commits have no file by this, and were taken back.
+        """Put the files. Returns how many of the commits have no file by this, and were dropped.
         What holds the version of the first of these, only its own PUT finds out."""
         held, self._held = self._held, []
-        section = self._locked.section
         self.in_doubt = 0
-        created = 0
-        if held:
-            # Store and database work at the same time; rows without a file are taken back.
-            async with section.writing_held():
-                created = await self._put(context, log, held)
-        lost = held[created:]
+        lost = held[await self._put(context, log, held) if held else 0 :]
         if lost:
-            await self._locked.take_back(len(lost), lost[0].before)
+            self._locked.take_back(len(lost), lost[0].before)
         # Only now: rows must not be saved before their files are there.
-        section.let_go()
+        self._locked.section.let_go()
         return len(lost)
 
     async def _put(self, context: Context, log: Log, held: Sequence[_Held]) -> int:

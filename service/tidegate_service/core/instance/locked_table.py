@@ -105,9 +105,9 @@ class LockedTable:
         await self.section.append(commit)
         self._window.append(winner)
 
-    async def take_back(self, count: int, head: TableRecord) -> None:
+    def take_back(self, count: int, head: TableRecord) -> None:
         """Drop the newest commits, whose files are not there. The table is at `head` again."""
-        await self.section.take_back(count, head)
+        self.section.take_back(count, head)
         if self._is_current and self._window.through > head.latest_version:
             self._window.drop_after(head.latest_version)
 

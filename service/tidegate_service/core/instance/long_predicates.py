@@ -51,8 +51,8 @@ async def weighed(share: Share, texts: Sequence[str]) -> int:
     terms = await share.run(lambda: sum(map(terms_of, texts)))
     if terms > MAX_TERMS:
         raise _too_large(
-            f"the predicates have {terms} names, operators and parentheses, a LIKE counted as 8 "
-            f"and an RLIKE as 64; no more than {MAX_TERMS} are taken"
+            f"the predicates have {terms} names, operators and parentheses, a LIKE counted as "
+            f"8; no more than {MAX_TERMS} are taken"
         )
     return terms
 

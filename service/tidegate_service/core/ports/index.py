@@ -123,16 +123,11 @@ class CommitSection(ForgottenHere, Protocol):
         """From now on what `append` takes is held: until `let_go` whatever would save it, or has
         to see it written, raises `FilesFirst`."""
 
-    def writing_held(self) -> AbstractAsyncContextManager[None]:
-        """Within it, what is held is written, so that it can still be taken back; in a section that
-        did so often, not before it is let go of. Raises what went wrong when it ends."""
-
     def let_go(self) -> None:
         """What is held may be saved."""
 
-    async def take_back(self, count: int, head: TableRecord) -> None:
-        """Forget the newest commits, which are held; the table is at `head` then, as before
-        them."""
+    def take_back(self, count: int, head: TableRecord) -> None:
+        """Drop the newest commits, which are held; the table is at `head` then, as before them."""
 
     async def take_time(self) -> None:
         """Let two minutes pass between two calls here, for a section that reads a whole log: the

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from uuid import UUID
 
@@ -171,14 +170,11 @@ class PostgresCommitSection:
     def hold(self) -> None:
         self._unit.hold()
 
-    def writing_held(self) -> AbstractAsyncContextManager[None]:
-        return self._unit.writing_held()
-
     def let_go(self) -> None:
         self._unit.let_go()
 
-    async def take_back(self, count: int, head: TableRecord) -> None:
-        await self._unit.unstage(count)
+    def take_back(self, count: int, head: TableRecord) -> None:
+        self._unit.unstage(count)
         self.table = head
 
     def _counted(self, _: UUID, counts: Counts) -> None:

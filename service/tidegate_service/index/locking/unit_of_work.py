@@ -17,7 +17,7 @@ from tidegate_service.core.ports.index import FilesFirst
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.failures import is_certain_rollback, translated
-from tidegate_service.index.postgres.pipeline import Driver, Query, Statement
+from tidegate_service.index.postgres.pipeline import Driver
 from tidegate_service.index.writing import writes
 from tidegate_service.index.writing.writes import Counts, Staged
 
@@ -26,13 +26,6 @@ ROWS_A_S = 5_000
 STAGED_COMMITS = 500
 STAGED_ROWS = 5_000
 """From so many staged commits or files on, they are written."""
-
-MARKS = 32
-"""Most savepoints in one transaction. Each takes a subtransaction id. With more than 64, every
-session's snapshot has to look them up."""
-
-_SAVEPOINT = Query(Statement("SAVEPOINT before_files"))
-_ROLL_BACK = Query(Statement("ROLLBACK TO SAVEPOINT before_files"))
 
 _PLAN_ANEW = text("SET LOCAL plan_cache_mode = auto")
 
@@ -61,9 +54,6 @@ class UnitOfWork:
         self._writing: asyncio.Task[None] | None = None
         self._plans_anew = False
         self._is_held = False
-        # Written behind a savepoint. They must not be committed before `let_go`.
-        self._revocable: list[Staged] = []
-        self._marks = 0
 
     def stage(self, staged: Staged, written: Written) -> TableRecord:
         """Stage a commit. Returns the head of its table once it is written. Raises the error of
@@ -84,34 +74,11 @@ class UnitOfWork:
 
     def let_go(self) -> None:
         self._is_held = False
-        self._revocable = []
 
-    @asynccontextmanager
-    async def writing_held(self) -> AsyncIterator[None]:
-        """Write the held commits behind a savepoint, while the caller puts their files: `unstage`
-        can still roll them back. After `MARKS` savepoints the commits are written later instead.
-        Raises the error of the writing once both have ended."""
-        await self._finish_writing()
-        if self._marks == MARKS:
-            yield
-            return
-        self._marks += 1
-        self._revocable = self._taken()
-        self._writing = asyncio.create_task(self._revocably(self._revocable), name="write-held")
-        try:
-            yield
-        finally:
-            await asyncio.wait([self._writing])
-        await self._finish_writing()
-
-    async def unstage(self, count: int) -> None:
-        """Take back the newest held commits. Written ones are rolled back to the savepoint."""
-        if self._revocable:
-            async with self._answered():
-                await pipeline.run(self._driver, [_ROLL_BACK])
-            self._staged, self._revocable = self._revocable, []
+    def unstage(self, count: int) -> None:
+        """Drop the newest held commits."""
         if count > len(self._staged):
-            raise ValueError(f"{count} commits to take back, and {len(self._staged)} are held")
+            raise ValueError(f"{count} commits to drop, and {len(self._staged)} are held")
         del self._staged[len(self._staged) - count :]
         self._staged_rows = sum(staged.effects.size for staged in self._staged)
 
@@ -184,18 +151,13 @@ class UnitOfWork:
 
     async def _flush(self) -> None:
         await self._ahead()
-        if self._staged or self._revocable:
+        if self._staged:
             raise FilesFirst
 
     async def _ahead(self) -> None:
         # Checked each time: commits may be held by the time that this task runs.
         while self._staged and not self._is_held:
             await self._write(self._taken())
-
-    async def _revocably(self, staged: Sequence[Staged]) -> None:
-        async with self._answered():
-            await pipeline.run(self._driver, [_SAVEPOINT])
-        await self._write(staged)
 
     def _taken(self) -> list[Staged]:
         staged, self._staged, self._staged_rows = self._staged, [], 0

@@ -61,7 +61,7 @@ class Crowd:
 
     def __init__(self, **limits: float) -> None:
         self.groups: list[Group] = []
-        limits = {"quiet_s": 0.0} | limits
+        limits = {"linger_s": 0.0} | limits
         self.committer = CommitQueue(
             self._together,
             QueueLimits(**limits),

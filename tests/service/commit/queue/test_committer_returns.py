@@ -9,20 +9,36 @@ from tidegate_service.core.commit.queue.table_queue import GROUP_ACTIONS
 
 pytestmark = pytest.mark.anyio
 
-LONG_S = 3600.0
+
+LINGER_S = 0.5
 
 
-async def told(crowd: Crowd, *ids: str, table: str = "t") -> None:
+class Clock:
+    """The event loop's, which stands still unless it is told."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: clock.now_s)
+    return clock
+
+
+async def told(crowd: Crowd, clock: Clock, *ids: str, took_s: float = 2 * LINGER_S) -> None:
     """A group of these has ended."""
-    sent = crowd.send(table, *ids)
+    sent = crowd.send("t", *ids)
     await crowd.settle()
+    clock.now_s += took_s
     crowd.groups[-1].tell()
     await asyncio.gather(*sent)
 
 
-async def test_those_who_come_back_go_together():
-    crowd = Crowd(quiet_s=LONG_S)
-    await told(crowd, "a", "b", "c")
+async def test_those_who_come_back_go_together(clock):
+    crowd = Crowd(linger_s=LINGER_S)
+    await told(crowd, clock, "a", "b", "c")
     for name in ("a2", "b2"):
         crowd.send("t", name)
         await crowd.settle()
@@ -34,12 +50,13 @@ async def test_those_who_come_back_go_together():
     await crowd.settle()
 
 
-async def test_those_who_waited_already_go_with_them():
-    crowd = Crowd(quiet_s=LONG_S)
+async def test_those_who_waited_already_go_with_them(clock):
+    crowd = Crowd(linger_s=LINGER_S)
     crowd.send("t", "a", "b")
     await crowd.settle()
     crowd.send("t", "x", "y")
     await crowd.settle()
+    clock.now_s += LINGER_S
     crowd.groups[0].tell()
     await crowd.settle()
     assert len(crowd.groups) == 1
@@ -50,27 +67,32 @@ async def test_those_who_waited_already_go_with_them():
     await crowd.settle()
 
 
-async def test_who_was_alone_is_not_waited_for():
-    crowd = Crowd(quiet_s=LONG_S)
-    await told(crowd, "a")
+async def test_who_was_alone_is_not_waited_for(clock):
+    crowd = Crowd(linger_s=LINGER_S)
+    await told(crowd, clock, "a")
     crowd.send("t", "b")
     await crowd.settle()
     assert crowd.groups[1].ids == ["b"]
     await crowd.end()
 
 
-async def test_nobody_waits_longer_than_it_is_quiet():
-    crowd = Crowd(quiet_s=0.0)
-    await told(crowd, "a", "b", "c")
+@pytest.mark.parametrize(("took_s", "most_s"), [(LINGER_S / 4, LINGER_S / 4), (9.0, LINGER_S)])
+async def test_nobody_waits_longer_than_the_group_took(clock, took_s, most_s):
+    crowd = Crowd(linger_s=LINGER_S)
+    await told(crowd, clock, "a", "b", "c", took_s=took_s)
     crowd.send("t", "a2")
+    clock.now_s += 0.99 * most_s
+    await crowd.settle()
+    assert len(crowd.groups) == 1
+    clock.now_s += 0.02 * most_s
     await crowd.settle()
     assert crowd.groups[1].ids == ["a2"]
     await crowd.end()
 
 
-async def test_no_table_waits_for_those_of_another():
-    crowd = Crowd(quiet_s=LONG_S)
-    await told(crowd, "a", "b")
+async def test_no_table_waits_for_those_of_another(clock):
+    crowd = Crowd(linger_s=LINGER_S)
+    await told(crowd, clock, "a", "b")
     crowd.send("u", "c")
     await crowd.settle()
     assert crowd.groups[1].ids == ["c"]
@@ -78,8 +100,8 @@ async def test_no_table_waits_for_those_of_another():
     await crowd.settle()
 
 
-async def test_nobody_is_waited_for_who_has_no_answer_yet():
-    crowd = Crowd(quiet_s=LONG_S)
+async def test_nobody_is_waited_for_who_has_no_answer_yet(clock):
+    crowd = Crowd(linger_s=LINGER_S)
     crowd.send("t", "a", "b", "c")
     await crowd.settle()
     crowd.groups[0].leave(again=crowd.groups[0].members[:1])
@@ -88,30 +110,16 @@ async def test_nobody_is_waited_for_who_has_no_answer_yet():
     await crowd.end()
 
 
-async def test_a_table_that_nobody_comes_back_to_is_forgotten():
-    crowd = Crowd(quiet_s=0.0)
-    await told(crowd, "a", "b")
+async def test_a_table_that_nobody_comes_back_to_is_forgotten(clock):
+    crowd = Crowd(linger_s=LINGER_S)
+    await told(crowd, clock, "a", "b")
+    clock.now_s += LINGER_S
     await crowd.settle()
     assert crowd.is_forgotten()
 
 
-async def test_no_wait_goes_on_for_longer_than_the_group_took(monkeypatch):
-    crowd = Crowd(quiet_s=1.0)
-    now = 0.0
-    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
-    await told(crowd, "a", "b", "c")
-    crowd.send("t", "a2")
-    await crowd.settle()
-    assert len(crowd.groups) == 1
-    # Somebody has come since the last look, so others may; but the group took no time.
-    now = 1.0
-    await crowd.settle()
-    assert crowd.groups[1].ids == ["a2"]
-    await crowd.end()
-
-
-async def test_nobody_is_waited_for_where_a_group_is_full():
-    crowd = Crowd(quiet_s=LONG_S)
+async def test_nobody_is_waited_for_where_a_group_is_full(clock):
+    crowd = Crowd(linger_s=LINGER_S)
     crowd.send("t", "a", "b")
     await crowd.settle()
     crowd.send("t", "x", "y", actions=GROUP_ACTIONS // 2)
@@ -123,8 +131,8 @@ async def test_nobody_is_waited_for_where_a_group_is_full():
     await crowd.settle()
 
 
-async def test_nobody_is_waited_for_before_one_that_goes_alone():
-    crowd = Crowd(quiet_s=LONG_S)
+async def test_nobody_is_waited_for_before_one_that_goes_alone(clock):
+    crowd = Crowd(linger_s=LINGER_S)
     crowd.send("t", "a", "b")
     await crowd.settle()
     crowd.send("t", "x", alone=True)

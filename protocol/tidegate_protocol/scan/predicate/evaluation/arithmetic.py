@@ -58,11 +58,12 @@ def binary(symbol: str, left: Scalar, right: Scalar) -> Scalar:
 
 def negative(operand: Scalar) -> Scalar:
     """Unary minus."""
-    return _sign_changed(operand, operator.neg)
-
-
-def absolute(operand: Scalar) -> Scalar:
-    return _sign_changed(operand, abs)
+    type_ = operand.type
+    if not is_numeric(type_) or type_ is None:
+        return undecided([operand])
+    if type_ in INTEGRAL:
+        return apply(type_, lambda value: check_integer(-int(value), type_), operand)
+    return apply(type_, operator.neg, operand)
 
 
 def add_days(day: Scalar, count: Scalar, *, sign: int) -> Scalar:
@@ -183,15 +184,6 @@ def _of_decimals(
         return value if isinstance(value, Range) else round_decimal(value, type_)
 
     return apply(type_, checked, left, right, rising=symbol in "+-")
-
-
-def _sign_changed(operand: Scalar, change: Callable[..., Plain]) -> Scalar:
-    type_ = operand.type
-    if not is_numeric(type_) or type_ is None:
-        return undecided([operand])
-    if type_ in INTEGRAL:
-        return apply(type_, lambda value: check_integer(int(change(value)), type_), operand)
-    return apply(type_, change, operand)
 
 
 def _rounded(value: float | Range) -> float | Range:

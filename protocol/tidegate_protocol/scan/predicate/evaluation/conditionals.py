@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tidegate_protocol.scan.predicate.evaluation.casts import cast
 from tidegate_protocol.scan.predicate.evaluation.coercion import common
-from tidegate_protocol.scan.predicate.evaluation.comparison import compare, is_null
+from tidegate_protocol.scan.predicate.evaluation.comparison import is_null
 from tidegate_protocol.scan.predicate.evaluation.nodes import (
     Condition,
     Node,
@@ -71,21 +71,6 @@ def coalesce(arguments: Sequence[Node]) -> Scalar:
         return hull(possible)
 
     return scalar(type_, run, *values)
-
-
-def nullif(value: Node, null_value: Node) -> Scalar:
-    """Null where both are equal, else the first."""
-    first = to_scalar(value)
-    equal = compare("=", value, null_value)
-    test, value_of = equal.run, first.run
-
-    def run(row: Row) -> Value:
-        truth = test(row)
-        if truth == TRUE:
-            return None
-        return value_of(row) if not truth & TRUE else hull([value_of(row), None])
-
-    return scalar(first.type, run, equal, first)
 
 
 def _one_type(values: Sequence[Scalar]) -> DataType | None:

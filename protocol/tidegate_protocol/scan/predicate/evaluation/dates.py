@@ -1,6 +1,5 @@
 """Spark's functions of dates and timestamps, in UTC."""
 
-import calendar
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 
@@ -123,40 +122,6 @@ def _moved(sign: int) -> Builder:
     return build
 
 
-def _datediff(arguments: Sequence[Node]) -> Node | None:
-    end, start = _as(arguments[0], DATE), _as(arguments[1], DATE)
-    if end is None or start is None:
-        return None
-    return apply(INTEGER, lambda last, first: last - first, end, start, rising=True)
-
-
-def _add_months(arguments: Sequence[Node]) -> Node | None:
-    day, count = _as(arguments[0], DATE), as_count(to_scalar(arguments[1]))
-    if day is None or count is None:
-        return None
-
-    def moved(days: int, months: int) -> int | Range:
-        start = datetimes.to_date(days)
-        if start is None:
-            return UNKNOWN
-        year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
-        if not date.min.year <= year <= date.max.year:
-            return UNKNOWN
-        last = calendar.monthrange(year, month + 1)[1]
-        return datetimes.from_date(date(year, month + 1, min(start.day, last)))
-
-    return apply(DATE, moved, day, count, rising=True)
-
-
-def _last_day(arguments: Sequence[Node]) -> Node | None:
-    day = _as(arguments[0], DATE)
-
-    def last(start: date) -> date:
-        return start.replace(day=calendar.monthrange(start.year, start.month)[1])
-
-    return None if day is None else apply(DATE, _to_day(last), day, rising=True)
-
-
 def _start_of(unit: str) -> Callable[[date], date]:
     def start(day: date) -> date:
         match unit:
@@ -214,13 +179,10 @@ def _date_trunc(arguments: Sequence[Node]) -> Node | None:
 
 FUNCTIONS: list[tuple[str, int, int, Builder]] = [
     *((name, 1, 1, _field(name)) for name in (*_DATE_FIELDS, *_TIME_FIELDS)),
-    ("add_months", 2, 2, _add_months),
     ("date", 1, 1, _cast_to(DATE)),
     ("date_add dateadd", 2, 2, _moved(1)),
     ("date_sub", 2, 2, _moved(-1)),
     ("date_trunc", 2, 2, _date_trunc),
-    ("datediff date_diff", 2, 2, _datediff),
-    ("last_day", 1, 1, _last_day),
     ("timestamp", 1, 1, _cast_to(TIMESTAMP)),
     ("to_date", 1, 1, _parsed(DATE)),
     ("to_timestamp", 1, 1, _parsed(TIMESTAMP)),

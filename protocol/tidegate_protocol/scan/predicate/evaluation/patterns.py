@@ -1,11 +1,8 @@
-"""LIKE, ILIKE and RLIKE.
+"""LIKE, and `startswith`.
 
-LIKE is matched segment by segment, without going back to an earlier one. Of Java's
-regular expressions only those are matched that mean the same in every engine and cannot
-backtrack far; the others are unknown.
+LIKE is matched segment by segment, without going back to an earlier one.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,21 +33,6 @@ _MAX_STEPS = 20_000
 
 _ANY_ONE = "_"
 _ANY_MANY = "%"
-# A line's end means different things to `.` and `$` in different engines.
-_LINE_ENDS = re.compile("[\n\r\x85\u2028\u2029]")
-_SIMPLE_PART = re.compile(
-    r"""(?:
-        [A-Za-z0-9 _\-/:,;=@#%&~<>!'"`] | \\[.\\*+?()\[\]{}|^$/-] | \\d | \.
-      | \[\^?(?:[A-Za-z0-9_ ]-[A-Za-z0-9_ ]|[A-Za-z0-9_ ])+\]
-    )(?P<many>[*+])?""",
-    re.VERBOSE,
-)
-_MAX_SEARCHED = (256, 64, 24)
-"""Characters of a text, by how many repetitions the pattern has: each takes one more power of them,
-beside the places where a match may begin and what may follow. Nobody else has the interpreter
-meanwhile."""
-
-Matcher = Callable[[str], Truth]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,34 +79,21 @@ class LikePattern:
         return end >= position and _fits(last, text, end)
 
 
-def like(text: Node, pattern: Node, escape: str = "\\", *, any_case: bool = False) -> Condition:
-    """`text LIKE pattern ESCAPE escape`; ILIKE with `any_case`."""
-    return _match(text, pattern, lambda source: _like_matcher(source, escape, any_case=any_case))
+def like(text: Node, pattern: Node, escape: str = "\\") -> Condition:
+    """`text LIKE pattern ESCAPE escape`."""
+    return _match(text, pattern, lambda source: _like_matcher(source, escape))
 
 
 def starts_with(text: Node, prefix: Node) -> Condition:
     return _match(text, prefix, _prefix_matcher)
 
 
-def ends_with(text: Node, suffix: Node) -> Condition:
-    return _match(text, suffix, lambda source: _known(lambda found: found.endswith(source)))
-
-
-def contains(text: Node, part: Node) -> Condition:
-    return _match(text, part, lambda source: _known(lambda found: source in found))
-
-
-def regexp(text: Node, pattern: Node) -> Condition:
-    """`text RLIKE pattern`: the pattern is found somewhere in the text."""
-    return _match(text, pattern, _regexp_matcher)
-
-
 @dataclass(frozen=True, slots=True)
 class _Matching:
-    """`of_text` judges a known text; `of_range` the texts of a range, by default any way."""
+    """`of_text` judges a known text, `of_range` the texts of a range."""
 
     of_text: Callable[[str], Truth]
-    of_range: Callable[[Range], Truth] = lambda _: TRUE | FALSE
+    of_range: Callable[[Range], Truth]
 
 
 def _match(text: Node, pattern: Node, compile_: Callable[[str], _Matching]) -> Condition:
@@ -151,10 +120,6 @@ def _match(text: Node, pattern: Node, compile_: Callable[[str], _Matching]) -> C
     return condition(truth, subject, sought)
 
 
-def _known(matches: Callable[[str], bool]) -> _Matching:
-    return _Matching(lambda text: TRUE if matches(text) else FALSE)
-
-
 _UNDECIDED = _Matching(lambda _: ANY, lambda _: ANY)
 
 
@@ -165,28 +130,14 @@ def _prefix_matcher(prefix: str) -> _Matching:
     )
 
 
-def _like_matcher(source: str, escape: str, *, any_case: bool) -> _Matching:
+def _like_matcher(source: str, escape: str) -> _Matching:
     pattern = _like_pattern(source, escape)
     if pattern is None:
         return _UNDECIDED
-    if not any_case:
-        return _Matching(
-            lambda text: _matches(pattern, text),
-            lambda texts: _range_with_prefix(texts, pattern.prefix, suffices=pattern.is_prefix),
-        )
-    if not source.isascii():
-        return _UNDECIDED
-    lower = _like_pattern(source.lower(), escape)
-    if lower is None:
-        return _UNDECIDED
-
-    def matches(text: str) -> Truth:
-        # Unicode versions differ in what the lower case of a letter is.
-        if not text.isascii():
-            return ANY
-        return _matches(lower, text.lower())
-
-    return _Matching(matches)
+    return _Matching(
+        lambda text: _matches(pattern, text),
+        lambda texts: _range_with_prefix(texts, pattern.prefix, suffices=pattern.is_prefix),
+    )
 
 
 def _matches(pattern: LikePattern, text: str) -> Truth:
@@ -247,40 +198,3 @@ def _range_with_prefix(texts: Range, prefix: str, *, suffices: bool) -> Truth:
 
 def _begins(bound: Plain | None, prefix: str) -> bool:
     return isinstance(bound, str) and bound.startswith(prefix)
-
-
-def _regexp_matcher(source: str) -> _Matching:
-    found = _simple_regexp(source)
-    if found is None:
-        return _UNDECIDED
-    compiled, longest = found
-
-    def matches(text: str) -> Truth:
-        if len(text) > longest or _LINE_ENDS.search(text):
-            return ANY
-        return TRUE if compiled.search(text) else FALSE
-
-    return _Matching(matches)
-
-
-def _simple_regexp(source: str) -> tuple[re.Pattern[str], int] | None:
-    """The pattern, if it is made of characters, classes and `.`, few of them repeated, and how
-    long the texts may be that it is searched in."""
-    body = source.removeprefix("^")
-    if body.endswith("$") and not body.endswith("\\$"):
-        body = body[:-1]
-    position = 0
-    many = 0
-    while position < len(body):
-        part = _SIMPLE_PART.match(body, position)
-        if part is None:
-            return None
-        many += part["many"] is not None
-        position = part.end()
-    if many >= len(_MAX_SEARCHED):
-        return None
-    try:
-        return re.compile(source, re.ASCII), _MAX_SEARCHED[many]
-    except re.error:
-        # A range of characters from high to low.
-        return None

@@ -5,12 +5,12 @@ import re
 _TOKENS = re.compile(
     r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z) | "(?:[^"\\]|\\.)*(?:"|\\?\Z)   # a text, to its end or all
       | [0-9][\w.]* | [\s,]+
-      | (?P<regexp>(?:rlike|regexp|regexp_like)\b) | (?P<pattern>i?like\b)
+      | (?P<pattern>like\b)
       | (?P<one>`[^`]*`? | \w+ | [^\w\s])""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-_WEIGHTS = {"one": 1, "pattern": 8, "regexp": 64}
-"""Of a comparison, a LIKE and an RLIKE: about what judging a file by one takes beside another."""
+_WEIGHTS = {"one": 1, "pattern": 8}
+"""Of a comparison and a LIKE: about what judging a file by one takes beside the other."""
 
 
 def terms_of(text: str) -> int:

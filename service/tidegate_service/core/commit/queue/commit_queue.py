@@ -51,22 +51,20 @@ waited for."""
 
 _NO_STORE = ""
 """Large proposals to catalog-managed tables are counted as if they waited for this one store."""
-RETURN_S = 0.02
-"""A table lingers at most so long for the writers that were just answered, and no longer than their
-group took. The last `quiet_s` may go beyond either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
     """At most `shared` shared groups and `own` groups of their own run at once. At most `waiting`
     proposals wait for a table, each for `wait_s` at most. One caller has a share of these places
-    (`core.sharing.shares`). A table's linger ends when no proposal came for `quiet_s`."""
+    (`core.sharing.shares`). A table lingers for `linger_s` at most for the writers that were just
+    answered, and no longer than their group took."""
 
     shared: int = 2
     own: int = 12
     waiting: int = 500
     wait_s: float = 10.0
-    quiet_s: float = 0.001
+    linger_s: float = 0.02
 
     @property
     def own_of_a_store(self) -> int:
@@ -158,7 +156,7 @@ class CommitQueue:
         if queue.waiting:
             self._ready[table_id] = None
             self._start_soon()
-        elif table_id not in self._ready and queue.look is None:
+        elif table_id not in self._ready and queue.linger is None:
             del self._queues[table_id]
 
     def _start_soon(self) -> None:
@@ -177,7 +175,7 @@ class CommitQueue:
             if not queue.waiting:
                 del self._ready[table_id]
                 self._turn(table_id, queue)
-            elif queue.is_held:
+            elif queue.lingers:
                 continue
             elif queue.needs_own:
                 place = _Place(self._store(queue), who_of(queue.waiting.first))
@@ -235,7 +233,7 @@ class CommitQueue:
         queue = self._queues[table_id]
         del self._ready[table_id]
         queue.busy = True
-        queue.let_go()
+        queue.end_linger()
         self._beginnings += 1
         self._begun[who_of(queue.waiting.first)] = self._beginnings
         members = queue.take(room, actions)
@@ -286,44 +284,30 @@ class CommitQueue:
                     continue
                 self._queues[member.table.id].waiting.put_back(member)
                 self._waiting += 1
-            now = loop.time()
             if not left:
-                until = now + min(now - began, RETURN_S)
+                linger_s = min(loop.time() - began, self._limits.linger_s)
                 for table_id, told in Counter(member.table.id for member in members).items():
                     if told > 1:
-                        self._hold(table_id, told, until)
+                        self._linger(table_id, told, linger_s)
             for table_id in tables:
                 self._turn(table_id, self._queues[table_id])
             if self._ready:
                 self._start_soon()
 
-    def _hold(self, table_id: str, told: int, until: float) -> None:
-        """Have the table linger for the writers that were told together, unless its next group has
-        no room for them."""
+    def _linger(self, table_id: str, told: int, linger_s: float) -> None:
+        """Have the table's next group wait until as many proposals are there as were told together,
+        for at most `linger_s`. A group that is full already does not wait."""
         queue = self._queues[table_id]
         if queue.is_full:
             return
         queue.returning = min(len(queue.waiting) + told, GROUP_MEMBERS)
-        self._look_later(table_id, queue, until)
-
-    def _look_later(self, table_id: str, queue: TableQueue, until: float) -> None:
-        queue.seen = len(queue.waiting)
-        queue.look = asyncio.get_running_loop().call_later(
-            self._limits.quiet_s,
-            self._look,
-            table_id,
-            queue,
-            until,
-            context=contextvars.Context(),
+        queue.linger = asyncio.get_running_loop().call_later(
+            linger_s, self._end_linger, table_id, queue, context=contextvars.Context()
         )
 
-    def _look(self, table_id: str, queue: TableQueue, until: float) -> None:
-        """End the table's linger, unless more proposals have come since the last look."""
-        queue.look = None
-        if len(queue.waiting) > queue.seen and asyncio.get_running_loop().time() < until:
-            self._look_later(table_id, queue, until)
-        else:
-            self._turn(table_id, queue)
+    def _end_linger(self, table_id: str, queue: TableQueue) -> None:
+        queue.linger = None
+        self._turn(table_id, queue)
 
     def _overdue(self, queue: TableQueue, member: WaitingProposal) -> None:
         """End a wait that took too long: a proposal that was never begun is known not to have

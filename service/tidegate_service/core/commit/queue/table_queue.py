@@ -87,21 +87,20 @@ class TableQueue:
     """One table's queue.
 
     `busy` says that a group of the table runs. `own` is set once the table's row was found locked,
-    `unsure` once the table has to be looked at. While a next `look` is set, the table lingers until
-    `returning` proposals wait; `seen` waited at the last look.
+    `unsure` once the table has to be looked at. While `linger` is set, the table's next group waits
+    until `returning` proposals wait.
     """
 
     waiting: Line = field(default_factory=Line)
     busy: bool = False
     own: bool = False
     unsure: bool = False
-    look: asyncio.TimerHandle | None = None
+    linger: asyncio.TimerHandle | None = None
     returning: int = 0
-    seen: int = 0
 
     @property
-    def is_held(self) -> bool:
-        return self.look is not None and len(self.waiting) < self.returning
+    def lingers(self) -> bool:
+        return self.linger is not None and len(self.waiting) < self.returning
 
     @property
     def is_full(self) -> bool:
@@ -128,10 +127,10 @@ class TableQueue:
             or not first.table.catalog_managed
         )
 
-    def let_go(self) -> None:
-        if self.look is not None:
-            self.look.cancel()
-            self.look = None
+    def end_linger(self) -> None:
+        if self.linger is not None:
+            self.linger.cancel()
+            self.linger = None
 
     def take(self, room: int, actions: int) -> list[WaitingProposal]:
         """Take the first waiting proposals, as many as may go into one group. A second copy of a
