@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzzing-seconds",
         type=int,
-        default=20,
+        default=5,
         metavar="SECONDS",
         help="how long each of the three targets of tests/fuzzing is searched",
     )
