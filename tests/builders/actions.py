@@ -22,7 +22,7 @@ from tidegate_protocol.log.actions import (
 
 def decoded(line: lines.Line) -> Any:
     """The action of a log line."""
-    return codec.decode(json.dumps(line).encode())
+    return codec.decode(json.dumps(line, separators=(",", ":")).encode())
 
 
 def add(*described: Any, **fields: Any) -> Add:

@@ -18,10 +18,15 @@ def metadata(**configuration: str) -> Metadata:
 METADATA = metadata()
 
 
-def add(path: str, x: str | None = "1", **fields: Any) -> Add:
-    return actions.add(path, {"x": x}, **{"size": 10, **fields})
+def add(path: str, x: str | None = "1", *, dv: str | None = None, **fields: Any) -> Add:
+    """`dv` names a deletion vector."""
+    return actions.add(path, {"x": x}, **{"size": 10, **_vector(dv), **fields})
 
 
-def remove(path: str, x: str | None = "1", **fields: Any) -> Remove:
+def remove(path: str, x: str | None = "1", *, dv: str | None = None, **fields: Any) -> Remove:
     """A remove that says all of the file that it takes away."""
-    return actions.decoded(lines.removal(path, {"x": x}, **fields))
+    return actions.decoded(lines.removal(path, {"x": x}, **_vector(dv), **fields))
+
+
+def _vector(name: str | None) -> dict[str, Any]:
+    return {} if name is None else {"deletionVector": lines.vector(name)}

@@ -45,6 +45,11 @@ def vector(name: str = "vBn[lx{q8@P<9BNH/isA", **fields: Any) -> dict[str, Any]:
     return {**body, "cardinality": 1, **fields}
 
 
+def inline(data: str) -> dict[str, Any]:
+    """The descriptor of a deletion vector that stands in it."""
+    return {"storageType": "i", "pathOrInlineDv": data, "sizeInBytes": 1, "cardinality": 1}
+
+
 def wide(records: int = 10, **fields: Any) -> str:
     """Statistics as a file with a deletion vector has them."""
     return json.dumps({"numRecords": records, "tightBounds": False, **fields})

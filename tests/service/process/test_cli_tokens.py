@@ -6,8 +6,8 @@ import re
 import httpx
 import pytest
 
+from tests.builders.flights import SCHEMA, TABLE
 from tests.client.loopback import Reply, loopback_server
-from tests.service.api.http.requests_by_hand import SCHEMA, TABLE
 from tests.service.catalog_managed.guarded import all_tokens, id_of, make_token
 from tests.service.process.command_line import invoke, serving, tidegate, url_in
 from tidegate_service.core.access.roles import Grant, Role

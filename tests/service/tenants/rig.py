@@ -24,7 +24,7 @@ from typing import Any
 
 import httpx
 
-from tests.service.api.http.requests_by_hand import table_body
+from tests.builders.flights import table_body
 from tests.service.catalog_managed.guarded import make_token
 from tests.service.instances import Instance, instances
 from tests.service.tenants.writer import PATIENCE_S, Answered, Call, run

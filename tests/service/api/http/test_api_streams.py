@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import NDJSON_TYPE, TABLE, add, ndjson, table_body
+from tests.builders.flights import TABLE, add, ndjson, table_body
+from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tests.service.serving import DocumentedClient
 
 GZIP = {"Content-Encoding": "gzip"}
