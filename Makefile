@@ -2,6 +2,8 @@
 BIN := .venv/bin
 # Spark starts the Java that JAVA_HOME names, whatever is first on the path.
 SPARK := JAVA_HOME="$$(scripts/find-java)"
+# Hundreds of processes start here, and import the same: that is compiled once, whatever was set.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: install demo test test-fast chaos bench check
 

@@ -1,8 +1,16 @@
 """Fixtures for every test. They live in modules by subject and are loaded from here."""
 
+import functools
+import ssl
+
 import pytest
 
 pytest_plugins = ["tests.alone", "tests.postgres", "tests.s3", "tests.server"]
+
+
+# An HTTP client begins by reading the certificates of all authorities, which takes as long as ten
+# requests. There are thousands of clients here: they share what the first has read.
+ssl.create_default_context = functools.cache(ssl.create_default_context)
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzzing-seconds",
         type=int,
-        default=20,
+        default=5,
         metavar="SECONDS",
         help="how long each of the three targets of tests/fuzzing is searched",
     )

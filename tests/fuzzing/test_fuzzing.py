@@ -1,4 +1,5 @@
-"""A minute of coverage-guided fuzzing; an hour of it is `make chaos FULL=1` (docs/reliability.md).
+"""Some seconds of coverage-guided fuzzing; `make chaos FULL=1` does an hour
+of it (docs/reliability.md).
 
 Also the checks themselves: each of them fails for a reader that is wrong.
 """

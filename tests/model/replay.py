@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.model.explore import Step
 from tests.model.plain_state import NAMES, Kind
 from tests.service.faults import Fault, FaultyStorage
-from tests.service.world import World, add, proposal
+from tests.service.world import World
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.protocol.factories import NOW, TABLE, proposal, state
+from tests.builders.ledgers import NOW, TABLE, state
+from tests.builders.proposals import proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.ledger.ledger import Ledger
 from tidegate_protocol.log.actions import Action

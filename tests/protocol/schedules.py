@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
+from tests.builders.proposals import reads
 from tests.conflict_schedules import Line, Schedule
-from tests.protocol.factories import reads
 from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.log import codec
 from tidegate_protocol.log.actions import Action, Metadata, Protocol

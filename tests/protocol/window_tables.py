@@ -1,6 +1,7 @@
 """The tables that windows of commits are tested on."""
 
-from tests.protocol.factories import features, metadata, state
+from tests.builders.actions import features, metadata
+from tests.builders.ledgers import state
 from tidegate_protocol.proposal.transaction import ReadState
 
 WEAK = {"delta.isolationLevel": "WriteSerializable"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import table_body
+from tests.builders.flights import table_body
 from tests.service.faults import FaultyStorage
 from tests.service.serving import DocumentedClient
 from tests.service.world import World, make_world

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tidegate_protocol.log.actions import Action, Add, Remove
-from tidegate_protocol.proposal.transaction import Proposal, Reads
+from tests.builders import by_x
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.commit.group import commit_together
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
@@ -20,13 +19,6 @@ from tidegate_service.core.tables.create import CreateTable, create_table
 from tidegate_service.core.tables.delete_forgotten import delete_forgotten
 from tidegate_service.core.tables.lookup import forget_table
 
-SCHEMA = {
-    "type": "struct",
-    "fields": [
-        {"name": "x", "type": "integer", "nullable": True, "metadata": {}},
-        {"name": "v", "type": "string", "nullable": True, "metadata": {}},
-    ],
-}
 _names = itertools.count()
 
 
@@ -42,7 +34,7 @@ class World:
         """A table partitioned by the integer `x`, under a name of its own."""
         asked = {
             "name": f"main.test.t{next(_names)}",
-            "schema": SCHEMA,
+            "schema": by_x.SCHEMA,
             "partition_columns": ("x",),
             "catalog_managed": catalog_managed,
             **request,
@@ -78,44 +70,4 @@ def make_world(index: Index, storage: Storage, warehouse: str, **fields: Any) ->
             commit=CommitQueue(commit_together).commit,
             **fields,
         )
-    )
-
-
-def add(path: str, x: str | None = "1", **fields: object) -> Add:
-    values = {
-        "path": path,
-        "partition_values": {"x": x},
-        "size": 10,
-        "modification_time": 1,
-        "data_change": True,
-        "stats": '{"numRecords":1}',
-        **fields,
-    }
-    return Add(**values)
-
-
-def remove(path: str, x: str | None = "1") -> Remove:
-    return Remove(
-        path=path,
-        data_change=True,
-        deletion_timestamp=4,
-        extended_file_metadata=True,
-        partition_values={"x": x},
-        size=10,
-    )
-
-
-def proposal(
-    *actions: Action, read_version: int | None = None, operation: str = "WRITE", **fields: object
-) -> Proposal:
-    reads = Reads(**{key: fields.pop(key) for key in list(fields) if key in Reads.__slots__})
-    return Proposal(
-        **{
-            "transaction_id": str(uuid.uuid4()),
-            "operation": operation,
-            "actions": actions,
-            "read_version": read_version,
-            "reads": reads,
-            **fields,
-        }
     )

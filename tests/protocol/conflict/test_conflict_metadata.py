@@ -4,16 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.protocol.factories import (
-    add,
-    column,
-    features,
-    line,
-    metadata,
-    prepared,
-    protocol,
-    winner,
-)
+from tests.builders.actions import add, decoded, features, metadata, protocol
+from tests.builders.ledgers import prepared, winner
+from tests.builders.lines import column
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.metadata import changed_fields, metadata_rule
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
@@ -101,10 +94,12 @@ def test_absent_fields_equal_their_defaults():
 
 
 def test_unknown_fields_are_compared_by_value():
-    one = line("metaData", {**_body(), "sorcery": {"a": 1, "b": 2}})
-    other = line("metaData", {**_body(), "sorcery": {"b": 2, "a": 1}})
+    one = decoded({"metaData": {**_body(), "sorcery": {"a": 1, "b": 2}}})
+    other = decoded({"metaData": {**_body(), "sorcery": {"b": 2, "a": 1}}})
     assert changed_fields(one, other) == frozenset()
-    assert changed_fields(one, line("metaData", {**_body(), "sorcery": {"a": 1}})) == {"sorcery"}
+    assert changed_fields(one, decoded({"metaData": {**_body(), "sorcery": {"a": 1}}})) == {
+        "sorcery"
+    }
 
 
 def _body():

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.protocol.factories import add, features, metadata, prepared, protocol, state, winner
+from tests.builders.actions import add, features, metadata, protocol
+from tests.builders.ledgers import prepared, state, winner
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.protocol import protocol_rule
 from tidegate_protocol.features.table_features import implied_features

@@ -5,24 +5,10 @@ from typing import ClassVar
 
 import pytest
 
-from tests.protocol.factories import (
-    TABLE,
-    add,
-    commit_info,
-    domain,
-    features,
-    landed,
-    ledger,
-    metadata,
-    prepared,
-    protocol,
-    reads,
-    remove,
-    state,
-    vector,
-    wide,
-    winner,
-)
+from tests.builders.actions import add, commit_info, domain, features, metadata, protocol, remove
+from tests.builders.ledgers import TABLE, landed, ledger, prepared, state, winner
+from tests.builders.lines import vector, wide
+from tests.builders.proposals import reads
 from tests.protocol.racing import code, foreign
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.checker import check_conflicts

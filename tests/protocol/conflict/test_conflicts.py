@@ -2,22 +2,10 @@
 
 import pytest
 
-from tests.protocol.factories import (
-    add,
-    column,
-    domain,
-    features,
-    metadata,
-    prepared,
-    protocol,
-    reads,
-    remove,
-    state,
-    txn,
-    unknown,
-    vector,
-    winner,
-)
+from tests.builders.actions import add, domain, features, metadata, protocol, remove, txn, unknown
+from tests.builders.ledgers import prepared, state, winner
+from tests.builders.lines import column, vector
+from tests.builders.proposals import reads
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict import checker
 from tidegate_protocol.conflict.answer import partition_hint

@@ -7,28 +7,20 @@ nothing here could have the defect: reading the index before the lock (the servi
 
 import pytest
 
-from tests.protocol.factories import (
-    NOW,
-    TABLE,
+from tests.builders.actions import (
     add,
     commit_info,
     domain,
     features,
-    landed,
-    ledger,
     metadata,
-    prepared,
-    proposal,
     protocol,
-    reads,
     remove,
-    state,
     txn,
     unknown,
-    vector,
-    wide,
-    winner,
 )
+from tests.builders.ledgers import NOW, TABLE, landed, ledger, prepared, state, winner
+from tests.builders.lines import vector, wide
+from tests.builders.proposals import proposal, reads
 from tests.protocol.racing import answer, code, foreign
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.checker import check_conflicts
@@ -243,7 +235,7 @@ def test_kills_missing_history_read_as_no_conflict(versions):
 
 
 def test_kills_body_digest_ignored():
-    offer = proposal(add("a"))
+    offer = proposal(add("a"), read_version=0)
     before, first = ledger().propose(TABLE, offer, now_ms=NOW)
     other = answer(before, add("b"), transaction_id=offer.transaction_id)
     assert isinstance(other, Invalid)

@@ -2,18 +2,9 @@
 
 import pytest
 
-from tests.protocol.factories import (
-    TABLE,
-    add,
-    column,
-    commit_info,
-    features,
-    landed,
-    ledger,
-    metadata,
-    protocol,
-    remove,
-)
+from tests.builders.actions import add, commit_info, features, metadata, protocol, remove
+from tests.builders.ledgers import TABLE, landed, ledger
+from tests.builders.lines import column
 from tests.protocol.racing import answer, code, foreign
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.ledger.outcomes import Ratified

@@ -9,23 +9,10 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocol.factories import (
-    NOW,
-    add,
-    domain,
-    features,
-    metadata,
-    prepared,
-    proposal,
-    protocol,
-    reads,
-    remove,
-    state,
-    txn,
-    unknown,
-    vector,
-    winner,
-)
+from tests.builders.actions import add, domain, features, metadata, protocol, remove, txn, unknown
+from tests.builders.ledgers import NOW, prepared, state, winner
+from tests.builders.lines import vector
+from tests.builders.proposals import proposal, reads
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.prepare.finalize import complete

@@ -2,20 +2,10 @@
 
 import pytest
 
-from tests.protocol.factories import (
-    add,
-    domain,
-    features,
-    metadata,
-    prepared,
-    reads,
-    remove,
-    state,
-    txn,
-    unknown,
-    vector,
-    winner,
-)
+from tests.builders.actions import add, domain, features, metadata, remove, txn, unknown
+from tests.builders.ledgers import prepared, state, winner
+from tests.builders.lines import vector
+from tests.builders.proposals import reads
 from tests.protocol.log.test_bulk import Held
 from tests.protocol.window_tables import BACKFILL, SUPPORTED, WEAK, at
 from tidegate_protocol.base.problems import Code

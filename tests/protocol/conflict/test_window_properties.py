@@ -10,19 +10,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.protocol.factories import (
-    add,
-    cdc,
-    domain,
-    features,
-    metadata,
-    proposal,
-    reads,
-    remove,
-    txn,
-    unknown,
-    winner,
-)
+from tests.builders.actions import add, cdc, domain, features, metadata, remove, txn, unknown
+from tests.builders.ledgers import winner
+from tests.builders.proposals import proposal, reads
 from tests.protocol.window_tables import BACKFILL, SUPPORTED, TABLES, at
 from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.conflict.window import CommitWindow

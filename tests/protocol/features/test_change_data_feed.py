@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.protocol.factories import add, cdc, column, metadata, prepared, protocol, remove, state
+from tests.builders.actions import add, cdc, metadata, protocol, remove
+from tests.builders.ledgers import prepared, state
+from tests.builders.lines import column
 from tests.protocol.racing import refused
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.table_features import implied_features

@@ -5,23 +5,10 @@ from typing import ClassVar
 
 import pytest
 
-from tests.protocol.factories import (
-    TABLE,
-    add,
-    cdc,
-    column,
-    features,
-    landed,
-    ledger,
-    metadata,
-    prepared,
-    proposal,
-    protocol,
-    reads,
-    remove,
-    state,
-    winner,
-)
+from tests.builders.actions import add, cdc, features, metadata, protocol, remove
+from tests.builders.ledgers import TABLE, landed, ledger, prepared, state, winner
+from tests.builders.lines import column
+from tests.builders.proposals import proposal, reads
 from tests.protocol.racing import code, refused
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.checker import check_conflicts
@@ -317,6 +304,6 @@ class TestAssign:
 
 
 def test_a_proposal_cannot_leave_the_assignment_to_the_service():
-    offer = proposal(metadata(["a"], properties={MODE: "name"}), operation="X")
+    offer = proposal(metadata(["a"], properties={MODE: "name"}), operation="X", read_version=0)
     assert offer.read_version == 0
     assert "needs delta.columnMapping.id" in why_not(offer.actions[0], at=state())

@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.protocol.factories import add, column, metadata, remove, state, winner
+from tests.builders.actions import add, metadata, remove
+from tests.builders.ledgers import state, winner
+from tests.builders.lines import column
 from tests.protocol.features.test_column_mapping import (
     MAPPING,
     MODE,

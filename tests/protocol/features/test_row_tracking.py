@@ -6,23 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocol.factories import (
-    NOW,
-    TABLE,
-    add,
-    commit_info,
-    domain,
-    features,
-    landed,
-    ledger,
-    line,
-    metadata,
-    prepared,
-    proposal,
-    remove,
-    state,
-    winner,
-)
+from tests.builders.actions import add, commit_info, decoded, domain, features, metadata, remove
+from tests.builders.ledgers import NOW, TABLE, landed, ledger, prepared, state, winner
+from tests.builders.proposals import proposal
 from tests.protocol.racing import code, foreign, refused
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features import row_tracking
@@ -313,7 +299,7 @@ def test_the_landed_lines_are_what_was_decided():
     ]
     written = json.loads(content[2])["add"]
     assert (written["baseRowId"], written["defaultRowCommitVersion"], written["zzz"]) == (0, 1, 1)
-    assert isinstance(line("add", written), Add)
+    assert isinstance(decoded({"add": written}), Add)
 
 
 def test_a_transaction_lands_without_knowing_more():

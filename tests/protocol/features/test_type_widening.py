@@ -5,17 +5,10 @@ from typing import ClassVar
 
 import pytest
 
-from tests.protocol.factories import (
-    NOW,
-    add,
-    column,
-    features,
-    metadata,
-    prepared,
-    reads,
-    state,
-    winner,
-)
+from tests.builders.actions import add, features, metadata
+from tests.builders.ledgers import NOW, prepared, state, winner
+from tests.builders.lines import column
+from tests.builders.proposals import reads
 from tests.protocol.racing import refused
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.checker import check_conflicts

@@ -5,20 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.protocol.factories import (
-    NOW,
-    TABLE,
-    add,
-    landed,
-    ledger,
-    managed,
-    metadata,
-    proposal,
-    protocol,
-    reads,
-    remove,
-    txn,
-)
+from tests.builders.actions import add, managed, metadata, protocol, remove, txn
+from tests.builders.ledgers import NOW, TABLE, landed, ledger
+from tests.builders.proposals import proposal, reads
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.ledger.ledger import Ledger
 from tidegate_protocol.ledger.outcomes import (
@@ -86,7 +75,7 @@ class TestCreate:
 
 class TestPropose:
     def test_it_lands_at_the_next_version(self):
-        after, outcome = proposed(ledger(), proposal(add("a")))
+        after, outcome = proposed(ledger(), proposal(add("a"), read_version=0))
         assert isinstance(outcome, Ratified)
         assert outcome.commit.version == table(after).latest_version == 1
         assert outcome.commit.rebased_over == 0
@@ -124,13 +113,15 @@ class TestPropose:
         assert outcome.code is Code.INVALID_REQUEST
 
     def test_nowhere(self):
-        after, outcome = Ledger().propose(TABLE, proposal(add()), now_ms=NOW)
+        after, outcome = Ledger().propose(TABLE, proposal(add(), read_version=0), now_ms=NOW)
         assert outcome == TableNotFound(table_id=TABLE)
         assert after.tables == {}
 
     def test_an_empty_one_may_be_skipped(self):
         before = ledger()
-        after, outcome = proposed(before, proposal(skip_if_empty=True, reads=reads("true")))
+        after, outcome = proposed(
+            before, proposal(skip_if_empty=True, reads=reads("true"), read_version=0)
+        )
         assert outcome == NothingToCommit(read_version=0)
         assert after is before
 
@@ -138,7 +129,7 @@ class TestPropose:
         before = ledger()
         first = proposal(protocol(), metadata(), read_version=-1, operation="CREATE TABLE")
         both, _ = before.create("other", first, now_ms=NOW)
-        same = proposal(add("a"))
+        same = proposal(add("a"), read_version=0)
         one, _ = both.propose(TABLE, same, now_ms=NOW)
         _, outcome = one.propose("other", same, now_ms=NOW)
         assert isinstance(outcome, Ratified)
@@ -172,7 +163,7 @@ class TestHint:
 
 class TestReplay:
     def test_the_same_id_and_body_are_answered_as_the_first_time(self):
-        offer = proposal(add("a"))
+        offer = proposal(add("a"), read_version=0)
         once, first = proposed(ledger(), offer)
         later = landed(once, add("b"))
         after, outcome = proposed(later, offer, now_ms=NOW + 999)
@@ -197,7 +188,7 @@ class TestReplay:
         ],
     )
     def test_another_body_under_the_id_is_refused(self, change):
-        offer = proposal(add("a"))
+        offer = proposal(add("a"), read_version=0)
         once, first = proposed(ledger(), offer)
         after, outcome = proposed(once, replace(offer, **change))
         assert isinstance(outcome, Invalid)
@@ -260,14 +251,14 @@ class TestConflictCheck:
         assert table(before).latest_version == 1
 
     def test_it_answers_everything_else_as_proposing_does(self):
-        done = proposal(add("a"))
+        done = proposal(add("a"), read_version=0)
         before, _ = proposed(ledger(), done)
         for offer in (
             done,
             replace(done, operation="MERGE"),
             proposal(add("b"), read_version=7),
             proposal(remove("a"), read_version=None),
-            proposal(skip_if_empty=True),
+            proposal(skip_if_empty=True, read_version=0),
         ):
             assert before.conflict_check(TABLE, offer) == proposed(before, offer)[1]
 
@@ -278,12 +269,14 @@ class TestConflictCheck:
         assert table(before).transactions.keys() == {table(before).commits[0].transaction_id}
 
     def test_nowhere(self):
-        assert Ledger().conflict_check(TABLE, proposal()) == TableNotFound(table_id=TABLE)
+        assert Ledger().conflict_check(TABLE, proposal(read_version=0)) == TableNotFound(
+            table_id=TABLE
+        )
 
 
 class TestAbort:
     def test_an_aborted_id_never_lands(self):
-        offer = proposal(add("a"))
+        offer = proposal(add("a"), read_version=0)
         after, outcome = ledger().abort(TABLE, offer.transaction_id)
         aborted = TransactionAborted(transaction_id=offer.transaction_id)
         assert outcome == aborted
@@ -292,7 +285,7 @@ class TestAbort:
         assert after.abort(TABLE, offer.transaction_id) == (after, aborted)
 
     def test_it_may_come_too_late(self):
-        offer = proposal(add("a"))
+        offer = proposal(add("a"), read_version=0)
         before, first = proposed(ledger(), offer)
         after, outcome = before.abort(TABLE, offer.transaction_id)
         assert outcome == TransactionCommitted(commit=first.commit)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.protocol.factories import NOW, TABLE, add, commit_info, ledger, metadata
+from tests.builders.actions import add, commit_info, metadata
+from tests.builders.ledgers import NOW, TABLE, ledger
 from tidegate_protocol.ledger.outcomes import Quarantined
 from tidegate_protocol.log.codec import encode_lines
 from tidegate_protocol.replay.commits import MAX_TIMESTAMP, UnreadableCommit

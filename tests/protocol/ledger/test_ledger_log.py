@@ -4,22 +4,19 @@ import json
 
 import pytest
 
-from tests.protocol.factories import (
-    NOW,
-    TABLE,
+from tests.builders.actions import (
     add,
     commit_info,
     domain,
     features,
-    landed,
-    ledger,
     managed,
     metadata,
-    proposal,
     protocol,
     remove,
     unknown,
 )
+from tests.builders.ledgers import NOW, TABLE, landed, ledger
+from tests.builders.proposals import proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.ledger.ledger import Ledger
 from tidegate_protocol.ledger.outcomes import (
@@ -91,13 +88,13 @@ class TestForeignCommit:
 
     def test_its_id_is_taken(self):
         before, _ = foreign(ledger(), commit_info(txnId="theirs"), add("f"))
-        offer = proposal(add("a"), transaction_id="theirs")
+        offer = proposal(add("a"), transaction_id="theirs", read_version=0)
         _, outcome = before.propose(TABLE, offer, now_ms=NOW)
         assert isinstance(outcome, Invalid)
         assert outcome.code is Code.TRANSACTION_ID_REUSED
 
     def test_an_id_that_is_taken_stays_with_its_owner(self):
-        offer = proposal(add("a"))
+        offer = proposal(add("a"), read_version=0)
         before, first = ledger().propose(TABLE, offer, now_ms=NOW)
         after, outcome = foreign(before, commit_info(txnId=offer.transaction_id), add("f"))
         assert outcome.commit.transaction_id is None
@@ -106,11 +103,13 @@ class TestForeignCommit:
     def test_a_tombstone_stays_one(self):
         before, _ = ledger().abort(TABLE, "id")
         after, _ = foreign(before, commit_info(txnId="id"), add("f"))
-        _, outcome = after.propose(TABLE, proposal(add("a"), transaction_id="id"), now_ms=NOW)
+        _, outcome = after.propose(
+            TABLE, proposal(add("a"), transaction_id="id", read_version=0), now_ms=NOW
+        )
         assert outcome == TransactionAborted(transaction_id="id")
 
     def test_our_own_commit_has_landed_whatever_a_tombstone_says(self):
-        offer = proposal(add("a"))
+        offer = proposal(add("a"), read_version=0)
         before, _ = ledger().abort(TABLE, offer.transaction_id)
         _, first = ledger().propose(TABLE, offer, now_ms=NOW)
         after, outcome = before.foreign_commit(TABLE, first.commit.content, modified_ms=NOW)
@@ -119,7 +118,7 @@ class TestForeignCommit:
 
     def test_our_own_commit_of_which_the_answer_was_lost_is_a_replay(self):
         """The file landed, the process died before it was recorded (crash point O6)."""
-        offer = proposal(add("a"))
+        offer = proposal(add("a"), read_version=0)
         before = ledger()
         _, first = before.propose(TABLE, offer, now_ms=NOW)
         after, outcome = before.foreign_commit(TABLE, first.commit.content, modified_ms=NOW)
@@ -156,14 +155,14 @@ class TestForeignCommit:
 
 class TestQuarantine:
     def quarantined(self):
-        offer = proposal(add("a"))
+        offer = proposal(add("a"), read_version=0)
         before, first = ledger().propose(TABLE, offer, now_ms=NOW)
         after, outcome = before.foreign_commit(TABLE, b"torn", modified_ms=NOW)
         return after, outcome, offer, first
 
     def test_nothing_is_committed_any_more(self):
         after, answer, _, _ = self.quarantined()
-        offer = proposal(add("b"))
+        offer = proposal(add("b"), read_version=0)
         assert after.propose(TABLE, offer, now_ms=NOW) == (after, answer)
         assert after.conflict_check(TABLE, offer) == answer
         assert foreign(after, add("f")) == (after, answer)

@@ -13,19 +13,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.protocol.factories import (
-    NOW,
+from tests.builders.actions import (
     add,
     commit_info,
     domain,
     features,
     managed,
     metadata,
-    proposal,
-    reads,
     remove,
     txn,
 )
+from tests.builders.ledgers import NOW
+from tests.builders.proposals import proposal, reads
 from tidegate_protocol.ledger.ledger import Ledger
 from tidegate_protocol.ledger.outcomes import (
     Ingested,

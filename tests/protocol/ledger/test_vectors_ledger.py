@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tests import vectors
-from tests.protocol.factories import NOW, TABLE, proposal
+from tests.builders.ledgers import NOW, TABLE
+from tests.builders.proposals import proposal
 from tests.vector_facts import Log
 from tests.vectors import Kind, Landed, Lost, Outcome, Refused, Step, TableSpec, Vector
 from tidegate_protocol.base.problems import PROBLEMS

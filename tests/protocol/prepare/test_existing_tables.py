@@ -5,20 +5,9 @@ from typing import ClassVar
 
 import pytest
 
-from tests.protocol.factories import (
-    TABLE,
-    add,
-    column,
-    commit_info,
-    features,
-    landed,
-    ledger,
-    line,
-    metadata,
-    prepared,
-    protocol,
-    state,
-)
+from tests.builders.actions import add, commit_info, decoded, features, metadata, protocol
+from tests.builders.ledgers import TABLE, landed, ledger, prepared, state
+from tests.builders.lines import column
 from tests.protocol.racing import foreign, refused
 from tests.repository import ROOT
 from tidegate_protocol.base.problems import Code
@@ -32,14 +21,14 @@ GOLDEN = ROOT.parent / "shared" / "golden"
 
 class TestMetadata:
     def test_one_without_a_schema_has_no_columns(self):
-        bare = line("metaData", {"id": "x", "format": {"provider": "parquet", "options": {}}})
+        bare = decoded({"metaData": {"id": "x", "format": {"provider": "parquet", "options": {}}}})
         assert (bare.partition_columns, bare.configuration) == ((), {})
         table = foreign(ledger(), commit_info(), bare)
         assert table.read(TABLE).metadata == bare
         prepared(add("a"), at=state(bare))
 
     def test_a_new_one_needs_columns(self):
-        bare = line("metaData", {"id": "x"})
+        bare = decoded({"metaData": {"id": "x"}})
         assert refused(bare, at=state(), operation="REPLACE TABLE").code is Code.INVALID_SCHEMA
 
     def test_columns_that_a_new_table_cannot_have_stay(self):

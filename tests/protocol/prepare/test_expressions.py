@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.protocol.factories import NO_TABLE, column, features, metadata, prepared, state
+from tests.builders.actions import features, metadata
+from tests.builders.ledgers import NO_TABLE, prepared, state
+from tests.builders.lines import column
 from tests.protocol.racing import refused
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.properties import TableProperties

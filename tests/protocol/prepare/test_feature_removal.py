@@ -2,24 +2,10 @@
 
 import pytest
 
-from tests.protocol.factories import (
-    NOW,
-    TABLE,
-    add,
-    column,
-    domain,
-    features,
-    landed,
-    ledger,
-    managed,
-    metadata,
-    prepared,
-    proposal,
-    protocol,
-    state,
-    vector,
-    wide,
-)
+from tests.builders.actions import add, domain, features, managed, metadata, protocol
+from tests.builders.ledgers import NOW, TABLE, landed, ledger, prepared, state
+from tests.builders.lines import column, vector, wide
+from tests.builders.proposals import proposal
 from tests.protocol.racing import code, refused
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.table_features import implied_features

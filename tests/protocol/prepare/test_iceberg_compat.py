@@ -2,17 +2,10 @@
 
 import pytest
 
-from tests.protocol.factories import (
-    NO_TABLE,
-    add,
-    column,
-    features,
-    metadata,
-    prepared,
-    proposal,
-    remove,
-    state,
-)
+from tests.builders.actions import add, features, metadata, remove
+from tests.builders.ledgers import NO_TABLE, prepared, state
+from tests.builders.lines import column
+from tests.builders.proposals import proposal
 from tests.protocol.racing import refused
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.prepare.prepare import prepare

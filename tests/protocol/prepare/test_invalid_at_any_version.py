@@ -2,19 +2,10 @@
 
 import pytest
 
-from tests.protocol.factories import (
-    add,
-    column,
-    features,
-    metadata,
-    proposal,
-    reads,
-    remove,
-    state,
-    txn,
-    vector,
-    wide,
-)
+from tests.builders.actions import add, features, metadata, remove, txn
+from tests.builders.ledgers import state
+from tests.builders.lines import column, vector, wide
+from tests.builders.proposals import proposal, reads
 from tidegate_protocol.prepare.prepare import is_invalid_at_any_version, prepare
 from tidegate_protocol.proposal.transaction import Invalid, IsolationLevel
 

@@ -2,23 +2,20 @@
 
 import pytest
 
-from tests.protocol.factories import (
-    NO_TABLE,
+from tests.builders.actions import (
     add,
     commit_info,
+    decoded,
     domain,
     features,
-    line,
     metadata,
-    prepared,
-    proposal,
     protocol,
-    reads,
     remove,
-    state,
     txn,
     unknown,
 )
+from tests.builders.ledgers import NO_TABLE, prepared, state
+from tests.builders.proposals import proposal, reads
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.prepare.prepare import prepare
 from tidegate_protocol.proposal.transaction import Invalid, IsolationLevel
@@ -71,7 +68,7 @@ class TestKinds:
 
     @pytest.mark.parametrize("kind", ["checkpointMetadata", "sidecar"])
     def test_a_checkpoints_actions_are_not_a_commits(self, kind):
-        invalid = refused(line(kind, {"path": "p"}))
+        invalid = refused(decoded({kind: {"path": "p"}}))
         assert (invalid.code, invalid.action_index) == (Code.INVALID_ACTION, 0)
         assert kind in invalid.detail
 

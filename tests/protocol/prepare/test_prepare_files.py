@@ -4,18 +4,9 @@ import json
 
 import pytest
 
-from tests.protocol.factories import (
-    add,
-    cdc,
-    column,
-    features,
-    metadata,
-    prepared,
-    remove,
-    state,
-    vector,
-    wide,
-)
+from tests.builders.actions import add, cdc, features, metadata, remove
+from tests.builders.ledgers import prepared, state
+from tests.builders.lines import column, vector, wide
 from tests.protocol.prepare.test_prepare import refused
 from tidegate_protocol.base.problems import Code
 

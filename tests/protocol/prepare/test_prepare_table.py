@@ -2,18 +2,10 @@
 
 import pytest
 
-from tests.protocol.factories import (
-    NO_TABLE,
-    add,
-    column,
-    features,
-    managed,
-    metadata,
-    prepared,
-    proposal,
-    protocol,
-    state,
-)
+from tests.builders.actions import add, features, managed, metadata, protocol
+from tests.builders.ledgers import NO_TABLE, prepared, state
+from tests.builders.lines import column
+from tests.builders.proposals import proposal
 from tests.protocol.prepare.test_prepare import refused
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.properties import MAX_PROPERTIES

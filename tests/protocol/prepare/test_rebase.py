@@ -6,21 +6,9 @@ from importlib.metadata import version
 
 import pytest
 
-from tests.protocol.factories import (
-    NO_TABLE,
-    NOW,
-    add,
-    features,
-    metadata,
-    prepared,
-    proposal,
-    protocol,
-    reads,
-    state,
-    txn,
-    unknown,
-    winner,
-)
+from tests.builders.actions import add, features, metadata, protocol, txn, unknown
+from tests.builders.ledgers import NO_TABLE, NOW, prepared, state, winner
+from tests.builders.proposals import proposal, reads
 from tidegate_protocol import __version__
 from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.log.actions import Add, CommitInfo, Metadata

@@ -4,18 +4,9 @@ import json
 
 import pytest
 
-from tests.protocol.factories import (
-    add,
-    column,
-    features,
-    landed,
-    ledger,
-    metadata,
-    prepared,
-    remove,
-    state,
-    winner,
-)
+from tests.builders.actions import add, features, metadata, remove
+from tests.builders.ledgers import landed, ledger, prepared, state, winner
+from tests.builders.lines import column
 from tests.protocol.racing import answer, refused
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.checker import check_conflicts

@@ -4,15 +4,9 @@ import json
 
 import pytest
 
-from tests.protocol.factories import (
-    add,
-    column,
-    domain,
-    features,
-    metadata,
-    prepared,
-    state,
-)
+from tests.builders.actions import add, domain, features, metadata
+from tests.builders.ledgers import prepared, state
+from tests.builders.lines import column
 from tests.protocol.racing import refused
 from tidegate_protocol.base.problems import Code
 

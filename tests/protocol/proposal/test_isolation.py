@@ -2,20 +2,9 @@
 
 import pytest
 
-from tests.protocol.factories import (
-    add,
-    cdc,
-    domain,
-    metadata,
-    prepared,
-    protocol,
-    reads,
-    remove,
-    state,
-    txn,
-    unknown,
-    winner,
-)
+from tests.builders.actions import add, cdc, domain, metadata, protocol, remove, txn, unknown
+from tests.builders.ledgers import prepared, state, winner
+from tests.builders.proposals import reads
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.isolation import (
     can_downgrade,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.protocol.factories import (
+from tests.builders.actions import (
     add,
     commit_info,
     domain,

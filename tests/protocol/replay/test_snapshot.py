@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.protocol.factories import (
+from tests.builders.actions import (
     add,
     commit_info,
     domain,
@@ -11,8 +11,8 @@ from tests.protocol.factories import (
     remove,
     txn,
     unknown,
-    vector,
 )
+from tests.builders.lines import vector
 from tidegate_protocol.replay.snapshot import Snapshot
 
 

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from tests.protocol.factories import add, column, metadata
+from tests.builders.actions import add, metadata
+from tests.builders.lines import column
 from tidegate_protocol.proposal.transaction import Reads
 from tidegate_protocol.scan.predicates import terms_of
 from tidegate_protocol.scan.reads import MOST_WORK, ReadPredicates

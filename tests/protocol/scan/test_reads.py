@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from tests.protocol.factories import add, column, metadata
+from tests.builders.actions import add, metadata
+from tests.builders.lines import column
 from tests.protocol.judging import schema
 from tidegate_protocol.proposal.transaction import Reads
 from tidegate_protocol.scan.predicates import InvalidPredicate

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
+from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.service.catalog_managed.guarded import Guarded, id_of, revoke_token, rows
 from tests.service.commit.committing import quarantine
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import httpx
 import psycopg
 
-from tests.service.api.http.requests_by_hand import table_body
+from tests.builders.flights import table_body
 from tests.service.serving import DocumentedClient
 from tidegate_service.core.access import tokens
 from tidegate_service.core.access.roles import OPERATOR, Grant, Role

@@ -11,10 +11,12 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.postgres import url_of
 from tests.repository import ROOT
 from tests.service.faults import FaultyStorage
-from tests.service.world import World, add, make_world, proposal
+from tests.service.world import World, make_world
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.commit.group import commit_together
 from tidegate_service.core.commit.propose import propose

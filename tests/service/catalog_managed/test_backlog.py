@@ -11,17 +11,18 @@ import psycopg
 import pytest
 
 import tidegate
+from tests.builders.by_x import add
+from tests.builders.flights import TABLE, table_body
+from tests.builders.flights import add as add_line
+from tests.builders.flights import proposal as body_of
+from tests.builders.proposals import proposal
 from tests.client import answers
 from tests.client.tables import data_file
-from tests.service.api.http.requests_by_hand import TABLE, table_body
-from tests.service.api.http.requests_by_hand import add as add_line
-from tests.service.api.http.requests_by_hand import proposal as body_of
 from tests.service.api.http.test_api_unavailable import eventually, locked
 from tests.service.commit.committing import paths
 from tests.service.commit.grouping import instance
 from tests.service.commit.test_groups import BOTH, versions
 from tests.service.serving import DocumentedClient
-from tests.service.world import add, proposal
 from tidegate.lake import Lake
 from tidegate.wire.connection import Connection
 from tidegate.wire.flow import RetryPolicy

@@ -8,10 +8,12 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.failover import Failover, failover
 from tests.service.catalog_managed.restoring import body
 from tests.service.tables.delta_logs import DeltaLog
-from tests.service.world import add, make_world, proposal
+from tests.service.world import make_world
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable

@@ -13,11 +13,13 @@ import psycopg
 import pytest
 from deltalake import DeltaTable
 
-from tests.service.commit.committing import add as dv_add
+from tests.builders.by_x import add
+from tests.builders.by_x import add as dv_add
+from tests.builders.by_x import remove as dv_remove
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import create, land, new_table
-from tests.service.commit.committing import remove as dv_remove
 from tests.service.faults import Fault
-from tests.service.world import World, add, make_world, proposal
+from tests.service.world import World, make_world
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Unavailable

@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.faults import Fault, FaultyLog, FaultyStorage
-from tests.service.world import World, add, proposal
+from tests.service.world import World
 from tidegate_service.background.publisher import SLOTS, Publisher
 from tidegate_service.core.catalog_managed import publish
 from tidegate_service.core.catalog_managed.publish import TAKEN_AT_ONCE, publish_table

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import httpx
 import psycopg
 
+from tests.builders.flights import add, proposal, table_body
 from tests.postgres import url_of
 from tests.repository import ROOT
-from tests.service.api.http.requests_by_hand import add, proposal, table_body
 from tests.service.process.command_line import invoke
 from tidegate_service.index.embedded.cluster import environment, programs
 

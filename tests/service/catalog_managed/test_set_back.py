@@ -5,9 +5,10 @@ import asyncio
 import psycopg
 import pytest
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.catalog_managed.restoring import Backups, backups, body, commit, publish, quiet
 from tests.service.maintenance.test_rebuild import picture
-from tests.service.world import add, proposal, remove
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import conflict_check, propose

@@ -2,17 +2,13 @@
 
 import hashlib
 import itertools
-import json
 import uuid
 
+from tests.builders.by_x import METADATA, PROTOCOL
 from tidegate_protocol.log.actions import (
     Action,
     Add,
     CommitInfo,
-    DeletionVector,
-    Metadata,
-    Protocol,
-    Remove,
 )
 from tidegate_protocol.log.codec import decode, encode_lines
 from tidegate_protocol.proposal.transaction import IsolationLevel
@@ -27,13 +23,6 @@ from tidegate_service.core.ports.records import (
 )
 from tidegate_service.core.tables.scan import Scan
 
-PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
-METADATA = Metadata(
-    id="00000000-0000-0000-0000-000000000001",
-    schema_string='{"type":"struct","fields":[]}',
-    partition_columns=("day",),
-    configuration={"delta.appendOnly": "false"},
-)
 _numbers = itertools.count(1)
 
 
@@ -49,40 +38,6 @@ def new_table(**fields: object) -> NewTable:
             **fields,
         }
     )
-
-
-def add(path: str, *, dv: str | None = None, **fields: object) -> Add:
-    """An add with a log line of its own spelling, as another writer's would have."""
-    body = {
-        "path": path,
-        "partitionValues": {"day": "1"},
-        "size": 10,
-        "modificationTime": 1,
-        "dataChange": True,
-        "stats": '{"numRecords":3}',
-        "unknownField": [1, 2.50],
-        **fields,
-    }
-    if dv is not None:
-        body["deletionVector"] = _vector(dv)
-    return decode(json.dumps({"add": body}).encode())
-
-
-def remove(path: str, *, dv: str | None = None, **fields: object) -> Remove:
-    body = {"path": path, "dataChange": True, "deletionTimestamp": 5, **fields}
-    if dv is not None:
-        body["deletionVector"] = _vector(dv)
-    return decode(json.dumps({"remove": body}).encode())
-
-
-def _vector(name: str) -> dict[str, object]:
-    return {"storageType": "u", "pathOrInlineDv": name, "sizeInBytes": 4, "cardinality": 1}
-
-
-def vector_id(name: str) -> str:
-    return DeletionVector(
-        storage_type="u", path_or_inline_dv=name, size_in_bytes=4, cardinality=1
-    ).unique_id
 
 
 def ratified(

@@ -8,8 +8,9 @@ import json
 
 import pytest
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.faults import Fault
-from tests.service.world import add, proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.log.codec import encode_lines
@@ -41,7 +42,7 @@ async def refused_code(world, table, body) -> Code:
 
 def wrong(body: Proposal) -> Proposal:
     """Another body under its id, invalid for as long as the table is partitioned as it is."""
-    return proposal(add("b", partition_values={}), transaction_id=body.transaction_id)
+    return proposal(add("b", partitionValues={}), transaction_id=body.transaction_id)
 
 
 async def test_a_put_that_arrives_after_the_abort_does_not_land(world, faults):

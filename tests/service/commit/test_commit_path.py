@@ -2,8 +2,9 @@
 
 import pytest
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.faults import Fault
-from tests.service.world import add, proposal, remove
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_service.core.catalog_managed.publish import publish_table
@@ -112,7 +113,7 @@ async def test_a_conflict_check_tells_and_writes_nothing(world, catalog_managed)
 
 async def test_an_invalid_body_judged_at_the_head_closes_its_id(world):
     table = await world.create()
-    body = proposal(add("a", partition_values={}))
+    body = proposal(add("a", partitionValues={}))
     assert isinstance(await propose(world.context, table.id, body), Invalid)
     found = await status(world.context, table.id, body.transaction_id)
     assert found.state is TransactionState.ABORTED

@@ -14,8 +14,8 @@ import httpx
 import psycopg
 import pytest
 
+from tests.builders.flights import SCHEMA, add, proposal
 from tests.postgres import cloned
-from tests.service.api.http.requests_by_hand import SCHEMA, add, proposal
 from tests.service.api.http.test_api_unavailable import eventually
 from tests.service.instances import Deed
 from tests.service.process.crashing import Pair, Table, check_log, landed, pair

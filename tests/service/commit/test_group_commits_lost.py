@@ -8,10 +8,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import paths
 from tests.service.commit.grouping import instance, transactions
 from tests.service.process.severing import Cut, severing
-from tests.service.world import add, proposal, remove
 from tidegate_protocol.proposal.transaction import Conflict, Proposal
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable
 from tidegate_service.core.observe.faults import Side, Step

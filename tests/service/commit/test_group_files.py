@@ -8,10 +8,12 @@ import json
 
 import pytest
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import paths
 from tests.service.commit.grouping import instance, transactions
 from tests.service.faults import Fault, FaultyStorage
-from tests.service.world import World, add, proposal, remove
+from tests.service.world import World
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
 from tidegate_service.core.observe.faults import Side, Step

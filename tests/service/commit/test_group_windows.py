@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.commit.grouping import instance
-from tests.service.world import add, proposal, remove
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.instance.window_cache import WindowCache

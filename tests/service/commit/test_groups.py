@@ -5,9 +5,11 @@ import asyncio
 import psycopg
 import pytest
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import append, paths
 from tests.service.commit.grouping import instance, transactions
-from tests.service.world import add, make_world, proposal, remove
+from tests.service.world import make_world
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
@@ -103,7 +105,7 @@ async def test_a_member_that_does_not_land_leaves_the_others_alone(
         first,
         proposal(add("f"), read_version=head + 40),
         proposal(add("g"), read_version=-1),
-        proposal(add("h", partition_values={}), transaction_id="never"),
+        proposal(add("h", partitionValues={}), transaction_id="never"),
         proposal(add("i", stats="no"), read_version=head),
         proposal(read_version=head, skip_if_empty=True),
         proposal(remove("b"), read_version=1, files=frozenset({"b"})),

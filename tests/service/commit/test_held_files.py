@@ -7,11 +7,12 @@ from functools import partial
 import psycopg
 import pytest
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import paths
 from tests.service.commit.grouping import instance, transactions
 from tests.service.commit.test_group_files import appended, foreign, removed
 from tests.service.faults import Fault, FaultyLog
-from tests.service.world import add, proposal, remove
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
@@ -138,7 +139,7 @@ async def test_each_is_decided_behind_the_one_before(watched):
 async def test_who_asks_the_index_has_the_files_put_first(watched, database_url):
     """A tombstone is written, and what was decided before cannot be taken back then."""
     faults, one, table = await watched()
-    invalid = proposal(add("c", partition_values={}))
+    invalid = proposal(add("c", partitionValues={}))
     told = await one.at_once(
         table,
         proposal(add("d")),

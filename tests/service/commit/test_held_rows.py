@@ -4,11 +4,12 @@ from functools import partial
 
 import pytest
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import paths, ratified
 from tests.service.commit.test_group_files import appended, foreign
 from tests.service.commit.test_held_files import in_the_log, watching
 from tests.service.faults import FaultyLog
-from tests.service.world import add, proposal
 from tidegate_service.core.ports.index import FilesFirst
 from tidegate_service.index.locking import unit_of_work
 from tidegate_service.index.writing import writes

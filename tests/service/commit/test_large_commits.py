@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from benchmarks.processes import peak_rss_bytes
-from tests.service.api.http.requests_by_hand import NDJSON_TYPE, add, ndjson, table_body
+from tests.builders.flights import add, ndjson, table_body
+from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tests.service.api.http.test_api_streams import adds
 from tests.service.process.command_line import serving, url_in
 from tests.service.serving import DocumentedClient

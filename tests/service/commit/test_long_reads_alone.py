@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.commit.grouping import instance
-from tests.service.world import add, proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.proposal.transaction import Conflict

@@ -10,10 +10,11 @@ import json
 
 import pytest
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.commit.grouping import instance
 from tests.service.commit.test_group_commits_lost import COMMIT, severed
 from tests.service.process.severing import Cut
-from tests.service.world import add, proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.errors import CommitStateUnknown, Unavailable

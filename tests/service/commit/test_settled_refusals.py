@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.service.world import World, add, proposal
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
+from tests.service.world import World
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_service.core.commit.group import commit_together
@@ -65,7 +67,7 @@ async def test_what_is_invalid_by_the_table_is_settled_too(world, saves):
     other = another(world)
     for body, expected in (
         (proposal(add("x=1/a", size=0), read_version=0), []),
-        (proposal(add("a", partition_values={}), read_version=0), [[table.name]]),
+        (proposal(add("a", partitionValues={}), read_version=0), [[table.name]]),
     ):
         for _ in range(2):
             assert isinstance(await propose(other.context, table.id, body), Invalid)

@@ -6,7 +6,8 @@ python -m tests.service.index.index_writer <database url> <table id> <name> <cou
 import asyncio
 import sys
 
-from tests.service.commit.committing import add, append
+from tests.builders.by_x import add
+from tests.service.commit.committing import append
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.postgres.engine import create_engine
 

@@ -6,18 +6,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from tests.service.commit.committing import (
-    METADATA,
-    PROTOCOL,
-    add,
-    append,
-    create,
-    land,
-    new_table,
-    quarantine,
-    ratified,
-    remove,
-)
+from tests.builders.by_x import METADATA, PROTOCOL, add, remove
+from tests.service.commit.committing import append, create, land, new_table, quarantine, ratified
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.log.codec import decode, encode

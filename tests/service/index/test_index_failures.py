@@ -8,7 +8,8 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.service.commit.committing import add, append, create, land, new_table
+from tests.builders.by_x import add
+from tests.service.commit.committing import append, create, land, new_table
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, Refused
 from tidegate_service.index.commit_index import PostgresIndex

@@ -6,7 +6,8 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.service.commit.committing import add, append, create, land, new_table, ratified
+from tests.builders.by_x import add
+from tests.service.commit.committing import append, create, land, new_table, ratified
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.rows.effects import effects_of

@@ -9,7 +9,8 @@ from contextlib import AsyncExitStack
 import psycopg
 import pytest
 
-from tests.service.commit.committing import add, append, create, land
+from tests.builders.by_x import add
+from tests.service.commit.committing import append, create, land
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.ports.records import Aborted, CommitRecord

@@ -7,7 +7,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.service.commit.committing import add, append, create, land, new_table
+from tests.builders.by_x import add
+from tests.service.commit.committing import append, create, land, new_table
 from tests.service.process.severing import Cut, severing
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable, ServiceError
 from tidegate_service.index.commit_index import PostgresIndex

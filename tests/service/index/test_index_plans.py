@@ -6,7 +6,8 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from tests.service.commit.committing import add, append, create
+from tests.builders.by_x import add
+from tests.service.commit.committing import append, create
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.parameters import texts, uuids
 from tidegate_service.index.postgres.pipeline import Query, Statement, run

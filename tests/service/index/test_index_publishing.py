@@ -7,15 +7,8 @@ import psycopg
 import pytest
 from sqlalchemy import event, text
 
-from tests.service.commit.committing import (
-    add,
-    append,
-    create,
-    land,
-    new_table,
-    quarantine,
-    ratified,
-)
+from tests.builders.by_x import add
+from tests.service.commit.committing import append, create, land, new_table, quarantine, ratified
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import NotFound

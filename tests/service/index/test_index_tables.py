@@ -6,17 +6,8 @@ import uuid
 import pytest
 from sqlalchemy import text
 
-from tests.service.commit.committing import (
-    METADATA,
-    PROTOCOL,
-    add,
-    append,
-    create,
-    land,
-    new_table,
-    paths,
-    ratified,
-)
+from tests.builders.by_x import METADATA, PROTOCOL, add
+from tests.service.commit.committing import append, create, land, new_table, paths, ratified
 from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused, TableExists

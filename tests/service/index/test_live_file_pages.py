@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.service.commit.committing import add, create
+from tests.builders.by_x import add
+from tests.service.commit.committing import create
 from tidegate_service.index.reading import live_files
 
 pytestmark = pytest.mark.anyio

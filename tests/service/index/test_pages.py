@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import SCHEMA, add, proposal, table_body
+from tests.builders.flights import SCHEMA, add, proposal, table_body
 from tidegate_service.core.ports.records import PAGE_BYTES
 
 MIB = 1024 * 1024

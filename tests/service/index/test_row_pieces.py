@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.service.world import add
+from tests.builders.by_x import add
 from tidegate_protocol.log.bulk import BulkDecoder
 from tidegate_protocol.log.codec import encode, with_fields
 from tidegate_protocol.log.spooled import SpooledAdd

@@ -8,7 +8,9 @@ import pytest
 from psycopg.pq import ExecStatus
 from sqlalchemy import text
 
-from tests.service.world import add, make_world, proposal
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
+from tests.service.world import make_world
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.tables.lookup import forget_table

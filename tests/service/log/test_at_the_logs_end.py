@@ -11,10 +11,11 @@ import psycopg
 import pytest
 from deltalake import DeltaTable
 
+from tests.builders.by_x import SCHEMA, add
+from tests.builders.proposals import proposal
 from tests.service.commit.grouping import instance
 from tests.service.commit.test_aborts import left_on_its_way, refused_code
 from tests.service.faults import Fault
-from tests.service.world import SCHEMA, add, proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Invalid
 from tidegate_service.core.commit.abort_fence import FENCE_OPERATION

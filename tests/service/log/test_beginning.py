@@ -3,7 +3,8 @@ time."""
 
 import pytest
 
-from tests.service.tables.delta_logs import PROTOCOL, DeltaLog, add, metadata, remove
+from tests.builders.by_x import PROTOCOL, add, metadata, remove
+from tests.service.tables.delta_logs import DeltaLog
 from tests.service.world import make_world
 from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_protocol.log.codec import decode, encode

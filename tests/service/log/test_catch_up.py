@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import quarantine
 from tests.service.commit.far_ahead import FAR, PORTION, Lock, written_past
 from tests.service.storage.watched_store import WatchedStorage
-from tests.service.world import add, make_world, proposal
+from tests.service.world import make_world
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort

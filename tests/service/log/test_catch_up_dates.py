@@ -2,9 +2,11 @@
 
 import pytest
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.commit.far_ahead import FAR, PORTION, times, written_past
 from tests.service.storage.watched_store import WatchedStorage
-from tests.service.world import add, make_world, proposal
+from tests.service.world import make_world
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.tables.lookup import get_table

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.service.world import World, add, proposal
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
+from tests.service.world import World
 from tidegate_protocol.base.problems import PROBLEMS, Code
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.commit.far_ahead import times, written_past
-from tests.service.world import add, proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.replay.commits import MAX_TIMESTAMP
 from tidegate_service.core.commit.propose import propose

@@ -10,11 +10,12 @@ import psycopg
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.catalog_managed.restoring import quiet
 from tests.service.commit.grouping import instance
 from tests.service.faults import FaultyLog
 from tests.service.log.test_hidden_log import ROWS
-from tests.service.world import add, proposal
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableQuarantined

@@ -5,10 +5,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import quarantine
 from tests.service.commit.grouping import instance
 from tests.service.faults import FaultyLog
-from tests.service.world import add, proposal
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort

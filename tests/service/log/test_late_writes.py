@@ -8,8 +8,10 @@ import psycopg
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.log.test_used_places import ROWS, left_alone, made_again
-from tests.service.world import World, add, proposal
+from tests.service.world import World
 from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableQuarantined

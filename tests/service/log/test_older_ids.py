@@ -3,9 +3,10 @@
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.catalog_managed.restoring import backups, body, commit, quiet
 from tests.service.log.test_hidden_log import ROWS
-from tests.service.world import add, proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.catalog_managed.guarded import rows
 from tests.service.faults import Fault
 from tests.service.log.log_contract import FOREIGN_LOG_FILES
-from tests.service.world import add, proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.catalog_managed.publish import publish_batch, publish_table

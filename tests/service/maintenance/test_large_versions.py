@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from tests.service.world import add, proposal, remove
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.log.content import whole
 from tidegate_service.core.commit.propose import propose

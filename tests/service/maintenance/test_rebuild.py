@@ -7,9 +7,10 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.log.test_foreign_commits import FOREIGN_ADD, foreign_commit
 from tests.service.maintenance.test_verify import busy_table
-from tests.service.world import add, proposal
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.catalog_managed.publish import publish_table

@@ -7,9 +7,10 @@ import psycopg
 import pytest
 from deltalake import DeltaTable
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.faults import FaultyLog, FaultyStorage
 from tests.service.log.test_foreign_commits import FOREIGN_ADD, foreign_commit
-from tests.service.world import add, proposal, remove
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.commit.propose import propose

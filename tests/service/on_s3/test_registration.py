@@ -6,9 +6,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from obstore.store import S3Store
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import scanned
 from tests.service.tables.delta_logs import names
-from tests.service.world import add, proposal
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.outcomes import Committed

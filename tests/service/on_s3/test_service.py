@@ -4,7 +4,7 @@ import httpx
 import pytest
 from deltalake import DeltaTable
 
-from tests.service.api.http.requests_by_hand import add, proposal, table_body
+from tests.builders.flights import add, proposal, table_body
 from tests.service.process.command_line import serving, tidegate
 from tidegate_service.app import CannotStart
 

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from tests.service.world import add, proposal
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.store_proxy import COMMITS, StoreFault
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose

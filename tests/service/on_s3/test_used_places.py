@@ -4,7 +4,8 @@ import obstore
 import psycopg
 import pytest
 
-from tests.service.world import add, proposal
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import TableExists
 from tidegate_service.core.tables.delete_forgotten import delete_forgotten

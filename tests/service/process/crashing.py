@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.service.api.http.requests_by_hand import add, proposal, table_body
+from tests.builders.flights import add, proposal, table_body
 from tests.service.instances import Deed, Instance, instances
 from tests.service.serving import OF_NO_PAGE
 from tidegate_service.core.observe.faults import Side, Step

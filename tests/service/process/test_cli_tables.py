@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import SCHEMA, add, proposal
+from tests.builders.flights import SCHEMA, add, proposal
 from tests.service.process.command_line import invoke
 
 

@@ -6,8 +6,8 @@ import re
 import httpx
 import pytest
 
+from tests.builders.flights import SCHEMA, TABLE
 from tests.client.loopback import Reply, loopback_server
-from tests.service.api.http.requests_by_hand import SCHEMA, TABLE
 from tests.service.catalog_managed.guarded import all_tokens, id_of, make_token
 from tests.service.process.command_line import invoke, serving, tidegate, url_in
 from tidegate_service.core.access.roles import Grant, Role
@@ -17,15 +17,14 @@ TOKEN = re.compile(r"tdg_[0-9a-f]{12}_[0-9a-f]{64}\n\Z")
 
 @pytest.fixture
 def on(database_url):
-    """Run `tidegate token ...` on this test's database."""
-    return lambda *arguments, **env: tidegate(
-        "token", *arguments, "--database-url", database_url, **env
-    )
+    """Run `tidegate token ...` on this test's database, in this process."""
+    return lambda *arguments: invoke("token", *arguments, "--database-url", database_url)
 
 
 class TestCreate:
-    def test_it_prints_the_token_and_nothing_else(self, on, database_url):
-        done = on("create", "--role", "writer", "--on", "Main.Air", "--label", "etl")
+    def test_it_prints_the_token_and_nothing_else(self, database_url):
+        asked = ("--role", "writer", "--on", "Main.Air", "--label", "etl")
+        done = tidegate("token", "create", *asked, "--database-url", database_url)
         assert (done.returncode, done.stderr) == (0, "")
         assert TOKEN.match(done.stdout)
         (token,) = all_tokens(database_url)
@@ -36,7 +35,7 @@ class TestCreate:
 
     def test_roles_go_with_scopes_in_pairs(self, on, database_url):
         pairs = ("--role", "reader", "--on", "main", "--role", "admin", "--on", "main.air.flights")
-        assert on("create", *pairs).returncode == 0
+        assert on("create", *pairs).exit_code == 0
         (token,) = all_tokens(database_url)
         assert token.principal == token.id
         assert set(token.grants) == {
@@ -83,7 +82,7 @@ class TestListAndRevoke:
         valid = make_token(database_url, Grant(Role.READER, "main"), label="reports")
         gone = make_token(database_url, Grant(Role.ADMIN, "*"), label="leaver", lifetime_s=60)
         revoked = on("revoke", id_of(gone))
-        assert (revoked.returncode, revoked.stdout) == (0, f"the token {id_of(gone)} is revoked\n")
+        assert (revoked.exit_code, revoked.stdout) == (0, f"the token {id_of(gone)} is revoked\n")
         shown = on("list").stdout
         newer, older = shown.splitlines()[1:]
         assert newer.startswith(f"{id_of(gone)}  leaver ")
@@ -101,25 +100,25 @@ class TestListAndRevoke:
     )
     def test_what_is_none_cannot_be_revoked(self, on, token_id, message):
         done = on("revoke", token_id)
-        assert done.returncode == 1
+        assert done.exit_code == 1
         assert message in done.stderr
 
     def test_not_twice(self, on, database_url):
         token = make_token(database_url, Grant(Role.READER, "main"))
-        assert on("revoke", id_of(token)).returncode == 0
-        assert on("revoke", id_of(token)).returncode == 1
+        assert on("revoke", id_of(token)).exit_code == 0
+        assert on("revoke", id_of(token)).exit_code == 1
 
 
 class TestDatabases:
     def test_one_that_does_not_answer(self):
-        done = tidegate("token", "list", "--database-url", "postgresql://u:geheim@127.0.0.1:1/d")
-        assert done.returncode == 1
+        done = invoke("token", "list", "--database-url", "postgresql://u:geheim@127.0.0.1:1/d")
+        assert done.exit_code == 1
         assert "does not answer" in done.stderr
         assert "geheim" not in done.stdout + done.stderr
 
     def test_one_that_is_not_migrated(self, empty_database_url):
-        done = tidegate("token", "list", "--database-url", empty_database_url)
-        assert done.returncode == 1
+        done = invoke("token", "list", "--database-url", empty_database_url)
+        assert done.exit_code == 1
         assert "run `tidegate migrate`" in done.stderr
 
     def test_the_embedded_one_before_and_beside_its_service(self, tmp_path):

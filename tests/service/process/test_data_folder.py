@@ -6,7 +6,7 @@ import stat
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, table_body
+from tests.builders.flights import add, table_body
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.storage.local.data_folder import make_data_folder
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.builders.flights import add, proposal, table_body
 from tests.chaos.disks import NoDisks, fill, free, small_disk
-from tests.service.api.http.requests_by_hand import add, proposal, table_body
 from tests.service.storage.stepping import content_of
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.index import PutResult

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
+from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.service.process.command_line import (
     START_S,
     STOP_S,

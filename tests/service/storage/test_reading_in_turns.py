@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.builders.by_x import PROTOCOL, add, metadata
+from tests.builders.by_x import add as added
+from tests.builders.proposals import proposal
 from tests.service.storage.stepping import stepped
-from tests.service.tables.delta_logs import PROTOCOL, DeltaLog, add, line, metadata, write_rows
-from tests.service.world import add as added
-from tests.service.world import make_world, proposal
+from tests.service.tables.delta_logs import DeltaLog, line, write_rows
+from tests.service.world import make_world
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.segment import Listing
 from tidegate_service.core.commit.propose import propose

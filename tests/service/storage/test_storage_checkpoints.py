@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.service.tables.delta_logs import ADD, DeltaLog, add, line, lines_of, metadata, write_rows
+from tests.builders.by_x import add, metadata
+from tests.builders.lines import vector
+from tests.service.tables.delta_logs import ADD, DeltaLog, line, lines_of, write_rows
 from tidegate_protocol.log.actions import (
     Add,
-    DeletionVector,
     DomainMetadata,
     Metadata,
     Protocol,
@@ -27,9 +28,6 @@ from tidegate_service.storage.checkpoints import reading as module
 
 pytestmark = pytest.mark.anyio
 
-VECTOR = DeletionVector(
-    storage_type="u", path_or_inline_dv="ab^-aqEH.-t@S}K{vb[*k^", size_in_bytes=40, cardinality=6
-)
 EVERYTHING = (
     Protocol(
         min_reader_version=3,
@@ -41,10 +39,10 @@ EVERYTHING = (
     Txn(app_id="app", version=7, last_updated=3),
     Txn(app_id="other", version=1),
     DomainMetadata(domain="d", configuration="{}", removed=False),
-    add("a%20b", data_change=False),
-    add("c", None, data_change=False, stats=None, tags={"k": None, "l": "m"}),
-    add("c", data_change=False, deletion_vector=VECTOR),
-    add("e", data_change=False, base_row_id=5, default_row_commit_version=2),
+    add("a%20b", dataChange=False),
+    add("c", None, dataChange=False, stats=None, tags={"k": None, "l": "m"}),
+    add("c", dataChange=False, deletionVector=vector("ab^-aqEH.-t@S}K{vb[*k^")),
+    add("e", dataChange=False, baseRowId=5, defaultRowCommitVersion=2),
 )
 
 

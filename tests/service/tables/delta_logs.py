@@ -11,22 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.builders.by_x import PROTOCOL, metadata
 from tests.repository import ROOT
-from tidegate_protocol.log.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove
+from tidegate_protocol.log.actions import Action, CommitInfo
 from tidegate_protocol.log.codec import encode
 from tidegate_protocol.replay.snapshot import Snapshot
 
 GOLDEN = ROOT.parent / "shared" / "golden"
 ABSENT = f"the golden tables are not beside the checkout, at ../shared/{GOLDEN.name}"
-
-SCHEMA = {
-    "type": "struct",
-    "fields": [
-        {"name": "x", "type": "integer", "nullable": True, "metadata": {}},
-        {"name": "v", "type": "string", "nullable": True, "metadata": {}},
-    ],
-}
-PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _ADD = [
@@ -92,16 +84,6 @@ _COLUMNS: dict[str, pa.DataType] = {
 CHECKPOINT = pa.schema(list(_COLUMNS.items()))
 
 Line = dict[str, Any]
-
-
-def metadata(**configuration: str) -> Metadata:
-    """Partitioned by the integer `x`; properties with `_` for `.`."""
-    return Metadata(
-        id="7b1f6d0e-0000-4000-8000-000000000001",
-        schema_string=json.dumps(SCHEMA),
-        partition_columns=("x",),
-        configuration={name.replace("_", "."): text for name, text in configuration.items()},
-    )
 
 
 def line(action: Action) -> Line:
@@ -215,24 +197,6 @@ def folded(commits: Iterable[Sequence[Action]]) -> Iterator[Snapshot]:
     for version, actions in enumerate(commits):
         snapshot = snapshot.apply(version, actions)
         yield snapshot
-
-
-def add(path: str, x: str | None = "1", **fields: object) -> Add:
-    values: dict[str, Any] = {
-        "path": path,
-        "partition_values": {"x": x},
-        "size": 10,
-        "modification_time": 1,
-        "data_change": True,
-        "stats": '{"numRecords":1}',
-        **fields,
-    }
-    return Add(**values)
-
-
-def remove(path: str, **fields: object) -> Remove:
-    values: dict[str, Any] = {"path": path, "data_change": True, "deletion_timestamp": 4, **fields}
-    return Remove(**values)
 
 
 def _row(row: Line) -> Line:

@@ -3,7 +3,8 @@
 import json
 import random
 
-from tests.service.commit.committing import PROTOCOL, add, land, new_table, ratified, remove
+from tests.builders.by_x import PROTOCOL, add, remove
+from tests.service.commit.committing import land, new_table, ratified
 from tidegate_protocol.log.actions import Add, Metadata
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord

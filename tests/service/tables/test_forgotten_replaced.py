@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.tables.test_forgotten import AT_ONCE, cleaned_up, kept, refused_code, register
-from tests.service.world import add, proposal
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort

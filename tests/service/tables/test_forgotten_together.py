@@ -5,10 +5,11 @@ import asyncio
 import psycopg
 import pytest
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.catalog_managed.guarded import rows
 from tests.service.catalog_managed.test_backlog import lock_waits
 from tests.service.tables.test_forgotten import kept, register
-from tests.service.world import add, proposal
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.tables.lookup import forget_table
 

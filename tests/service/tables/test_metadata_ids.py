@@ -4,13 +4,14 @@ its log the index had when it was forgotten."""
 import pytest
 from msgspec.structs import replace
 
-from tests.service.commit.committing import METADATA, PROTOCOL, create, land, new_table, ratified
+from tests.builders.by_x import METADATA, PROTOCOL
+from tests.service.commit.committing import create, land, new_table, ratified
 from tidegate_service.core.access.roles import OPERATOR
 
 pytestmark = pytest.mark.anyio
 
-FIRST, SECOND = METADATA, replace(METADATA, id="00000000-0000-0000-0000-000000000002")
-OTHER = replace(METADATA, id="00000000-0000-0000-0000-000000000003")
+FIRST, SECOND = METADATA, replace(METADATA, raw=b"", id="00000000-0000-0000-0000-000000000002")
+OTHER = replace(METADATA, raw=b"", id="00000000-0000-0000-0000-000000000003")
 
 
 async def later_alone(section, version):

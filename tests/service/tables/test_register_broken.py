@@ -6,16 +6,8 @@ import shutil
 import psycopg
 import pytest
 
-from tests.service.tables.delta_logs import (
-    PROTOCOL,
-    DeltaLog,
-    add,
-    folded,
-    line,
-    lines_of,
-    metadata,
-    names,
-)
+from tests.builders.by_x import PROTOCOL, add, metadata
+from tests.service.tables.delta_logs import DeltaLog, folded, line, lines_of, names
 from tests.service.world import make_world
 from tidegate_protocol.log.actions import Metadata, Protocol
 from tidegate_service.core.errors import Refused, ServiceError, StorageUnavailable

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.service.tables.delta_logs import DeltaLog, add
+from tests.builders.by_x import add
+from tests.service.tables.delta_logs import DeltaLog
 from tests.service.world import make_world
 from tidegate_protocol.log.codec import decode
 from tidegate_service.core.tables.register import RegisterTable, register_table

@@ -6,21 +6,12 @@ import os
 import psycopg
 import pytest
 
-from tests.service.tables.delta_logs import (
-    PROTOCOL,
-    DeltaLog,
-    add,
-    folded,
-    line,
-    lines_of,
-    metadata,
-    names,
-    remove,
-)
+from tests.builders.by_x import PROTOCOL, add, metadata, remove
+from tests.builders.lines import inline
+from tests.service.tables.delta_logs import DeltaLog, folded, line, lines_of, names
 from tests.service.world import make_world
 from tidegate_protocol.log.actions import (
     CommitInfo,
-    DeletionVector,
     DomainMetadata,
     Protocol,
     Txn,
@@ -34,20 +25,16 @@ from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
 
-VECTORS = [
-    DeletionVector(storage_type="i", path_or_inline_dv=text, size_in_bytes=1, cardinality=1)
-    for text in ("a", "b")
-]
 HISTORY = (
     (PROTOCOL, metadata(), add("a"), add("b%20b")),
     (add("c"), Txn(app_id="app", version=1), CommitInfo(txn_id="one", operation="WRITE")),
     (remove("a"), add("d"), DomainMetadata(domain="x", configuration="1", removed=False)),
     # Added again, with a vector; and one file's statistics replaced.
-    (add("a"), remove("c"), add("c", deletion_vector=VECTORS[0]), add("d", stats=None)),
+    (add("a"), remove("c"), add("c", deletionVector=inline("a")), add("d", stats=None)),
     (metadata(delta_appendOnly="false"), Txn(app_id="app", version=2), add("e")),
     (
-        remove("c", deletion_vector=VECTORS[0]),
-        add("c", deletion_vector=VECTORS[1]),
+        remove("c", deletionVector=inline("a")),
+        add("c", deletionVector=inline("b")),
         DomainMetadata(domain="x", configuration="1", removed=True),
     ),
 )

@@ -4,20 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from tests.builders.by_x import PROTOCOL, add, metadata, remove
+from tests.builders.lines import vector
 from tests.service.commit.committing import scanned
-from tests.service.tables.delta_logs import (
-    PROTOCOL,
-    DeltaLog,
-    add,
-    folded,
-    lines_of,
-    metadata,
-    names,
-    remove,
-)
+from tests.service.tables.delta_logs import DeltaLog, folded, lines_of, names
 from tests.service.tables.test_register_broken import refusal
 from tests.service.world import make_world
-from tidegate_protocol.log.actions import Add, DeletionVector
+from tidegate_protocol.log.actions import Add
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.tables.register import RegisterTable, register_table
@@ -28,10 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 def vector_at(path: str) -> Add:
-    vector = DeletionVector(
-        storage_type="p", path_or_inline_dv=path, size_in_bytes=1, cardinality=1
-    )
-    return add("a", deletion_vector=vector)
+    return add("a", deletionVector=vector(path, storageType="p"))
 
 
 class TestPaths:

@@ -6,19 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.service.tables.delta_logs import (
-    PROTOCOL,
-    DeltaLog,
-    add,
-    folded,
-    lines_of,
-    metadata,
-    names,
-    remove,
-)
+from tests.builders.by_x import PROTOCOL, add, metadata, remove
+from tests.builders.lines import inline
+from tests.service.tables.delta_logs import DeltaLog, folded, lines_of, names
 from tests.service.tables.test_register_logs import KINDS, assert_holds
 from tests.service.world import make_world
-from tidegate_protocol.log.actions import Action, DeletionVector, DomainMetadata, Txn
+from tidegate_protocol.log.actions import Action, DomainMetadata, Txn
 from tidegate_service.core.tables.lookup import forget_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage
@@ -28,21 +21,16 @@ pytestmark = pytest.mark.anyio
 _folders = itertools.count()
 
 paths = st.sampled_from(["a", "b", "c%20c", "x=1/d", "\u00e9"])
-vectors = st.none() | st.sampled_from(
-    [
-        DeletionVector(storage_type="i", path_or_inline_dv=text, size_in_bytes=1, cardinality=1)
-        for text in ("v", "w")
-    ]
-)
+vectors = st.sampled_from([{}, *({"deletionVector": inline(data)} for data in "vw")])
 actions: st.SearchStrategy[Action] = st.one_of(
     st.builds(
-        lambda path, vector, stats, size: add(path, deletion_vector=vector, stats=stats, size=size),
+        lambda path, vector, stats, size: add(path, stats=stats, size=size, **vector),
         paths,
         vectors,
         st.none() | st.just('{"numRecords":2}'),
         st.integers(0, 9),
     ),
-    st.builds(lambda path, vector: remove(path, deletion_vector=vector), paths, vectors),
+    st.builds(lambda path, vector: remove(path, **vector), paths, vectors),
     st.builds(lambda version: Txn(app_id="app", version=version), st.integers(0, 9)),
     st.builds(
         lambda removed: DomainMetadata(domain="d", configuration="c", removed=removed),

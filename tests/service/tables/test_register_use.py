@@ -7,19 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.by_x import PROTOCOL, add, metadata, remove
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import scanned
 from tests.service.process.severing import Cut, severing
-from tests.service.tables.delta_logs import (
-    PROTOCOL,
-    DeltaLog,
-    add,
-    folded,
-    lines_of,
-    metadata,
-    names,
-)
+from tests.service.tables.delta_logs import DeltaLog, folded, lines_of, names
 from tests.service.tables.test_register_broken import rows_left
-from tests.service.world import make_world, proposal, remove
+from tests.service.world import make_world
 from tidegate_protocol.log.actions import CommitInfo, Txn
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import propose

@@ -5,7 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from tests.service.commit.committing import add, land
+from tests.builders.by_x import add
+from tests.service.commit.committing import land
 from tests.service.index.test_index_files import nodes
 from tests.service.tables.scan_tables import create, table_metadata
 from tidegate_service.index.postgres.connections import driver_of

@@ -6,7 +6,8 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from tests.service.commit.committing import add, land, paths, remove, scanned
+from tests.builders.by_x import add, remove
+from tests.service.commit.committing import land, paths, scanned
 from tests.service.tables.scan_tables import PREDICATES, create, generated, table_metadata
 from tests.service.world import make_world
 from tidegate_protocol.log.statistics import statistics_of
@@ -135,7 +136,13 @@ async def test_statistics_are_cut_to_columns(context):
     table = await create(context.index, table_metadata(mapped=False))
     stats = '{"numRecords":3,"minValues":{"v":1,"p":"a"},"nullCount":{"n":0},"maxValues":null}'
     odd = add("odd", stats='"text"')
-    table = await land(context.index, table, add("a", stats=stats), add("b", stats=None), odd)
+    table = await land(
+        context.index,
+        table,
+        add("a", stats=stats, unknownField=[1, 2.5]),
+        add("b", stats=None),
+        odd,
+    )
     request = ScanRequest(columns=("V",))
     files = await scanned(await scan(context, table.id, request))
     assert [file.stats for file in files] == [
@@ -143,4 +150,4 @@ async def test_statistics_are_cut_to_columns(context):
         None,
         '"text"',
     ]
-    assert b'"unknownField":[1, 2.5]' in files[0].raw
+    assert b'"unknownField":[1,2.5]' in files[0].raw

@@ -7,7 +7,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.service.api.http.requests_by_hand import TABLE, add, exchange, proposal, table_body
+from tests.builders.flights import TABLE, add, proposal, table_body
+from tests.service.api.http.requests_by_hand import exchange
 from tests.service.catalog_managed.guarded import make_token
 from tests.service.process.command_line import serving, url_in
 from tidegate_service.core.access.roles import Grant, Role

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import TABLE, add, exchange, proposal, table_body
+from tests.builders.flights import TABLE, add, proposal, table_body
+from tests.service.api.http.requests_by_hand import exchange
 from tidegate_service.core.observe.correlation import Correlation, enter
 from tidegate_service.logs import JsonFormatter
 

@@ -8,9 +8,9 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.builders.flights import add, table_body
 from tests.repository import ROOT
 from tests.server import StartService
-from tests.service.api.http.requests_by_hand import add, table_body
 from tests.service.api.http.test_api_unavailable import closed, locked
 from tidegate_service.core.observe.telemetry import Outcome, Phase
 

@@ -20,8 +20,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.server import StartService
-from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
 from tests.service.process.command_line import tidegate
 from tidegate_service.core.observe.correlation import Correlation, enter
 from tidegate_service.core.observe.telemetry import Phase

@@ -7,7 +7,8 @@ import random
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE, add, table_body
+from tests.builders.flights import add, table_body
+from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 from tests.service.tenants.rig import MIB, attacked
 from tidegate_service.api.bodies.encodings import MAX_RATIO
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.service.tables.delta_logs import PROTOCOL, DeltaLog, add, line, metadata, write_rows
+from tests.builders.by_x import PROTOCOL, add, metadata
+from tests.service.tables.delta_logs import DeltaLog, line, write_rows
 from tests.service.tenants.rig import MIB, WRITERS_TABLE, Service, attacked
 
 pytestmark = pytest.mark.alone

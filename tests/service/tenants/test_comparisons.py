@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import NDJSON_TYPE, add, ndjson
+from tests.builders.flights import add, ndjson
+from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tests.service.tenants.rig import attacked
 
 pytestmark = pytest.mark.alone

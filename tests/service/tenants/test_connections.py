@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal
+from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import MIB, Service, attacked
 from tidegate_service.core.context import SCANS
 

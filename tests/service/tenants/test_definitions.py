@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal
+from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import attacked
 from tidegate_protocol.features.properties import MAX_PROPERTIES
 from tidegate_protocol.schema.table_schema import MAX_FIELDS

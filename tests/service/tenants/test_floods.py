@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import JSON_TYPE, add, proposal
+from tests.builders.flights import add, proposal
+from tests.service.api.http.requests_by_hand import JSON_TYPE
 from tests.service.tenants.rig import MIB, WRITERS_TABLE, attacked
 
 pytestmark = pytest.mark.alone

@@ -7,14 +7,8 @@ import os
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import (
-    JSON_TYPE,
-    NDJSON_TYPE,
-    SCHEMA,
-    add,
-    ndjson,
-    proposal,
-)
+from tests.builders.flights import SCHEMA, add, ndjson, proposal
+from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 from tests.service.tenants.rig import MIB, attacked
 
 pytestmark = pytest.mark.alone

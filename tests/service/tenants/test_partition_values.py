@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal
+from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import MIB, attacked
 
 pytestmark = pytest.mark.alone

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal, table_body
+from tests.builders.flights import add, proposal, table_body
 from tests.service.tenants.rig import MIB, Service, attacked
 
 pytestmark = pytest.mark.alone

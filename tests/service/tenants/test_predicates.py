@@ -6,7 +6,7 @@ import json
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal
+from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import attacked
 
 GROWN_MIB = 200

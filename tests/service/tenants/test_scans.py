@@ -5,7 +5,7 @@ import time
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal
+from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import attacked
 
 pytestmark = pytest.mark.alone

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.builders.flights import add, proposal, table_body
 from tests.postgres import cloned
-from tests.service.api.http.requests_by_hand import add, proposal, table_body
 from tests.service.tenants.rig import Service, attacked, tenants
 from tests.store_proxy import StoreFault, StoreProxy
 from tidegate_service.index.embedded.server import EmbeddedPostgres

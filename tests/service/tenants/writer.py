@@ -10,7 +10,8 @@ from multiprocessing.connection import Connection
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from tests.service.api.http.requests_by_hand import JSON_TYPE, add, proposal
+from tests.builders.flights import add, proposal
+from tests.service.api.http.requests_by_hand import JSON_TYPE
 
 PATIENCE_S = 120.0
 

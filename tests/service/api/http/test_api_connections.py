@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal, table_body
+from tests.builders.flights import add, proposal, table_body
 from tidegate_service.api.server import connections as connections_module
 from tidegate_service.api.server.connections import OTHER_FILES, Connections, room_for
 from tidegate_service.api.server.server import MAX_HEAD_BYTES, MAX_PIPELINED

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import TABLE, add, exchange, proposal, table_body
+from tests.builders.flights import TABLE, add, proposal, table_body
+from tests.service.api.http.requests_by_hand import exchange
 from tests.service.serving import OF_NO_PAGE
 from tidegate_service.api.server import server as server_module
 

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.builders.flights import table_body
 from tests.service.api.http.malformed import MALFORMED, MEDIA_TYPES, WHOLE
-from tests.service.api.http.requests_by_hand import table_body
 from tests.service.serving import document
 from tidegate_service.api.http.requests import JSON, NDJSON
 

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import NDJSON_TYPE, TABLE, add, ndjson, table_body
+from tests.builders.flights import TABLE, add, ndjson, table_body
+from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tests.service.serving import DocumentedClient
 
 GZIP = {"Content-Encoding": "gzip"}
@@ -209,15 +210,20 @@ class TestBounds:
         path = f"/tables/{TABLE}/conflict-check"
         lines = [add(f"month=5/{n}", tags={"x": "y" * 4_000}) for n in range(450)]
         content = ndjson(*lines)
-        released = threading.Event()
+        sent, released = threading.Event(), threading.Event()
 
         def held() -> Iterator[bytes]:
-            yield content
-            released.wait(30)
+            yield content[:-1]
+            sent.set()
+            # One that is refused hears of it when it sends more.
+            while not released.wait(0.1):
+                yield b" "
+            yield b"\n"
 
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(bounded.post, path, content=held(), headers=NDJSON_TYPE)
             try:
+                sent.wait(30)
                 while True:
                     answer = bounded.post(path, content=content, headers=NDJSON_TYPE)
                     if answer.status_code != 200 or first.done():

@@ -12,14 +12,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.service.api.http.requests_by_hand import (
-    TABLE,
-    add,
-    exchange,
-    proposal,
-    remove,
-    table_body,
-)
+from tests.builders.flights import TABLE, add, proposal, remove, table_body
+from tests.service.api.http.requests_by_hand import exchange
 from tests.service.serving import DocumentedClient
 from tidegate_service.api.server import server as server_module
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE, add, proposal
+from tests.builders.flights import add, proposal
+from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 from tidegate_service.api.bodies import proposals
 from tidegate_service.core.sharing.pools import Pool
 

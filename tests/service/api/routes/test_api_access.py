@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.builders.flights import add, proposal, table_body
 from tests.postgres import cloned
-from tests.service.api.http.requests_by_hand import add, exchange, proposal, table_body
+from tests.service.api.http.requests_by_hand import exchange
 from tests.service.catalog_managed.guarded import Guarded, revoke_token
 from tests.service.serving import document, running
 from tidegate_service.core.access.tokens import CACHE_S

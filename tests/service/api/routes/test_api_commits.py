@@ -7,15 +7,8 @@ import uuid
 import deltalake
 import pytest
 
-from tests.service.api.http.requests_by_hand import (
-    NDJSON_TYPE,
-    TABLE,
-    add,
-    ndjson,
-    proposal,
-    remove,
-    table_body,
-)
+from tests.builders.flights import TABLE, add, ndjson, proposal, remove, table_body
+from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 
 APPEND_ANSWER = {
     "version",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
+from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.service.catalog_managed.guarded import rows
 from tests.service.process.command_line import invoke
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal
+from tests.builders.flights import add, proposal
 from tests.service.process.command_line import invoke
 
 

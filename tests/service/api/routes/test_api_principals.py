@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
+from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.service.catalog_managed.guarded import Guarded
 from tidegate_protocol.base.problems import Code
 from tidegate_service.api.http.requests import SCANS_SHARE, Gate, RequestState

@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 
 import tidegate
-from tests.service.api.http.requests_by_hand import TABLE, proposal
+from tests.builders.by_x import add
+from tests.builders.flights import TABLE, proposal
 from tests.service.process.command_line import invoke
-from tests.service.tables.delta_logs import DeltaLog, add
+from tests.service.tables.delta_logs import DeltaLog
 
 ROWS = {"x": [1, 2, 3], "v": ["a", "b", "c"]}
 

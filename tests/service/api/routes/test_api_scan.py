@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal, remove
+from tests.builders.flights import add, proposal, remove
 from tidegate_service.api.answers import arrow
 from tidegate_service.api.http.requests import JSON, NDJSON
 from tidegate_service.index.commit_index import PostgresIndex

@@ -6,7 +6,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal
+from tests.builders.flights import add, proposal
 from tidegate_protocol.log.codec import decode
 from tidegate_service.api.answers import arrow
 from tidegate_service.api.answers.types import ScanHead

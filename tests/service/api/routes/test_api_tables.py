@@ -8,7 +8,7 @@ import deltalake
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import SCHEMA, TABLE, add, proposal, table_body
+from tests.builders.flights import SCHEMA, TABLE, add, proposal, table_body
 
 BOTH_KINDS = pytest.mark.parametrize("catalog_managed", [False, True])
 

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal
+from tests.builders.flights import add, proposal
 
 
 def txn(app_id: str, version: int, **fields: int) -> dict[str, object]:

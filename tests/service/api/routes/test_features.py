@@ -6,10 +6,11 @@ import deltalake
 import msgspec
 import pytest
 
+from tests.builders.by_x import add, remove
+from tests.builders.lines import vector, wide
+from tests.builders.proposals import proposal
 from tests.service.commit.committing import scanned
-from tests.service.world import add, proposal, remove
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.actions import DeletionVector
 from tidegate_protocol.log.codec import decode
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_service.core.commit.propose import propose
@@ -103,13 +104,13 @@ class TestRowTracking:
         table = await world.create(catalog_managed=catalog_managed, properties=ROW_TRACKING)
         first = proposal(add("a", stats=rows(4)), read_version=0)
         mine = proposal(
-            add("b", stats=rows(2), base_row_id=0, default_row_commit_version=1), read_version=0
+            add("b", stats=rows(2), baseRowId=0, defaultRowCommitVersion=1), read_version=0
         )
         await propose(world.context, table.id, first)
         landed = await propose(world.context, table.id, mine)
         assert isinstance(landed, Committed)
         found = {
-            path: (file.base_row_id, file.default_row_commit_version)
+            path: (file.baseRowId, file.defaultRowCommitVersion)
             for path, file in (await files(world, table)).items()
         }
         assert found == {"a": (0, 1), "b": (4, 2)}
@@ -119,14 +120,12 @@ class TestRowTracking:
         table = await world.create(catalog_managed=catalog_managed, properties=ROW_TRACKING)
         await propose(world.context, table.id, proposal(add("a", stats=rows(4))))
         await propose(world.context, table.id, proposal(add("w", stats=rows(9))))
-        again = add(
-            "a", stats=rows(4), base_row_id=0, default_row_commit_version=1, data_change=False
-        )
+        again = add("a", stats=rows(4), baseRowId=0, defaultRowCommitVersion=1, dataChange=False)
         landed = await propose(
             world.context, table.id, proposal(again, read_version=1, operation="COMPUTE STATS")
         )
         assert isinstance(landed, Committed)
-        found = {path: file.base_row_id for path, file in (await files(world, table)).items()}
+        found = {path: file.baseRowId for path, file in (await files(world, table)).items()}
         assert found == {"a": 0, "w": 4}
 
     @BOTH
@@ -139,14 +138,14 @@ class TestRowTracking:
         )
         assert isinstance(early, Invalid)
         assert early.path == "a"
-        again = [add(path, data_change=False) for path in ("a", "b")]
+        again = [add(path, dataChange=False) for path in ("a", "b")]
         landed = await propose(
             world.context,
             table.id,
             proposal(on, *again, read_version=1, operation="SET TBLPROPERTIES"),
         )
         assert isinstance(landed, Committed)
-        assert {file.base_row_id for file in (await files(world, table)).values()} == {0, 1}
+        assert {file.baseRowId for file in (await files(world, table)).values()} == {0, 1}
 
     async def test_the_log_is_one_that_others_read(self, world):
         table = await world.create(properties={**ROW_TRACKING, "delta.enableRowTracking": "true"})
@@ -228,15 +227,8 @@ class TestDropFeature:
         table = await world.create(
             catalog_managed=catalog_managed, properties={"delta.enableDeletionVectors": "true"}
         )
-        vector = DeletionVector(
-            storage_type="u",
-            path_or_inline_dv="vBn[lx{q8@P<9BNH/isA",
-            size_in_bytes=40,
-            cardinality=1,
-        )
-        stats = json.dumps({"numRecords": 3, "tightBounds": False})
         await propose(
-            world.context, table.id, proposal(add("a", deletion_vector=vector, stats=stats))
+            world.context, table.id, proposal(add("a", deletionVector=vector(), stats=wide(3)))
         )
         off = await metadata_with(world, table, **{"delta.enableDeletionVectors": "false"})
         await propose(
@@ -256,7 +248,7 @@ class TestDropFeature:
             world.context,
             table.id,
             proposal(
-                msgspec.structs.replace(remove("a"), deletion_vector=vector),
+                remove("a", deletionVector=vector()),
                 read_version=2,
                 operation="DELETE",
             ),

@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 
-from tests.protocol.factories import add, metadata, prepared, reads, state, winner
+from tests.builders.actions import add, metadata
+from tests.builders.ledgers import prepared, state, winner
+from tests.builders.proposals import reads
 from tests.repository import ROOT
 from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tests.service.serving import DocumentedClient, document

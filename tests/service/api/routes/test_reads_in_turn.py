@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from tests.service.api.http.requests_by_hand import TABLE, add, proposal
+from tests.builders.flights import TABLE, add, proposal
 from tests.service.catalog_managed.guarded import Guarded
 from tidegate_service.api.http.requests import READS
 from tidegate_service.index.commit_index import PostgresIndex

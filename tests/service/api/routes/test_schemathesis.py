@@ -22,7 +22,7 @@ from schemathesis import Case, GenerationMode
 from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from tests.service.api.http.requests_by_hand import add, proposal, table_body
+from tests.builders.flights import add, proposal, table_body
 from tests.service.serving import OF_NO_PAGE, document
 
 OPERATIONS = [

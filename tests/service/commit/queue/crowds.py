@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.service.world import add, proposal
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.roles import Caller, Principal
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue, QueueLimits
