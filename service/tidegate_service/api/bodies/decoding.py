@@ -25,7 +25,13 @@ from tidegate_service.api.bodies.streaming import (
     short_body,
 )
 from tidegate_service.api.http.problems import BadRequest, BodyError
-from tidegate_service.api.http.requests import NDJSON, body_threads_of, max_body_bytes_of
+from tidegate_service.api.http.requests import (
+    NDJSON,
+    body_threads_of,
+    gate_of,
+    max_body_bytes_of,
+    state_of,
+)
 from tidegate_service.core.errors import Refused
 
 T = TypeVar("T")
@@ -92,6 +98,7 @@ async def read_body(request: Request, decode: Callable[[bytes], T]) -> T:
         claim = await read_into(reader, request, max_bytes=max_body_bytes_of(request))
         body = reader.whole()
     if is_quick(body):
+        await gate_of(request).begin(state_of(request))
         return decode(body)
     threads = body_threads_of(request)
     claim = claim or claim_of(request)

@@ -26,8 +26,10 @@ class Page:
 
 
 async def get_table(context: Context, ref: str) -> TableRecord:
-    """The table with this full name (in any case) or id. Raises `NotFound`."""
-    table = await context.index.table(ref)
+    """The table with this full name (in any case) or id, looked up in the caller's turn. Raises
+    `NotFound`."""
+    async with context.lookups.turn(context.who):
+        table = await context.index.table(ref)
     if table is None:
         raise no_such_table(ref)
     return table
