@@ -307,7 +307,8 @@ class Index(ForgottenTables, Protocol):
         """Where the table's own row is not what its rows sum up to."""
 
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
-        """Active catalog-managed tables whose log lags behind the index."""
+        """Active catalog-managed tables whose log lags behind the index, without their protocol and
+        metadata, which may be megabytes, and which publishing does not need."""
 
     async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
         """The first versions that wait for publishing: at most `limit`, and fewer where they are
