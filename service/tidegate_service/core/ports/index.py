@@ -273,7 +273,7 @@ class Index(ForgottenTables, Protocol):
     async def history(
         self, table_id: str, *, from_version: int | None, to_version: int | None, limit: int
     ) -> list[CommitRecord]:
-        """Newest first, both ends included; fewer than `limit` where they hold `PAGE_BYTES`."""
+        """Newest first, both ends included; fewer than `limit` where they hold `DETAILS_BYTES`."""
 
     async def state_at(self, table_id: str, version: int) -> ReadState | None: ...
 
