@@ -19,7 +19,7 @@ from tidegate_protocol.proposal.transaction import (
     ReadState,
     ReadyCommit,
 )
-from tidegate_service.core.commit.locked_table import MOST_BYTES, LockedTable
+from tidegate_service.core.commit.locked_table import MOST_BYTES, MOST_COMMITS, LockedTable
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, around, steps_of
 from tidegate_service.core.ports.index import CommitSection, TakesLong
@@ -94,7 +94,8 @@ async def _checked(
             raise
         raise Refused(
             f"the commits to {table.name} since version {read_version} are more than "
-            f"{MOST_BYTES} bytes, which are as many as are looked through for a proposal",
+            f"{MOST_BYTES} bytes, or {MOST_COMMITS}, which are as many as are looked through for a "
+            "proposal",
             code=Code.READ_VERSION_TOO_OLD,
             hint=f"read the table again at version {table.latest_version} and propose anew",
         ) from None

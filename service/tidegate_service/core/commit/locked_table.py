@@ -9,13 +9,14 @@ from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, ReadState
 from tidegate_protocol.replay.commits import summarize
 from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE, WindowCache
-from tidegate_service.core.ports.index import CommitSection
+from tidegate_service.core.ports.index import CommitSection, TakesLong
 from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
 
 SHARED_BYTES = 256 * 1024
 """How many bytes of commits a shared group reads again: it takes milliseconds."""
 MOST_BYTES = 512 * 1024 * 1024
-"""How many bytes of commits are read again for one proposal, at most."""
+MOST_COMMITS = 100_000
+"""How many bytes of commits, and how many of these, are read again for one proposal, at most."""
 _CHARACTERS = 64
 """So many characters of predicates, evaluated for a partition, take about as long as an action."""
 
@@ -126,6 +127,8 @@ class LockedTable:
             # The index was made anew in this section, or no commit in the window is of use.
             self._epoch = self.section.table.epoch
             self._window = CommitWindow(after=after)
+        if max(self.head - self._window.through, self._window.after - after) > MOST_COMMITS:
+            raise TakesLong
         most = self._most_bytes
         newer = await self.section.winners(self._window.through, self.head, most_bytes=most)
         older = await self.section.winners(after, self._window.after, most_bytes=most)
