@@ -12,6 +12,7 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 
 from tidegate_service.core.catalog_managed.own_log import OwnLogs
 from tidegate_service.core.catalog_managed.publish import Batch, publish_batch, publish_table
@@ -140,7 +141,7 @@ class Publisher:
         try:
             if table is None:
                 async with self._looks:
-                    table = await self._index.table(table_id)
+                    table = _told(await self._index.table(table_id))
             if table is not None and _lags(table):
                 name = table.name
                 await self._keep_up(table)
@@ -225,6 +226,11 @@ def _tell(table: str, error: ServiceError) -> None:
         "publishing failed",
         extra={"table": table, "code": str(error.code), "reason": error.detail},
     )
+
+
+def _told(table: TableRecord | None) -> TableRecord | None:
+    """As `Index.unpublished` tells of it: it is kept for as long as it lags."""
+    return None if table is None else replace(table, protocol=None, metadata=None)
 
 
 def _lags(table: TableRecord) -> bool:

@@ -28,6 +28,8 @@ SCANS_BEGUN = 4
 read: others wait, which costs nobody anything if they leave."""
 VERIFYING = 2
 """Comparisons of an index with its log that one principal has at a time; its others wait."""
+LOOKUPS = 4
+"""Tables that are looked up for one principal at a time: commits want connections, too."""
 SCAN_PAGES = 2
 """Pages of all scans that are fetched at a time: commits have the other connections."""
 
@@ -74,6 +76,7 @@ class Context:
     scans_begun: Turns = field(default_factory=lambda: Turns(SCANS_BEGUN))
     scan_pages: Turns = field(default_factory=lambda: Turns(SCAN_PAGES))
     defining: Turns = field(default_factory=lambda: Turns(1))
+    lookups: OwnTurns = field(default_factory=lambda: OwnTurns(LOOKUPS))
     verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))
     verify_threads: Pool = field(default_factory=lambda: Pool("verify", 1))
     scan_threads: Pool = field(default_factory=lambda: Pool("scans", 1))

@@ -8,7 +8,7 @@ _KIB, _MIB = 1024, 1024 * 1024
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLimits:
     """A shared group reads at most `shared_winner_bytes` of commits again, which takes
-    milliseconds; for one proposal at most `winner_bytes` are read.
+    milliseconds; for one proposal at most `winner_bytes` are read, and `winner_commits` commits.
 
     A file of at most `buffered_file_bytes` is put together with others, at most `buffered_files` at
     a time: writing a larger one takes longer than waiting for the disk. After every
@@ -25,6 +25,7 @@ class CommitLimits:
 
     shared_winner_bytes: int = 256 * _KIB
     winner_bytes: int = 512 * _MIB
+    winner_commits: int = 100_000
     buffered_files: int = 32
     buffered_file_bytes: int = 64 * _KIB
     files_a_write: int = 16

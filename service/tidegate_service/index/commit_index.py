@@ -32,6 +32,7 @@ from tidegate_service.index.locking import groups
 from tidegate_service.index.locking.groups import PostgresCommitGroup
 from tidegate_service.index.locking.queues import TableQueues
 from tidegate_service.index.locking.section import PostgresCommitSection
+from tidegate_service.index.locking.unanswered import Unanswered
 from tidegate_service.index.locking.unit_of_work import UnitOfWork
 from tidegate_service.index.postgres.connections import Connections, driver_of, give_back
 from tidegate_service.index.postgres.identity import database_of
@@ -68,6 +69,7 @@ class PostgresIndex:
     ) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
         self._publishing = PublishingCalls(self._connections)
+        self._unanswered = Unanswered(self._connections)
         self._queues = TableQueues(
             timeout_s=queue_timeout_s, at_once=sections_at_once, telemetry=telemetry
         )
@@ -94,22 +96,11 @@ class PostgresIndex:
         self, asked: Mapping[str, Sequence[str]], *, wait: bool
     ) -> AsyncIterator[PostgresCommitGroup]:
         by_id = {_id_of_existing(table_id): names for table_id, names in asked.items()}
-        with self._telemetry.phase(Phase.LOCK):
-            connection, locked = await self._connections.begin(
-                lambda c: groups.lock(c, by_id, wait=wait)
-            )
-        unit = await self._unit(connection)
-        try:
+        begun = self._begun(lambda c: groups.lock(c, by_id, wait=wait))
+        async with begun as (unit, locked, database):
             yield PostgresCommitGroup(
-                unit,
-                locked,
-                by_id,
-                database=database_of(connection),
-                telemetry=self._telemetry,
+                unit, locked, by_id, database=database, telemetry=self._telemetry
             )
-        finally:
-            await unit.abandon()
-            await give_back(connection, broken=unit.broken)
 
     @asynccontextmanager
     async def creation_section(
@@ -300,27 +291,28 @@ class PostgresIndex:
     async def _section(
         self, begin: Callable[[AsyncConnection], Awaitable[Locked]]
     ) -> AsyncIterator[PostgresCommitSection]:
-        with self._telemetry.phase(Phase.LOCK):
-            connection, (table, now_ms) = await self._connections.begin(begin)
-        unit = await self._unit(connection)
-        try:
+        async with self._begun(begin) as (unit, (table, now_ms), database):
             yield PostgresCommitSection(
-                unit,
-                table,
-                database=database_of(connection),
-                now_ms=now_ms,
-                telemetry=self._telemetry,
+                unit, table, database=database, now_ms=now_ms, telemetry=self._telemetry
             )
+
+    @asynccontextmanager
+    async def _begun(
+        self, first: Callable[[AsyncConnection], Awaitable[T]]
+    ) -> AsyncIterator[tuple[UnitOfWork, T, str]]:
+        """A transaction that began with `first`: what that returned, and in which database."""
+        await self._unanswered.check()
+        with self._telemetry.phase(Phase.LOCK):
+            connection, found = await self._connections.begin(first)
+        timeout_s = self._connections.answer_timeout_s
+        unit = UnitOfWork(connection, await driver_of(connection), answer_timeout_s=timeout_s)
+        try:
+            yield unit, found, database_of(connection)
         finally:
             await unit.abandon()
+            if unit.saved and unit.broken:
+                self._unanswered.note()
             await give_back(connection, broken=unit.broken)
-
-    async def _unit(self, connection: AsyncConnection) -> UnitOfWork:
-        return UnitOfWork(
-            connection,
-            await driver_of(connection),
-            answer_timeout_s=self._connections.answer_timeout_s,
-        )
 
     async def _of(
         self, table_id: str, query: Callable[[AsyncConnection, UUID], Awaitable[T | None]]

@@ -95,6 +95,16 @@ async def test_beyond_a_bound_the_table_has_to_be_read_anew(world):
     assert isinstance(told, Committed)
 
 
+async def test_and_beyond_a_number_of_short_commits(world):
+    one = instance(world.limited(winner_commits=4))
+    table = await with_commits(one, world, 6)
+    (told,) = await one.at_once(table, small())
+    assert isinstance(told, Refused), told
+    assert told.code is Code.READ_VERSION_TOO_OLD
+    (told,) = await one.at_once(table, small(3))
+    assert isinstance(told, Committed)
+
+
 async def with_a_feature(one, world):
     """A table of which a writer may take a feature away, which asks something of each live file."""
     table = await world.create(

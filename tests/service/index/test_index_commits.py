@@ -240,14 +240,6 @@ async def test_winners_are_the_commits_themselves(index):
     assert third.protocol.min_writer_version == 2
 
 
-async def test_the_version_at_a_time(index):
-    table = await create(index)
-    for _ in range(2):
-        table = await land(index, table)
-    assert await index.version_at(table.id, 999) is None
-    assert [await index.version_at(table.id, t) for t in (1_000, 1_001, 1_999)] == [0, 1, 2]
-
-
 async def test_the_latest_transaction_of_an_application(index):
     table = await create(index)
     other = await create(index, Txn(app_id="stream", version=99))

@@ -1,6 +1,7 @@
 """The inline content of catalog-managed tables, from ratified to published to forgotten."""
 
 import asyncio
+from dataclasses import replace
 from uuid import UUID
 
 import psycopg
@@ -237,7 +238,9 @@ class TestUnpublished:
 
     async def test_tables_that_lag_are_found(self, index, managed):
         await create(index)
-        assert await index.unpublished(limit=10) == [managed]
+        # Hundreds of tables may lag, with metadata of megabytes each.
+        told = replace(managed, protocol=None, metadata=None)
+        assert await index.unpublished(limit=10) == [told]
         for version in range(3):
             await index.mark_published(managed.id, version, version)
         # Held, but no longer waiting.

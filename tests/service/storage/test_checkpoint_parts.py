@@ -133,6 +133,22 @@ async def test_lists_of_another_kind_are_not_looked_into(log, kind):
         module.refuse_unknown(kind, "add.foo")
 
 
+@pytest.mark.parametrize("where", ["the file", "add", "add.foo"])
+async def test_columns_of_one_name_are_refused(log, where):
+    """Which of them a reader takes is its own choice."""
+    twice = pa.StructArray.from_arrays([pa.array(["a"]), pa.array(["b"])], ["x", "x"])
+    table = files(1, twice if where == "add.foo" else pa.array(["a"]))
+    add = table.column("add").combine_chunks()
+    if where == "the file":
+        table = pa.Table.from_arrays([add, add], ["add", "add"])
+    elif where == "add":
+        names = [field.name for field in add.type]
+        columns = [*add.flatten(), pa.array(["other"])]
+        table = pa.table({"add": pa.StructArray.from_arrays(columns, [*names, "path"])})
+    with pytest.raises(UnreadableFile, match=f"'{where}' has two columns named"):
+        await read(log, table)
+
+
 @pytest.mark.parametrize("kind", ["large_list", "fixed_size_list", "in a list"])
 async def test_what_the_file_says_that_its_lists_are(log, kind):
     """Three hundred values that share a megabyte are three hundred megabytes, whatever their list

@@ -37,7 +37,7 @@ DEFINITIONS = {
         "partition_columns": [field["name"] for field in WIDE[1:]],
     },
     "fields with metadata": {
-        "schema": struct(*({**field, "metadata": {"x": [{}] * 20}} for field in WIDE))
+        "schema": struct(*({**field, "metadata": {"x": [{}]}} for field in WIDE))
     },
     "as many properties as are taken": {
         "schema": struct(*fields(1)),
@@ -45,7 +45,7 @@ DEFINITIONS = {
     },
     "more": {
         "schema": struct(*fields(1)),
-        "properties": {str(number): "" for number in range(200_000)},
+        "properties": {str(number): "" for number in range(90_000)},
     },
 }
 STATUSES = {"more": {422}}

@@ -200,7 +200,7 @@ class MemoryIndex(MemoryReads):
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
         def lagging() -> list[TableRecord]:
             found = [
-                record
+                replace(record, protocol=None, metadata=None)
                 for record in self._server.records()
                 if record.catalog_managed
                 and record.state is TableState.ACTIVE

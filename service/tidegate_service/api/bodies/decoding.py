@@ -18,6 +18,7 @@ from tidegate_protocol.base.text import EXCERPT, excerpt
 from tidegate_protocol.log import codec
 from tidegate_protocol.log.actions import Action
 from tidegate_service.api.bodies.streaming import (
+    ON_LOOP_BYTES,
     WholeBody,
     claim_of,
     is_quick,
@@ -25,7 +26,13 @@ from tidegate_service.api.bodies.streaming import (
     short_body,
 )
 from tidegate_service.api.http.problems import BadRequest, BodyError
-from tidegate_service.api.http.requests import NDJSON, body_threads_of, max_body_bytes_of
+from tidegate_service.api.http.requests import (
+    NDJSON,
+    body_threads_of,
+    gate_of,
+    max_body_bytes_of,
+    state_of,
+)
 from tidegate_service.core.errors import Refused
 
 T = TypeVar("T")
@@ -40,6 +47,9 @@ MAX_ENVELOPE_DEPTH = 32
 """Leaves room below `strict_json.MAX_DEPTH` for what a commitInfo wraps around it."""
 
 
+MAX_VALUES_BESIDE = 100_000
+"""Values of a body without its actions: what is made of so many at once takes some hundredths of a
+second, in which nothing else is done. The definition of ten thousand columns has fewer."""
 _ACTION_BYTES = 640
 _CONTAINER_BYTES = 400
 _ENVELOPE_TIMES = 24
@@ -77,6 +87,7 @@ _COUNTED = msgspec.json.Decoder(list[_Counted])
 _ONLY_ACTIONS = msgspec.json.Decoder(_OnlyActions)
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _ACTIONS_KEY = re.compile(rb'"actions"\s*:\s*')
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PLACE = re.compile(r" - at `(\$.*)`\Z")
 _KEY = re.compile(r" - at `key` in `(\$.*)`\Z")
 _PATH_PART = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
@@ -92,6 +103,7 @@ async def read_body(request: Request, decode: Callable[[bytes], T]) -> T:
         claim = await read_into(reader, request, max_bytes=max_body_bytes_of(request))
         body = reader.whole()
     if is_quick(body):
+        await gate_of(request).begin(state_of(request))
         return decode(body)
     threads = body_threads_of(request)
     claim = claim or claim_of(request)
@@ -114,7 +126,7 @@ def decode_envelope(
         # Looked at before any value is made: a megabyte of empty arrays is fifty in memory. Of a
         # body with actions, `read_body` has seen to it.
         _check_rest(len(body))
-        _check_containers(strict_json.containers(body))
+        _check_values(body)
     value = _decoded(body, decoder)
     rest = body if actions is None else _without(body, bytes(actions(value)))
     try:
@@ -166,7 +178,8 @@ def _memory_of(body: bytes) -> int:
     rest = len(body) - len(text)
     _check_rest(rest)
     containers = strict_json.containers(body) - strict_json.containers(bytes(text))
-    _check_containers(containers)
+    if rest > ON_LOOP_BYTES:
+        _check_values(_without(body, bytes(text)) if text else body)
     return (
         2 * len(body)
         + _ENVELOPE_TIMES * rest
@@ -215,13 +228,23 @@ def _check_rest(size: int) -> None:
         )
 
 
-def _check_containers(count: int) -> None:
-    if count > strict_json.MAX_CONTAINERS:
+def _check_values(rest: bytes) -> None:
+    """Of a body without its actions. Commas in texts, as in long predicates, are none between
+    values."""
+    found = rest.count(b",") + strict_json.containers(rest)
+    if found > MAX_VALUES_BESIDE:
+        found -= sum(_in_text(text) for text in _TEXT.findall(rest))
+    if found > MAX_VALUES_BESIDE:
         raise Refused(
-            f"the body has more than {strict_json.MAX_CONTAINERS} objects and arrays beside its "
-            "actions, which is as many as are taken",
+            f"the body has more than {MAX_VALUES_BESIDE} values beside its actions, which is as "
+            "many as are taken",
             code=Code.TOO_LARGE,
+            hint="name what was read by predicates instead of files",
         )
+
+
+def _in_text(text: bytes) -> int:
+    return text.count(b",") + strict_json.containers(text)
 
 
 def _without(body: bytes, array: bytes) -> bytes:

@@ -127,6 +127,10 @@ class ProposalBody(EnvelopeBody, frozen=True, kw_only=True, forbid_unknown_field
     ]
 
 
+MAX_TOLD_BYTES = 64 * 1024
+"""What a proposal says for the history alone. It is decoded with each row of a page."""
+_NAME_BYTES = 40
+
 _PROPOSAL = msgspec.json.Decoder(ProposalBody)
 _ENVELOPE = msgspec.json.Decoder(EnvelopeBody)
 
@@ -165,7 +169,7 @@ async def read_proposal(request: Request, new_id: Callable[[], str]) -> Proposal
         skip_if_empty=body.skip_if_empty,
         application_id=state_of(request).application_id,
         has_new_id=body.transaction_id is None,
-        size=size,
+        size=_weighed(size, body),
     )
 
 
@@ -255,3 +259,22 @@ def _check(body: EnvelopeBody) -> None:
                 )
             ]
         )
+    told = (
+        body.operation_parameters,
+        body.operation_metrics,
+        body.tags,
+        body.user_metadata,
+        body.engine_info,
+    )
+    size = len(msgspec.json.encode(told))
+    if size > MAX_TOLD_BYTES:
+        raise Refused(
+            "operation_parameters, operation_metrics, tags, user_metadata and engine_info have "
+            f"{size} bytes together; at most {MAX_TOLD_BYTES} are taken",
+            code=Code.TOO_LARGE,
+        )
+
+
+def _weighed(size: int, body: EnvelopeBody) -> int:
+    """The size of a body, in bytes: what is named as read takes as long as so many of an action."""
+    return size + _NAME_BYTES * (len(body.reads.files) + len(body.reads.app_ids))

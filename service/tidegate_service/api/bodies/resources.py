@@ -6,6 +6,7 @@ import msgspec
 from fastapi import Request
 from msgspec import Meta, Raw, Struct, field
 
+from tidegate_protocol.schema.table_schema import MAX_FIELDS
 from tidegate_service.api.bodies.decoding import decode_envelope, read_body
 from tidegate_service.api.bodies.proposals import MAX_VERSION, Predicate, decode_array
 from tidegate_service.api.http.requests import JSON, media_type
@@ -112,7 +113,7 @@ class ScanBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ()
     columns: Annotated[
-        tuple[str, ...] | None,
+        Annotated[tuple[str, ...], Meta(max_length=MAX_FIELDS)] | None,
         Meta(description="Cuts the statistics of the files down to these top-level columns."),
     ] = None
 

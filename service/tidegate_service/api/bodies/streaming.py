@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.strict_json import containers
 from tidegate_service.api.bodies.encodings import Gunzip, is_gzip
-from tidegate_service.api.http.requests import NDJSON, body_threads_of, room_of, state_of
+from tidegate_service.api.http.requests import NDJSON, body_threads_of, gate_of, room_of, state_of
 from tidegate_service.api.http.room import Claim
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.sharing.pools import Share
@@ -129,6 +129,7 @@ async def read_into(reader: Reader, request: Request, *, max_bytes: int) -> Clai
     if fed or gunzip is not None or not is_quick(last):
         await threads.run(finish, last)
     else:
+        await gate_of(request).begin(state)
         finish(last)
     if max(received, reader.size) >= LONG_BODY_BYTES:
         state.take_long()

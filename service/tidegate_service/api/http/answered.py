@@ -22,6 +22,8 @@ _RECORDS = {
     for level in (logging.DEBUG, logging.INFO)
 }
 
+MAX_PATH = 1024
+"""Characters of a path in a line of the log; no table's is as long."""
 CLIENT_GONE = 499
 """What the log shows for a client that left before its answer; nobody receives it."""
 
@@ -76,7 +78,7 @@ def answered(
         principal=None if state.principal is None else state.principal.name,
         method=method,
         route=route,
-        path=path,
+        path=path[:MAX_PATH],
         status=status,
         duration_ms=round(seconds * 1000, 1),
         code=None if state.problem is None else state.problem.value,

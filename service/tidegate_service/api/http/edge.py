@@ -9,6 +9,7 @@ import contextlib
 import logging
 import time
 import uuid
+from http import HTTPStatus
 from random import Random
 
 from starlette.requests import ClientDisconnect
@@ -29,6 +30,8 @@ from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 
 defect_log = logging.getLogger("tidegate.defect")
 
+_NOT_PACED = {*range(HTTPStatus.BAD_REQUEST), HTTPStatus.TOO_MANY_REQUESTS}
+"""What is no refusal, and what is told of too many requests: one that waits makes them more."""
 _QUIET_HEADER = (b"x-content-type-options", b"nosniff")
 
 SLICE_BYTES = 256 * 1024
@@ -190,6 +193,8 @@ class _Exchange:
         if message["type"] == "http.response.start":
             if self.state.principal is None:
                 await self._nobodys()
+            elif message["status"] not in _NOT_PACED:
+                await self._gate.begin_refusal(self.state)
             self._gate.end_read(self.state)
             self._status = message["status"]
             self._grant()

@@ -1,5 +1,6 @@
 """What the edge knows of a request, and reading its body within bounds."""
 
+import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from tidegate_service.core.errors import Refused, Unavailable
 from tidegate_service.core.observe.correlation import Correlation
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.sharing.shares import Shares
-from tidegate_service.core.sharing.turns import OwnTurns
+from tidegate_service.core.sharing.turns import OwnTurns, Passes
 
 PREFIX = "/api/v1"
 SCOPE_KEY = "tidegate.request"
@@ -64,6 +65,15 @@ READS = 8
 """Reads of one principal that are worked on at a time: each takes some of the event loop, and a
 connection to the database, which commits of others wait for."""
 
+BEGIN = 4
+"""Requests of all principals that begin, or whose bodies are decoded, in one pass of the event
+loop: some milliseconds."""
+
+REFUSALS = 5
+REFUSALS_S = 0.05
+"""So many of one principal's requests are refused in so many seconds; the others wait for it. A
+refusal costs the event loop a millisecond, and nothing else that is scarce."""
+
 
 class Gate:
     """Counts the requests under way; once closed, it lets only health checks in.
@@ -80,6 +90,8 @@ class Gate:
         self._requests = Shares(sys.maxsize if most is None else most, "requests under way")
         self._scans = Shares(sys.maxsize, "scans under way")
         self._reads = OwnTurns(READS)
+        self._passes = Passes(BEGIN)
+        self._refusals = OwnTurns(REFUSALS)
 
     def close(self) -> None:
         self.closed = True
@@ -109,6 +121,21 @@ class Gate:
         if state.principal is not ANYBODY:
             most = max(1, self._per_principal // SCANS_SHARE)
             _enter(self._scans, state.principal.name, most, "scans", state)
+
+    async def begin(self, state: RequestState) -> None:
+        """Wait until the event loop may work on it: principals have their turns, and who is not
+        told from others has none. Called before each piece of work that needs nothing but what
+        came: one that asks for many at once, whatever becomes of them, waits behind itself."""
+        if state.principal is not None and state.principal is not ANYBODY:
+            await self._passes.begin(state.principal.name)
+
+    async def begin_refusal(self, state: RequestState) -> None:
+        """Wait until its principal may be told that it is refused. However soon it was found: to
+        ask again at once is what a flood does."""
+        if state.principal is not None and state.principal is not ANYBODY:
+            principal = state.principal.name
+            await self._refusals.take(principal)
+            asyncio.get_running_loop().call_later(REFUSALS_S, self._refusals.end, principal)
 
     async def begin_read(self, principal: str, state: RequestState) -> None:
         """Wait until it may be worked on, `READS` of its principal at a time."""

@@ -55,7 +55,8 @@ class OnTable(Policy):
         name = table
         if "." not in table and not principal.may_everywhere(self.role):
             # An id: rights are on names, and the index has the table's.
-            name = (await get_table(world_of(request), table)).name
+            theirs = world_of(request).called_by(Caller(principal=principal))
+            name = (await get_table(theirs, table)).name
         if not principal.may(self.role, name):
             if not principal.may(Role.READER, name):
                 raise no_such_table(table)
@@ -146,8 +147,10 @@ async def _authenticated(request: Request) -> Principal:
     else:
         principal = await _found(authenticator, request)
     state.share = share_of(principal)
+    gate = gate_of(request)
+    await gate.begin(state)
     if request.method == "GET":
-        await gate_of(request).begin_read(principal.name, state)
+        await gate.begin_read(principal.name, state)
     return principal
 
 

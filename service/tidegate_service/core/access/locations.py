@@ -24,6 +24,8 @@ _PARTS = 3
 MAX_SEGMENT_BYTES = 255
 """What file systems take for a name."""
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+MAX_FOLDERS = 64
+"""That a table may lie in: each is locked while a table is made there."""
 MAX_KEY_BYTES = 800
 """Object stores take keys of 1,024 bytes; the rest is left for the names of files."""
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
@@ -137,6 +139,8 @@ def canonical_url(location: str) -> str:
         raise _refused(location, "it is relative, or the root of the file system")
     if any(segment in ("", ".", "..") for segment in segments):
         raise _refused(location, "it has an empty, '.' or '..' segment")
+    if len(segments) > MAX_FOLDERS:
+        raise _refused(location, f"it lies in more than {MAX_FOLDERS} folders")
     if "_delta_log" in (segment.lower() for segment in segments):
         raise _refused(location, "it lies in a table's _delta_log")
     if len(path.encode(errors="replace")) > MAX_KEY_BYTES:

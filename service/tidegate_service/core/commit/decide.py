@@ -94,7 +94,8 @@ async def _checked(
             raise
         raise Refused(
             f"the commits to {table.name} since version {read_version} are more than "
-            f"{locked.most_bytes} bytes, which are as many as are looked through for a proposal",
+            f"{locked.most_bytes} bytes, or {locked.most_commits}, which are as many as are looked "
+            "through for a proposal",
             code=Code.READ_VERSION_TOO_OLD,
             hint=f"read the table again at version {table.latest_version} and propose anew",
         ) from None
@@ -128,9 +129,11 @@ async def _checked(
 
 
 def _weight_of_table(state: ReadState) -> int:
-    """How heavy the table's own metadata is, of which less is looked at than of a proposal's."""
-    is_long = state.metadata is not None and len(state.metadata.raw) > LONG_METADATA_OF_TABLE
-    return offload.HEAVY if is_long else 0
+    """How heavy the table's own protocol and metadata are, of which less is looked at than of a
+    proposal's."""
+    actions = (state.protocol, state.metadata)
+    size = sum(len(action.raw) for action in actions if action is not None)
+    return offload.HEAVY if size > LONG_METADATA_OF_TABLE else 0
 
 
 def _check_assignable(proposal: Proposal, state: ReadState) -> None:

@@ -11,7 +11,7 @@ from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
 from tidegate_protocol.replay.commits import summarize
 from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE, WindowCache
 from tidegate_service.core.limits import CommitLimits
-from tidegate_service.core.ports.index import CommitSection
+from tidegate_service.core.ports.index import CommitSection, TakesLong
 from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
 from tidegate_service.core.sharing import offload
 
@@ -38,6 +38,7 @@ class LockedTable:
         self.section = section
         self.shared = shared
         self.most_bytes = limits.shared_winner_bytes if shared else limits.winner_bytes
+        self.most_commits = limits.winner_commits
         self._read_weight = 0
         self._windows = windows
         self._epoch = section.table.epoch
@@ -131,6 +132,8 @@ class LockedTable:
             # The index was made anew in this section, or no commit in the window is of use.
             self._epoch = self.section.table.epoch
             self._window = CommitWindow(after=after)
+        if max(self.head - self._window.through, self._window.after - after) > self.most_commits:
+            raise TakesLong
         most = self.most_bytes
         newer = await self.section.winners(self._window.through, self.head, most_bytes=most)
         older = await self.section.winners(after, self._window.after, most_bytes=most)

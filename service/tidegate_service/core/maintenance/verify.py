@@ -88,12 +88,8 @@ async def verify_table(
             f"expected {table.first_version} to {table.latest_version}",
             code=Code.INVALID_REQUEST,
         )
-    principal = context.caller.principal.name
-    await context.verifying.take(principal)
-    try:
+    async with context.verifying.turn(context.caller.principal.name):
         return await _Page(context, table, first, limit).verified()
-    finally:
-        context.verifying.end(principal)
 
 
 class _Page:

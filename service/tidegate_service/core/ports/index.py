@@ -268,7 +268,7 @@ class Index(ForgottenTables, Protocol):
     async def history(
         self, table_id: str, *, from_version: int | None, to_version: int | None, limit: int
     ) -> list[CommitRecord]:
-        """Newest first, both ends included; fewer than `limit` where they hold `PAGE_BYTES`."""
+        """Newest first, both ends included; fewer than `limit` where they hold `DETAILS_BYTES`."""
 
     async def state_at(self, table_id: str, version: int) -> ReadState | None: ...
 
@@ -302,7 +302,8 @@ class Index(ForgottenTables, Protocol):
         """Where the table's own row is not what its rows sum up to."""
 
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
-        """Active catalog-managed tables whose log lags behind the index."""
+        """Active catalog-managed tables whose log lags behind the index, without their protocol and
+        metadata, which may be megabytes, and which publishing does not need."""
 
     async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
         """The first versions that wait for publishing: at most `limit`, and fewer where they are

@@ -11,6 +11,8 @@ from tidegate_protocol.proposal.transaction import IsolationLevel
 
 PAGE_BYTES = 4 * 1024 * 1024
 """What writers said in the rows of a page, at most, but for the last one's."""
+DETAILS_BYTES = 512 * 1024
+"""The same of a page of commits, which may be all short values: these are made one by one."""
 
 
 class TableState(StrEnum):

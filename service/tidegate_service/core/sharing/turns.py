@@ -60,6 +60,20 @@ class Turns:
             self.end()
 
 
+class Passes:
+    """`at_once` begin in each pass of the event loop, one of each principal in turn: what one asks
+    for at once is worked on a little at a time, and others' work comes between. Who has begun is
+    not waited for: its work on the loop is over with the pass, or is waited for elsewhere."""
+
+    def __init__(self, at_once: int) -> None:
+        self._turns = Turns(at_once)
+
+    async def begin(self, principal: str) -> None:
+        """Wait for a turn. Whoever is cancelled has none."""
+        await self._turns.take(principal)
+        asyncio.get_running_loop().call_soon(self._turns.end)
+
+
 class OwnTurns:
     """`at_once` of each principal have a turn at a time; others of it wait for them, and nobody
     else does. Of one event loop."""
@@ -88,6 +102,18 @@ class OwnTurns:
         """One turn of it is over; its next one begins."""
         self._of[principal].end()
         self._forget(principal)
+
+    @asynccontextmanager
+    async def turn(self, principal: str | None) -> AsyncIterator[None]:
+        """`take`, and `end` afterwards. Nobody (None) has no turns, and waits for none."""
+        if principal is None:
+            yield
+            return
+        await self.take(principal)
+        try:
+            yield
+        finally:
+            self.end(principal)
 
     def _forget(self, principal: str) -> None:
         if principal in self._of and self._of[principal].is_idle:

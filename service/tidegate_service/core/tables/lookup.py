@@ -26,8 +26,10 @@ class Page:
 
 
 async def get_table(context: Context, ref: str) -> TableRecord:
-    """The table with this full name (in any case) or id. Raises `NotFound`."""
-    table = await context.index.table(ref)
+    """The table with this full name (in any case) or id, looked up in the caller's turn. Raises
+    `NotFound`."""
+    async with context.lookups.turn(context.who):
+        table = await context.index.table(ref)
     if table is None:
         raise no_such_table(ref)
     return table
@@ -63,7 +65,8 @@ async def list_tables(context: Context, *, prefix: str, cursor: str | None, limi
     within = context.caller.principal.scopes(Role.READER)
     found = await context.index.tables(prefix=prefix, after=cursor, limit=limit + 1, within=within)
     tables = tuple(found[:limit])
-    held = sum(len(table.metadata.raw) for table in found if table.metadata is not None)
+    told = [action for table in found for action in (table.protocol, table.metadata)]
+    held = sum(len(action.raw) for action in told if action is not None)
     more = len(found) > limit or held >= PAGE_BYTES
     return Page(tables=tables, next_cursor=tables[-1].name if more else None)
 

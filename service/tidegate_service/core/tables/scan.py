@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, S
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple, Unpack
 
 import msgspec
 
@@ -27,7 +27,10 @@ from tidegate_service.core.tables.lookup import get_table
 
 S = TypeVar("S", bound=Sized)
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
+_LONG_SCHEMA = 16 * 1024
+"""In characters. A longer one is parsed, and looked into, in a thread."""
 _INLINE = 1_000
 """Terms of predicates times files that are judged in a millisecond or so."""
 _INLINE_BYTES = 256 * 1024
@@ -76,17 +79,25 @@ async def scan(context: Context, ref: str, request: ScanRequest) -> Scan:
     commit = await context.index.commit(table.id, version)
     if state is None or commit is None or state.protocol is None or state.metadata is None:
         raise no_such_version(table, version)
-    schema = parse_schema(state.metadata.schema_string)
     share = context.scan_threads.of(context.caller.principal.name)
+    is_wide = len(state.metadata.schema_string) > _LONG_SCHEMA
+
+    async def read(work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        return await share.run(work, *args) if is_wide else work(*args)
+
+    schema = await read(parse_schema, state.metadata.schema_string)
     terms = await weighed(share, request.predicates)
     predicates = await _predicates(
-        share, request.predicates, schema, state.metadata.partition_columns
+        share if is_wide or is_long(request.predicates) else None,
+        request.predicates,
+        schema,
+        state.metadata.partition_columns,
     )
     cut = _Cut(
-        pruning=pruning_of(predicates),
+        pruning=await read(pruning_of, predicates),
         terms=terms,
         share=share,
-        columns=None if request.columns is None else _columns(request.columns, schema),
+        columns=None if request.columns is None else await read(_columns, request.columns, schema),
         paths=DataPaths(
             location=table.location, policy=context.locations, reader=context.caller.principal
         ),
@@ -132,16 +143,16 @@ def _columns(names: tuple[str, ...], schema: StructType) -> frozenset[str]:
 
 
 async def _predicates(
-    share: Share,
+    share: Share | None,
     texts: tuple[str, ...],
     schema: StructType,
     partition_columns: tuple[str, ...],
 ) -> tuple[Predicate, ...]:
-    """Long ones in a thread, one by one: whoever leaves has no further one parsed."""
+    """In threads, where there are any, one by one: whoever leaves has no further one parsed."""
     parsed = []
     for index, text in enumerate(texts):
         try:
-            if is_long(texts):
+            if share is not None:
                 found = await share.run(
                     partial(parse_predicate, text, schema, partition_columns, pause=Rests())
                 )

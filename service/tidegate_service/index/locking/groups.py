@@ -40,14 +40,17 @@ _COLUMNS = """
 LOCK = Statement(f"SELECT {_COLUMNS} FROM tables WHERE id = $1 FOR UPDATE")
 
 LONG_METADATA = 64 * 1024
-"""In bytes. A table with more metadata has groups of its own, since reading it takes long."""
+"""In bytes. A table with more metadata, or such a protocol, has groups of its own, since reading it
+takes long."""
 
 # A group of several tables never waits for a row: a table that is skipped gets a group of its own,
 # which waits. So groups cannot wait for each other in a circle, either.
 LOCK_FREE = Statement(f"""
     SELECT {_COLUMNS}
     FROM tables
-    WHERE id = ANY ($1) AND coalesce(octet_length(metadata), 0) <= {LONG_METADATA}
+    WHERE id = ANY ($1)
+      AND coalesce(octet_length(metadata), 0) + coalesce(octet_length(protocol), 0)
+          <= {LONG_METADATA}
     ORDER BY id
     FOR UPDATE SKIP LOCKED
 """)

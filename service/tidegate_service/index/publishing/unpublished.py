@@ -14,7 +14,7 @@ from itertools import takewhile
 from uuid import UUID
 
 import zstandard
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, null, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.problems import Code
@@ -37,6 +37,7 @@ EXPANDED_BYTES = 1024 * 1024
 """What is read at once of a table's contents, as they are stored and as they are; the first one
 always is."""
 _IN_A_THREAD_BYTES = 256 * 1024
+_NOT_TOLD = ("protocol", "metadata")
 
 # A table that is being rebuilt is locked for minutes, and its log is no worse for waiting.
 _IMPATIENT = text("SELECT set_config('lock_timeout', '2000', true)")
@@ -56,8 +57,10 @@ async def unpublished(connection: AsyncConnection, *, limit: int) -> list[TableR
     after = held.where(commits.c.table_id > lagging.c.table_id).correlate(lagging)
     following = select(after.scalar_subquery()).where(lagging.c.table_id.is_not(None))
     lagging = lagging.union_all(following)
+    told = [null().label(c.name) if c.name in _NOT_TOLD else c for c in tables.c]
     query = (
-        select(tables)
+        select(*told)
+        .select_from(tables)
         .join(lagging, lagging.c.table_id == tables.c.id)
         .where(
             tables.c.catalog_managed,

@@ -7,6 +7,8 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     String,
+    Uuid,
+    bindparam,
     cast,
     collate,
     extract,
@@ -14,6 +16,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    text,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -21,7 +24,13 @@ from tidegate_protocol.features.row_tracking import DOMAIN, NO_ROW_IDS, high_wat
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState
-from tidegate_service.core.ports.records import Aborted, CommitRecord, Glance, TableRecord
+from tidegate_service.core.ports.records import (
+    DETAILS_BYTES,
+    Aborted,
+    CommitRecord,
+    Glance,
+    TableRecord,
+)
 from tidegate_service.index.postgres.identity import database_of
 from tidegate_service.index.rows import stored_content
 from tidegate_service.index.rows.keys import key
@@ -108,7 +117,7 @@ async def tables_page(
         query = query.where(name > lower(after))
     if within is not None:
         query = query.where(in_scopes(name, within))
-    size = bytes_of(tables.c.metadata)
+    size = bytes_of(tables.c.metadata) + bytes_of(tables.c.protocol)
     page = bounded(query, size=size, order=lambda columns: func.lower(columns.name))
     return [table_record(row) for row in await connection.execute(page)]
 
@@ -150,7 +159,9 @@ async def history(
     if to_version is not None:
         query = query.where(commits.c.version <= to_version)
     size = text_bytes_of(commits.c.details)
-    page = bounded(query, size=size, order=lambda columns: columns.version.desc())
+    page = bounded(
+        query, size=size, order=lambda columns: columns.version.desc(), most=DETAILS_BYTES
+    )
     return [commit_record(row) for row in await connection.execute(page)]
 
 
@@ -228,14 +239,30 @@ async def row_id_high_water_mark(connection: AsyncConnection, table_id: UUID) ->
     return NO_ROW_IDS if raw is None else high_water_mark(domain_of(raw))
 
 
-async def version_at(connection: AsyncConnection, table_id: UUID, timestamp_ms: int) -> int | None:
-    query = (
-        select(commits.c.version)
-        .where(commits.c.table_id == table_id, commits.c.timestamp <= timestamp_ms)
-        .order_by(commits.c.version.desc())
-        .limit(1)
+# Timestamps grow with the versions, so it is looked for by halves: there is no index by time, and a
+# walk from the head down would be one through all versions for an early one.
+VERSION_AT = text("""
+    WITH RECURSIVE search (low, high) AS (
+        SELECT first_version, latest_version FROM tables WHERE id = :table_id
+        UNION ALL
+        SELECT CASE WHEN middle.timestamp <= :timestamp_ms THEN middle.version + 1 ELSE low END,
+               CASE WHEN middle.timestamp <= :timestamp_ms THEN high ELSE middle.version - 1 END
+        FROM search
+        CROSS JOIN LATERAL (
+            SELECT version, timestamp FROM commits
+            WHERE table_id = :table_id AND version = (low + high) / 2
+            LIMIT 1
+        ) AS middle
+        WHERE low <= high
     )
-    return (await connection.execute(query)).scalar_one_or_none()
+    SELECT search.high FROM search JOIN tables ON tables.id = :table_id
+    WHERE low > high AND high >= tables.first_version
+""").bindparams(bindparam("table_id", type_=Uuid), bindparam("timestamp_ms", type_=BigInteger))
+
+
+async def version_at(connection: AsyncConnection, table_id: UUID, timestamp_ms: int) -> int | None:
+    asked = {"table_id": table_id, "timestamp_ms": timestamp_ms}
+    return (await connection.execute(VERSION_AT, asked)).scalar_one_or_none()
 
 
 async def app_transaction(connection: AsyncConnection, table_id: UUID, app_id: str) -> Txn | None:

@@ -18,6 +18,9 @@ from tidegate_service.index.postgres.pipeline import Query, Statement
 from tidegate_service.index.rows.keys import key
 from tidegate_service.index.rows.records import compressed
 
+LONG_DETAILS = 128 * 1024
+"""In bytes; what a proposal may say is shorter, with whatever is added to it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCommit:
@@ -116,6 +119,18 @@ def columns(table_id: UUID, record: CommitRecord) -> dict[str, Any]:
 
 
 def _details(record: CommitRecord) -> bytes:
+    """What a commit of another writer says at length is left out, but for its operation: the log
+    has it, and a page of rows is decoded where everybody's requests are."""
+    details = _all_details(record)
+    encoded = msgspec.json.encode(details)
+    if len(encoded) <= LONG_DETAILS:
+        return encoded
+    nothing: dict[str, Any] = {"operation_parameters": {}, "operation_metrics": {}, "tags": {}}
+    texts = {"engine_info": None, "user_metadata": None}
+    return msgspec.json.encode(details | nothing | texts)
+
+
+def _all_details(record: CommitRecord) -> dict[str, Any]:
     details: dict[str, Any] = {
         "operation": record.operation,
         "operation_parameters": record.operation_parameters,
@@ -127,7 +142,7 @@ def _details(record: CommitRecord) -> bytes:
     transaction_id = record.transaction_id
     if transaction_id is not None and key(transaction_id) != transaction_id:
         details["transaction_id"] = transaction_id
-    return msgspec.json.encode(details)
+    return details
 
 
 def _statement() -> str:

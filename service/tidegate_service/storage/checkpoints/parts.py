@@ -5,7 +5,7 @@ plain columns that is a value a row; of lists and maps it is whatever a row has,
 bytes of a file may stand for millions of equal values.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidegate_protocol.base.text import excerpt
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.parquet_pages import Column
+from tidegate_service.storage.checkpoints.rows import InvalidRow
 
 BATCH_BYTES = 16 * 1024 * 1024
 """What the rows of a batch decode to at most, if they are more than one."""
@@ -27,14 +28,23 @@ VALUE_BYTES = 64
 def refuse_unknown(kind: pa.DataType, path: str) -> None:
     """Raises `TooLarge` where a column, or what is in it, is made of others in a way that is not
     looked into. Which way that is, a file may say of any list by the schema that Arrow keeps in
-    it."""
+    it. Raises as `refuse_repeated`, too."""
     if pa.types.is_struct(kind) or pa.types.is_list(kind) or pa.types.is_map(kind):
+        refuse_repeated([kind.field(index).name for index in range(kind.num_fields)], path)
         for index in range(kind.num_fields):
             refuse_unknown(kind.field(index).type, path)
     elif kind.num_fields or isinstance(kind, pa.BaseExtensionType):
         raise TooLarge(
             f"{excerpt(path)} is {excerpt(str(kind))}, and how many values that has is not known"
         )
+
+
+def refuse_repeated(names: Sequence[str], path: str) -> None:
+    """Raises `InvalidRow` where two of the columns that lie in one have one name: readers would
+    take either for the other."""
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
+    if repeated is not None:
+        raise InvalidRow(f"{excerpt(path)} has two columns named {excerpt(repeated)}")
 
 
 class Parts:

@@ -27,6 +27,7 @@ from tidegate_service.storage.checkpoints.parts import (
     BATCH_BYTES,
     MAX_ROW_BYTES,
     Parts,
+    refuse_repeated,
     refuse_unknown,
 )
 from tidegate_service.storage.checkpoints.rows import (
@@ -136,6 +137,7 @@ def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[lis
         yield from check_footer(file)
         parquet = pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
         schema = parquet.schema_arrow
+        refuse_repeated(schema.names, "the file")
         kinds = [kind for kind in KINDS if kind in schema.names]
         if not kinds:
             if any(kind in schema.names for kind in PASSED_OVER):
@@ -216,6 +218,7 @@ def _columns_to_read(
     if not pa.types.is_struct(struct):
         raise InvalidRow(f"the column {kind} is {excerpt(str(struct))}; expected a struct")
     names = [struct.field(index).name for index in range(struct.num_fields)]
+    refuse_repeated(names, kind)
     if kind == FILES:
         needs_parsed = PARSED_STATS in names and (
             STATS not in names or not _always_there(metadata, group, f"{FILES}.{STATS}")

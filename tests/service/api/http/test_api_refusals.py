@@ -4,12 +4,42 @@ import asyncio
 
 import pytest
 
+from tidegate_service.api.http import requests
 from tidegate_service.api.http.refusals import PART, Refusals
+from tidegate_service.api.http.requests import REFUSALS, Gate, RequestState
 from tidegate_service.core.access.roles import ANYBODY, Principal
 
 pytestmark = pytest.mark.anyio
 
 SOMEBODY = Principal(name="p", grants=())
+ANOTHER = Principal(name="q", grants=())
+
+
+class TestAtOnce:
+    """So many of a principal's in a while, whatever they are refused for."""
+
+    async def told(self, gate: Gate, principal: Principal) -> asyncio.Task[None]:
+        state = RequestState(id="r", principal=principal)
+        telling = asyncio.create_task(gate.begin_refusal(state))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return telling
+
+    async def test_a_principal_waits_behind_itself(self, monkeypatch):
+        monkeypatch.setattr(requests, "REFUSALS_S", 3600.0)
+        gate = Gate()
+        first = [await self.told(gate, SOMEBODY) for _ in range(REFUSALS + 1)]
+        assert [telling.done() for telling in first] == [True] * REFUSALS + [False]
+        assert (await self.told(gate, ANOTHER)).done()
+        assert (await self.told(gate, ANYBODY)).done()
+        first[-1].cancel()
+        await asyncio.wait([first[-1]])
+
+    async def test_the_next_ones_have_their_turn_soon(self):
+        gate = Gate()
+        async with asyncio.timeout(60):
+            for _ in range(2 * REFUSALS):
+                await gate.begin_refusal(RequestState(id="r", principal=SOMEBODY))
 
 
 async def waits(refused: Refusals, principal: Principal | None) -> asyncio.Task[None]:

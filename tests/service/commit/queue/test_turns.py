@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tidegate_service.core.sharing.pools import Pool
-from tidegate_service.core.sharing.turns import OwnTurns, Turns
+from tidegate_service.core.sharing.turns import OwnTurns, Passes, Turns
 
 pytestmark = pytest.mark.anyio
 
@@ -117,6 +117,23 @@ class TestPool:
     async def test_what_work_raises_is_raised(self):
         with pytest.raises(ZeroDivisionError):
             await Pool("test", 1).run("a", lambda: 1 // 0)
+
+
+async def test_in_each_pass_some_begin_and_principals_have_their_turns():
+    passes, order = Passes(2), list[str]()
+
+    async def one(principal: str) -> None:
+        await passes.begin(principal)
+        order.append(principal)
+
+    begun = [asyncio.create_task(one(principal)) for principal in "aaaaab"]
+    in_passes = []
+    while len(order) < len(begun):
+        before = len(order)
+        await asyncio.sleep(0)
+        in_passes.append(len(order) - before)
+    assert max(in_passes) == 2
+    assert order.index("b") <= 3
 
 
 async def test_each_has_turns_of_its_own():
