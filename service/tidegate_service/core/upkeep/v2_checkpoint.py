@@ -68,7 +68,9 @@ async def write_v2(
     writing = _Sidecars(files, columns, rows, sidecar_files, new_id)
     shape = _shape(columns)
     async with around(faults, CheckpointStep.PARTS_PUT):
-        known = await _reusable(index, files, table_id, head, shape, sidecar_files)
+        known = await _reusable(
+            index, files, table_id, head, shape=shape, sidecar_files=sidecar_files
+        )
         if known is None:
             sidecars = [one async for one in writing.write(BEFORE_ALL, None)]
         else:
@@ -101,6 +103,7 @@ async def _reusable(
     files: CheckpointFiles,
     table_id: str,
     head: SnapshotHead,
+    *,
     shape: str,
     sidecar_files: int,
 ) -> KnownCheckpoint | None:

@@ -1,4 +1,4 @@
-"""Snapshots for checkpoints. Postgres joins the lines of a page: a million rows one by one would cost
+"""Snapshots for checkpoints. Postgres joins a page's lines: a million rows one by one would cost
 this process more than all else about a checkpoint."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable

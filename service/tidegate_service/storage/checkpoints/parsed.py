@@ -118,7 +118,7 @@ def _row(
 
 
 def _values(
-    value: Any,
+    value: object,
     struct: pa.StructType,
     types: Mapping[tuple[str, ...], DataType],
     path: tuple[str, ...],
@@ -135,7 +135,7 @@ def _values(
     return found
 
 
-def _value(data_type: DataType, found: Any) -> Value | None:
+def _value(data_type: DataType, found: object) -> Value | None:
     """JSON's values as partition values are written, which are read as strictly."""
     text = found if isinstance(found, str) else msgspec.json.encode(found).decode()
     try:
@@ -144,7 +144,7 @@ def _value(data_type: DataType, found: Any) -> Value | None:
         return None
 
 
-def _counts(value: Any, data_type: pa.DataType) -> Any:
+def _counts(value: object, data_type: pa.DataType) -> object:
     if not pa.types.is_struct(data_type):
         return _count(value)
     if not isinstance(value, dict):
@@ -152,6 +152,7 @@ def _counts(value: Any, data_type: pa.DataType) -> Any:
     return {field.name: _counts(value.get(field.name), field.type) for field in data_type}
 
 
-def _count(value: Any) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-    return value if is_count else None
+def _count(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
+        return value
+    return None

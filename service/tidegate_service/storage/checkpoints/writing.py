@@ -100,16 +100,14 @@ class _ParquetRows:
             self._waiting, self._bytes = [], 0
 
 
-def _as_arrow(value: Any, data_type: pa.DataType) -> Any:
+def _as_arrow(value: object, data_type: pa.DataType) -> object:
     """JSON's objects as Arrow takes maps; fields that the column has not are left out."""
-    if value is None:
-        return None
+    if not isinstance(value, Mapping):
+        return value
     if data_type == TEXTS:
         return list(value.items())
-    if isinstance(value, Mapping):
-        return {
-            field.name: _as_arrow(value.get(field.name), field.type)
-            for field in data_type
-            if field.name in value
-        }
-    return value
+    return {
+        field.name: _as_arrow(value[field.name], field.type)
+        for field in data_type
+        if field.name in value
+    }

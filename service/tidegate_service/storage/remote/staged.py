@@ -33,7 +33,9 @@ class StagedObject:
         self._clients = clients
         self._key = key
         try:
-            self._file = tempfile.TemporaryFile(prefix="tidegate-")
+            descriptor, name = tempfile.mkstemp(prefix="tidegate-")
+            os.unlink(name)
+            self._file = os.fdopen(descriptor, "w+b")
         except OSError as error:
             raise StorageUnavailable(
                 "a checkpoint waits on this machine's disk until it is sent, and no file could be "
