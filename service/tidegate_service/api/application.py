@@ -23,6 +23,7 @@ from tidegate_service.api.http.requests import PREFIX, Gate, state_of
 from tidegate_service.api.http.room import room_for_bodies
 from tidegate_service.api.openapi import describe
 from tidegate_service.api.routes import (
+    checkpoints,
     commits,
     forgotten,
     health,
@@ -80,7 +81,7 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
     app.state.refusals = Refusals(limits.max_requests)
     app.include_router(tables.router, prefix=PREFIX)
     app.include_router(commits.proposing, prefix=PREFIX)
-    for resource in (commits, transactions, scan, maintenance, forgotten):
+    for resource in (commits, transactions, scan, maintenance, checkpoints, forgotten):
         app.include_router(resource.router, prefix=PREFIX)
     app.include_router(health.router)
     app.include_router(metrics.router)

@@ -2,7 +2,6 @@
 
 import pyarrow.parquet as pq
 import pytest
-
 from msgspec.structs import replace
 
 from tests.service.upkeep.checkpoints import (
@@ -12,13 +11,10 @@ from tests.service.upkeep.checkpoints import (
     folder_of,
     forget_commits,
     live,
-    names,
     paths_of,
-    pointer,
 )
 from tests.service.world import add, proposal, remove
-from tidegate_protocol.checkpoint.last_checkpoint import checksum
-from tidegate_protocol.log.actions import DomainMetadata, Txn
+from tidegate_protocol.log.actions import Txn
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.tables.lookup import get_table
