@@ -1,8 +1,13 @@
 """The `CheckpointFiles` port over roots."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TypeVarTuple, Unpack
 
+import pyarrow as pa
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.checkpoint.columns import FileColumns
 from tidegate_protocol.checkpoint.last_checkpoint import version_of
 from tidegate_protocol.log.actions import Action
@@ -12,10 +17,13 @@ from tidegate_protocol.log.file_names import (
     commit_name,
     parse,
 )
+from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.ports.checkpoints import FileRows, WrittenFile
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.storage.checkpoints.writing import Rows, rows_of
 from tidegate_service.storage.roots import Root, Staged
+
+Ts = TypeVarTuple("Ts")
 
 SIDECARS = "_sidecars"
 _MOST_POINTER_BYTES = 1024 * 1024
@@ -39,7 +47,10 @@ class ObjectCheckpoints:
         staged = await self._share.run(self._root.stage, path)
         try:
             rows = await self._share.run(rows_of, name, staged.file, columns)
-            yield ObjectCheckpointFile(staged, rows, self._share)
+            try:
+                yield ObjectCheckpointFile(staged, rows, self._share)
+            finally:
+                await self._share.run(rows.leave)
         finally:
             # Behind whatever a thread still does with the file.
             await self._share.run(staged.leave)
@@ -59,7 +70,7 @@ class ObjectCheckpoints:
                 if isinstance(file, MultiPartCheckpoint) and file.version == version:
                     found.add(file.parts)
             # Names are in order, and those of this version come before its commit.
-            if batch[-1].name >= commit_name(version):
+            if batch and batch[-1].name >= commit_name(version):
                 break
         return frozenset(found)
 
@@ -87,14 +98,29 @@ class ObjectCheckpointFile:
         self._share = share
 
     async def take(self, rows: FileRows) -> None:
-        await self._share.run(self._rows.take, rows)
+        await self._share.run(_translated, self._rows.take, rows)
 
     async def take_actions(self, actions: Sequence[Action]) -> None:
-        await self._share.run(self._rows.take_actions, actions)
+        await self._share.run(_translated, self._rows.take_actions, actions)
 
     async def put(self) -> WrittenFile:
         return await self._share.run(self._put)
 
     def _put(self) -> WrittenFile:
-        self._rows.end()
+        _translated(self._rows.end)
         return self._staged.land()
+
+
+def _translated(work: Callable[[Unpack[Ts]], None], *args: *Ts) -> None:
+    try:
+        work(*args)
+    except pa.ArrowInvalid as error:
+        raise Refused(
+            "an action of the table has a value that a checkpoint's columns cannot hold: "
+            f"{excerpt(str(error))}",
+            code=Code.INVALID_ACTION,
+        ) from error
+    except OSError as error:
+        raise StorageUnavailable(
+            f"a checkpoint could not be written: {error.strerror or 'the disk failed'}"
+        ) from error

@@ -2,6 +2,7 @@
 V2 checkpoint. Blocking."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any, BinaryIO, Protocol
 
@@ -33,6 +34,10 @@ class Rows(Protocol):
         """Write what is left; the file itself stays open."""
         ...
 
+    def leave(self) -> None:
+        """Write no more, whatever is missing."""
+        ...
+
 
 def rows_of(name: str, file: BinaryIO, columns: FileColumns) -> Rows:
     """What writes a file of this name (`_sidecars/<name>` for a sidecar)."""
@@ -53,6 +58,9 @@ class _JsonRows:
 
     def end(self) -> None:
         """Each line is written as it comes."""
+
+    def leave(self) -> None:
+        """Nothing is held."""
 
 
 class _ParquetRows:
@@ -82,6 +90,12 @@ class _ParquetRows:
     def end(self) -> None:
         self._write()
         self._writer.close()
+
+    def leave(self) -> None:
+        # It would otherwise write its end whenever it is collected, into a file that is closed.
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        self._writer.is_open = False
 
     def _take(self, kind: str, column: pa.StructArray) -> None:
         columns = [

@@ -35,14 +35,16 @@ class StagedFile:
         return self._file
 
     def land(self) -> WrittenFile:
+        is_below = self._folders[-1] != LOG_FOLDER
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
             with (
                 self._files.folder(self._beside, create=False) as beside,
-                # A log that is there may have no folder for sidecars yet.
+                # A log may have no folder for sidecars yet. One that is missing itself is on a file
+                # system that is not mounted.
                 self._files.folder(self._folders[:-1], create=False) as above,
-                self._files.child(above, self._folders[-1], True) as folder,
+                self._files.child(above, self._folders[-1], is_below) as folder,
             ):
                 result = named(self._temporary, self._name, folder, beside)
                 try:
