@@ -1,16 +1,18 @@
 """Snapshots for checkpoints. Postgres joins a page's lines: a million rows one by one would cost
 this process more than all else about a checkpoint."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Integer, Text, Uuid, bindparam, text
+from sqlalchemy import BigInteger, Uuid, bindparam, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
 from tidegate_service.core.ports.checkpoints import FileRows, PathKey, SnapshotHead
-from tidegate_service.index.postgres.connections import Connections
+from tidegate_service.index.postgres.connections import Connections, driver_of
 from tidegate_service.index.rows.records import metadata_of, protocol_of
 
 FILES_A_PAGE = 5_000
@@ -56,56 +58,59 @@ _NOW = text("""
 # index does not hold any more of when a version was, is older than anything is kept for.
 _PAGE = """
     WITH page AS MATERIALIZED (
-        SELECT found.*, sum(octet_length(action)) OVER (ORDER BY path, dv_id) AS so_far
+        SELECT found.*,
+            sum(octet_length(action)) OVER (
+                ORDER BY path, dv_id ROWS UNBOUNDED PRECEDING
+            ) AS so_far
         FROM (
             (
                 SELECT file.path, file.dv_id, file.action, removed.ms AS removed_ms
                 FROM files AS file
                 CROSS JOIN LATERAL (
-                    SELECT CASE WHEN file.removed_version <= :version THEN coalesce(
+                    SELECT CASE WHEN file.removed_version <= %(version)s THEN coalesce(
                         file.deletion_timestamp,
-                        (SELECT timestamp FROM commits WHERE commits.table_id = :table_id
+                        (SELECT timestamp FROM commits WHERE commits.table_id = %(table_id)s
                             AND commits.version = file.removed_version),
                         0
                     ) END AS ms
                 ) AS removed
-                WHERE file.table_id = :table_id
-                    AND (file.path, file.dv_id) > (:after_path, :after_dv_id)
+                WHERE file.table_id = %(table_id)s
+                    AND (file.path, file.dv_id) > (%(after_path)s, %(after_dv_id)s)
                     {through_file}
-                    AND file.added_version <= :version
-                    AND (removed.ms IS NULL OR (removed.ms > :removed_after_ms AND NOT EXISTS (
+                    AND file.added_version <= %(version)s
+                    AND (removed.ms IS NULL OR (removed.ms > %(removed_after_ms)s AND NOT EXISTS (
                         SELECT FROM files AS later
-                        WHERE later.table_id = :table_id
+                        WHERE later.table_id = %(table_id)s
                             AND later.path = file.path AND later.dv_id = file.dv_id
-                            AND later.added_version BETWEEN file.removed_version AND :version
+                            AND later.added_version BETWEEN file.removed_version AND %(version)s
                     )))
-                ORDER BY file.path, file.dv_id LIMIT :most
+                ORDER BY file.path, file.dv_id LIMIT %(most)s
             )
             UNION ALL
             (
                 SELECT gone.path, gone.dv_id, gone.action, gone.deletion_timestamp
                 FROM tombstones AS gone
-                WHERE gone.table_id = :table_id
-                    AND (gone.path, gone.dv_id) > (:after_path, :after_dv_id)
+                WHERE gone.table_id = %(table_id)s
+                    AND (gone.path, gone.dv_id) > (%(after_path)s, %(after_dv_id)s)
                     {through_gone}
-                    AND gone.deletion_timestamp > :removed_after_ms
+                    AND gone.deletion_timestamp > %(removed_after_ms)s
                     AND NOT EXISTS (
                         SELECT FROM files AS later
-                        WHERE later.table_id = :table_id
+                        WHERE later.table_id = %(table_id)s
                             AND later.path = gone.path AND later.dv_id = gone.dv_id
-                            AND later.added_version <= :version
+                            AND later.added_version <= %(version)s
                     )
-                ORDER BY gone.path, gone.dv_id LIMIT :most
+                ORDER BY gone.path, gone.dv_id LIMIT %(most)s
             )
         ) AS found
-        ORDER BY path, dv_id LIMIT :most
+        ORDER BY path, dv_id LIMIT %(most)s
     ), kept AS MATERIALIZED (
-        SELECT * FROM page WHERE so_far - octet_length(action) < :most_bytes
+        SELECT * FROM page WHERE so_far - octet_length(action) < %(most_bytes)s
     ), last AS (
         SELECT path, dv_id FROM kept ORDER BY path DESC, dv_id DESC LIMIT 1
     )
     SELECT
-        (SELECT epoch FROM tables WHERE id = :table_id) AS epoch,
+        (SELECT epoch FROM tables WHERE id = %(table_id)s) AS epoch,
         (SELECT count(*) FROM page) AS found,
         (SELECT path FROM last) AS last_path,
         (SELECT dv_id FROM last) AS last_dv_id,
@@ -116,19 +121,23 @@ _PAGE = """
         array_agg(action) FILTER (WHERE removed_ms IS NOT NULL) AS removed
     FROM kept
 """
-_TYPES = (
-    bindparam("table_id", type_=Uuid),
-    *(bindparam(name, type_=BigInteger) for name in ("version", "removed_after_ms", "most_bytes")),
-    bindparam("most", type_=Integer),
-    *(bindparam(name, type_=Text) for name in ("after_path", "after_dv_id")),
+_TO_THE_END = _PAGE.format(through_file="", through_gone="")
+_UP_TO = _PAGE.format(
+    through_file="AND (file.path, file.dv_id) <= (%(through_path)s, %(through_dv_id)s)",
+    through_gone="AND (gone.path, gone.dv_id) <= (%(through_path)s, %(through_dv_id)s)",
 )
-_TO_THE_END = text(_PAGE.format(through_file="", through_gone="")).bindparams(*_TYPES)
-_UP_TO = text(
-    _PAGE.format(
-        through_file="AND (file.path, file.dv_id) <= (:through_path, :through_dv_id)",
-        through_gone="AND (gone.path, gone.dv_id) <= (:through_path, :through_dv_id)",
-    )
-).bindparams(*_TYPES, *(bindparam(name, type_=Text) for name in ("through_path", "through_dv_id")))
+
+
+class _Page(NamedTuple):
+    epoch: int | None
+    found: int
+    last_path: str | None
+    last_dv_id: str | None
+    rows: int
+    num_adds: int
+    adds: bytes | None
+    removed_ms: list[int] | None
+    removed: list[bytes] | None
 
 
 async def snapshot_head(
@@ -187,14 +196,24 @@ async def file_rows(
     after: PathKey,
     through: PathKey | None,
 ) -> AsyncIterator[FileRows]:
-    is_last = False
-    while not is_last:
-        page, is_last = await connections.read(
-            _page(table_id, head, removed_after_ms=removed_after_ms, after=after, through=through)
+    def reading(after: PathKey) -> asyncio.Task[tuple[FileRows, bool]]:
+        page = _page(
+            table_id, head, removed_after_ms=removed_after_ms, after=after, through=through
         )
-        if page.count:
-            after = page.last
-            yield page
+        return asyncio.create_task(connections.read(page), name="checkpoint-page")
+
+    # The next page is read while this one is written.
+    coming = reading(after)
+    try:
+        is_last = False
+        while not is_last:
+            page, is_last = await coming
+            if not is_last:
+                coming = reading(page.last)
+            if page.count:
+                yield page
+    finally:
+        coming.cancel()
 
 
 def _page(
@@ -220,7 +239,11 @@ def _page(
 
     async def read(connection: AsyncConnection) -> tuple[FileRows, bool]:
         query = _TO_THE_END if through is None else _UP_TO
-        row = (await connection.execute(query, values)).one()
+        # In the binary format: as text, a page would be twice as long.
+        driver = await driver_of(connection)
+        async with driver.cursor(binary=True) as cursor:
+            await cursor.execute(query, values)
+            row = _Page(*(await cursor.fetchall())[0])
         if row.epoch != head.epoch:
             raise _another(head.version)
         page = FileRows(
