@@ -4,9 +4,10 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -62,6 +63,7 @@ class Service:
         partition_columns: tuple[str, ...] = (),
         location: str | None = None,
         schema: dict[str, Any] = SCHEMA,
+        properties: Mapping[str, str] = MappingProxyType({}),
     ) -> Table:
         """A new table under a name of its own."""
         self._tables += 1
@@ -70,6 +72,7 @@ class Service:
             "schema": schema,
             "partition_columns": list(partition_columns),
             "catalog_managed": catalog_managed,
+            "properties": dict(properties),
         }
         if location is not None:
             body["location"] = location

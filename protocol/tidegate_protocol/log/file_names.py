@@ -102,6 +102,21 @@ def commit_name(version: int) -> str:
     return f"{version:020d}.json"
 
 
+def checkpoint_name(version: int) -> str:
+    """The name of a version's classic checkpoint that is one file."""
+    return f"{version:020d}.checkpoint.parquet"
+
+
+def part_name(version: int, part: int, parts: int) -> str:
+    """The name of one of a checkpoint's parts, counted from 1."""
+    return f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
+
+
+def v2_checkpoint_name(version: int, uuid: str, form: Literal["json", "parquet"]) -> str:
+    """The name of a V2 checkpoint's main file."""
+    return f"{version:020d}.checkpoint.{uuid}.{form}"
+
+
 def parse(name: str) -> LogFile:
     """What a file directly inside `_delta_log` is, by its name without the folder."""
     if name == LAST_CHECKPOINT:

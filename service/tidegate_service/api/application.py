@@ -23,6 +23,7 @@ from tidegate_service.api.http.requests import PREFIX, Gate, state_of
 from tidegate_service.api.http.room import room_for_bodies
 from tidegate_service.api.openapi import describe
 from tidegate_service.api.routes import (
+    checkpoints,
     commits,
     forgotten,
     health,
@@ -81,7 +82,8 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
     app.state.max_stream_actions = limits.max_stream_actions
     app.state.room = room_for_bodies(limits.max_stream_bytes)
     app.state.refusals = Refusals(limits.max_requests)
-    for resource in (tables, commits, transactions, scan, maintenance, forgotten):
+    resources = (tables, commits, transactions, scan, maintenance, checkpoints, forgotten)
+    for resource in resources:
         app.include_router(resource.router, prefix=PREFIX)
     app.include_router(health.router)
     app.include_router(metrics.router)

@@ -43,7 +43,10 @@ TAGS = [
     {"name": "commits", "description": "Propose transactions; read what landed."},
     {"name": "transactions", "description": "Transaction ids and application transactions."},
     {"name": "scan", "description": "Which files a reader needs."},
-    {"name": "maintenance", "description": "Compare a table with its log; mend the index."},
+    {
+        "name": "maintenance",
+        "description": "Compare a table with its log; mend the index; write checkpoints.",
+    },
     {"name": "health", "description": "For whoever runs the service."},
 ]
 
@@ -77,6 +80,7 @@ _TYPES = (
     resources.CreateTableBody,
     resources.RegisterTableBody,
     resources.ScanBody,
+    resources.CheckpointBody,
     types.TableAnswer,
     types.CreatedAnswer,
     types.TablesAnswer,
@@ -90,6 +94,7 @@ _TYPES = (
     types.ScanAnswer,
     types.VerificationAnswer,
     types.RebuiltAnswer,
+    types.CheckpointAnswer,
     types.HealthAnswer,
 )
 

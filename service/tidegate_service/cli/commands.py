@@ -27,6 +27,7 @@ cli.add_typer(tokens.cli, name="token")
 cli.command()(maintenance.verify)
 cli.command()(maintenance.rebuild)
 tables.cli.command()(maintenance.release)
+tables.cli.command()(maintenance.checkpoint)
 tables.cli.command()(forgotten.forgotten)
 tables.cli.command()(forgotten.delete_forgotten)
 

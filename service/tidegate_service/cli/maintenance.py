@@ -64,6 +64,27 @@ def release(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -
     _show(call(url, "POST", f"/tables/{quote(table, safe='')}/release"), as_json)
 
 
+def checkpoint(
+    table: TableName,
+    version: Annotated[
+        int | None, typer.Option(min=0, help="Of which version; the latest one by default.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Write a checkpoint, so that readers of the table's log start from it."""
+    body = {} if version is None else {"version": version}
+    written = call(url, "POST", f"/tables/{quote(table, safe='')}/checkpoint", body)
+    if as_json:
+        typer.echo(json.dumps(written, indent=2))
+        return
+    typer.echo(
+        f"version {written['version']}: {written['kind']}, {written['num_actions']} actions, "
+        f"{written['files_written']} of {written['files']} files written, "
+        f"{written['bytes_written']} of {written['bytes']} bytes, {written['seconds']} s"
+    )
+
+
 def _show(head: dict[str, Any], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(head, indent=2))

@@ -28,6 +28,7 @@ from tidegate_service.core.ports.records import (
 )
 from tidegate_service.core.ports.scanned import StoredFiles, Wanted
 from tidegate_service.core.sharing.pools import Share
+from tidegate_service.index.checkpoints.calls import CheckpointCalls
 from tidegate_service.index.locking import groups
 from tidegate_service.index.locking.groups import PostgresCommitGroup
 from tidegate_service.index.locking.queues import TableQueues
@@ -53,7 +54,7 @@ Locked = tuple[TableRecord, int]
 """The row as locked, and the database's clock after that in ms."""
 
 
-class PostgresIndex:
+class PostgresIndex(CheckpointCalls):
     """Implements `core.ports.index.Index` on an engine of `engine.create_engine`. The caller
     disposes of the engine. So many sections of tables as `sections_at_once` hold a connection."""
 

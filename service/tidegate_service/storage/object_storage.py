@@ -19,6 +19,7 @@ from tidegate_service.core.ports.index import LogEntry, PutResult, UnreadableFil
 from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
 from tidegate_service.storage.local.files import NotAFolder
 from tidegate_service.storage.local.root import LocalRoot
+from tidegate_service.storage.object_checkpoints import ObjectCheckpoints
 from tidegate_service.storage.remote.root import RemoteRoot
 from tidegate_service.storage.roots import ReadFile, Root
 from tidegate_service.storage.stores import check_options
@@ -182,12 +183,18 @@ class ObjectStorage:
 
         The use cases have checked that; this is the last fence before the store.
         """
+        root, table = self._placed(location)
+        return ObjectLog(root, table, read=self._read_file, max_files=self._max_files, who=who)
+
+    def checkpoints(self, location: str, *, who: str | None = None) -> ObjectCheckpoints:
+        """Raises `Refused` like `log`."""
+        root, table = self._placed(location)
+        return ObjectCheckpoints(root, table, who=who)
+
+    def _placed(self, location: str) -> tuple[Root, str]:
         for root in self._roots:
             if location.startswith(f"{root.url}/") and canonical_url(location) == location:
-                table = location.removeprefix(f"{root.url}/")
-                return ObjectLog(
-                    root, table, read=self._read_file, max_files=self._max_files, who=who
-                )
+                return root, location.removeprefix(f"{root.url}/")
         raise Refused(
             f"the location {excerpt(location)} is not in the warehouse or an allowed prefix",
             code=Code.INVALID_LOCATION,

@@ -7,6 +7,7 @@ from typing import BinaryIO, Protocol, TypeVar
 
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
+from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.index import LogEntry, PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 
@@ -39,6 +40,24 @@ async def one_by_one(
     return results
 
 
+class Staged(Protocol):
+    """A file of a root that has no name there yet. Blocking; for one thread at a time."""
+
+    @property
+    def file(self) -> BinaryIO:
+        """Where its content is written."""
+        ...
+
+    def land(self) -> WrittenFile:
+        """Give the file its name, durably, unless that is taken. Raises `StorageUnavailable` where
+        it certainly was not, and `StorageUnknown` where it may have been."""
+        ...
+
+    def leave(self) -> None:
+        """Let go of what is not its name's."""
+        ...
+
+
 class Root(Protocol):
     """Calls raise `StorageUnavailable` where they could not be made, unless they say more."""
 
@@ -51,6 +70,20 @@ class Root(Protocol):
     def reading(self) -> Pool:
         """Threads for what is long to read here; those of another root have their own, and do not
         wait for a store that hangs."""
+        ...
+
+    @property
+    def checkpoints(self) -> Pool:
+        """A thread in which checkpoints are written."""
+        ...
+
+    def stage(self, path: str) -> Staged:
+        """Blocking: begin a file of a table's log."""
+        ...
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Blocking: put a small file in the place of the one of its name, durably and at once.
+        Raises `StorageUnavailable`, after which it may have been."""
         ...
 
     async def put_if_absent(

@@ -14,8 +14,11 @@ from tidegate_protocol.log.file_names import (
     MultiPartCheckpoint,
     Unknown,
     V2Checkpoint,
+    checkpoint_name,
     commit_name,
     parse,
+    part_name,
+    v2_checkpoint_name,
 )
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -108,3 +111,11 @@ def test_no_name_is_an_error(name):
 def test_there_are_no_names_beyond_the_versions(version):
     with pytest.raises(ValueError, match="is not a version"):
         commit_name(version)
+
+
+def test_names_of_checkpoints_are_read_back():
+    assert parse(checkpoint_name(10)) == CheckpointFile(version=10)
+    assert parse(part_name(10, 2, 3)) == MultiPartCheckpoint(version=10, part=2, parts=3)
+    for form in ("json", "parquet"):
+        name = v2_checkpoint_name(10, UUID, form)
+        assert parse(name) == V2Checkpoint(version=10, uuid=UUID, format=form)

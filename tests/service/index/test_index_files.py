@@ -220,6 +220,7 @@ class TestPlans:
                 texts(names),
                 texts([""] * len(names)),
                 int8s([9] * len(names)),
+                int8s([5] * len(names)),
             )
             ((explained,),) = (await run(section._unit._driver, [Query(explain, *named)]))[0]
             (found,) = json.loads(explained)

@@ -10,6 +10,7 @@ from tidegate_service.api.http.requests import JSON
 from tidegate_service.core.commit.transaction_ids import TransactionState
 from tidegate_service.core.maintenance.verify import DifferenceKind
 from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.upkeep.checkpoint import CheckpointKind
 
 _ENCODER = msgspec.json.Encoder()
 _CONTENT_TYPE = (b"content-type", JSON.encode("ascii"))
@@ -75,6 +76,25 @@ class RebuiltAnswer(TableAnswer, frozen=True, kw_only=True):
             "published versions are the table's."
         ),
     ]
+
+
+class CheckpointAnswer(Struct, frozen=True, kw_only=True):
+    """A checkpoint that was written, and that `_last_checkpoint` points to."""
+
+    table: str
+    version: int
+    kind: Annotated[
+        CheckpointKind,
+        Meta(description="What the table's properties and its size ask for."),
+    ]
+    files: Annotated[int, Meta(description="Of the checkpoint, sidecars included.")]
+    bytes: int
+    files_written: Annotated[
+        int, Meta(description="Fewer than `files` where sidecars of an earlier one stand.")
+    ]
+    bytes_written: int
+    num_actions: Annotated[int, Meta(description="Rows of all its files.")]
+    seconds: float
 
 
 class TablesAnswer(Struct, frozen=True, kw_only=True):

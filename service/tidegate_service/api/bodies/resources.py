@@ -118,9 +118,19 @@ class ScanBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
+class CheckpointBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of which version to write a checkpoint."""
+
+    version: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_VERSION)] | None,
+        Meta(description="The latest one by default."),
+    ] = None
+
+
 _CREATE = msgspec.json.Decoder(CreateTableBody)
 _REGISTER = msgspec.json.Decoder(RegisterTableBody)
 _SCAN = msgspec.json.Decoder(ScanBody)
+_CHECKPOINT = msgspec.json.Decoder(CheckpointBody)
 
 
 async def read_create(request: Request) -> CreateTable:
@@ -166,3 +176,11 @@ async def read_scan(request: Request) -> ScanRequest:
         predicates=body.predicates,
         columns=body.columns,
     )
+
+
+async def read_checkpoint(request: Request) -> int | None:
+    """The version. Raises `BadRequest`, and `Refused` for a media type or size that is not
+    taken."""
+    media_type(request, JSON)
+    body = await read_body(request, lambda content: decode_envelope(content, _CHECKPOINT))
+    return body.version

@@ -44,6 +44,10 @@ CREATE_TABLE: dict[str, Example] = {
     },
 }
 
+CHECKPOINT: dict[str, Example] = {
+    "latest": {"summary": "Of the latest version", "value": {}},
+    "version": {"summary": "Of one version", "value": {"version": 2}},
+}
 REGISTER_TABLE: dict[str, Example] = {
     "existing": {
         "summary": "A table that Spark wrote, at a location that the service may use",
@@ -161,6 +165,17 @@ ANSWERS: dict[str, Example] = {
     "CreatedAnswer": _HEAD,
     "RebuiltAnswer": {**_HEAD, "lost": []},
     "LostAnswer": {"version": 13, "transaction_id": "0f0c7c1e-6f0b-4f5e-9d55-7f6f2b8a4c11"},
+    "CheckpointAnswer": {
+        "table": "main.air.flights",
+        "version": 2,
+        "kind": "classic",
+        "files": 1,
+        "bytes": 21803,
+        "files_written": 1,
+        "bytes_written": 21803,
+        "num_actions": 14,
+        "seconds": 0.031,
+    },
     "TablesAnswer": {"tables": [_HEAD], "next_cursor": None},
     "ForgottenTablesAnswer": {
         "tables": [

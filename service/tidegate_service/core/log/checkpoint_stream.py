@@ -11,6 +11,7 @@ from tidegate_protocol.log.actions import (
     DomainMetadata,
     Metadata,
     Protocol,
+    Remove,
     Txn,
     UnknownAction,
 )
@@ -19,7 +20,7 @@ from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.ports.index import Log, UnreadableFile
 
 SIDECARS = "_sidecars"
-_OF_A_SNAPSHOT = (Add, DomainMetadata, Metadata, Protocol, Txn)
+_OF_A_SNAPSHOT = (Add, DomainMetadata, Metadata, Protocol, Remove, Txn)
 
 
 class _Sidecar(msgspec.Struct):
@@ -37,7 +38,7 @@ async def snapshot_actions(
     log: Log, checkpoint: Checkpoint, *, location: str
 ) -> AsyncIterator[Sequence[Action]]:
     """The actions of a checkpoint of the table at `location`, in batches and in any order: files,
-    protocol, metadata, application transactions and domains.
+    those that were removed not long ago, protocol, metadata, application transactions and domains.
 
     Raises `UnreadableFile`. It is also raised at the end, where there was not exactly one protocol
     and one metaData action: every table has both, and only a checkpoint that was cut short has not.
@@ -56,7 +57,7 @@ async def snapshot_actions(
             yield [action for action in batch if isinstance(action, _OF_A_SNAPSHOT)]
     for name in sidecars:
         async for batch in log.checkpoint_actions(f"{SIDECARS}/{name}"):
-            yield [action for action in batch if isinstance(action, Add)]
+            yield [action for action in batch if isinstance(action, Add | Remove)]
     for kind, count in counts.items():
         if count != 1:
             raise UnreadableFile(

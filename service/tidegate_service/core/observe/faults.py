@@ -1,4 +1,4 @@
-"""The numbered steps of a commit's way, where a test may end, stop or hold an instance.
+"""The steps of a commit's way and of upkeep, where a test may end, stop or hold an instance.
 
 The use cases say before and after each step that they have got there. What happens then is an
 effect like the clock: nothing, unless whoever composes the instance passes something else. No
@@ -39,6 +39,17 @@ class Step(StrEnum):
     O9_ANSWER = "O9"
 
 
+class CheckpointStep(StrEnum):
+    """Of writing a checkpoint; the first one is only of those that have several files."""
+
+    PARTS_PUT = "checkpoint-parts-put"
+    CHECKPOINT_PUT = "checkpoint-put"
+    LAST_CHECKPOINT_PUT = "last-checkpoint-put"
+
+
+AnyStep = Step | CheckpointStep
+
+
 class Side(Enum):
     """AFTER is reached only where the step raised nothing."""
 
@@ -49,13 +60,13 @@ class Side(Enum):
 class FaultPoints(Protocol):
     """Told of every step, in the order of their happening."""
 
-    async def reached(self, step: Step, side: Side) -> None:
+    async def reached(self, step: AnyStep, side: Side) -> None:
         """Returns for the commit to go on. It may take its time, or never return."""
         ...
 
 
 class _NoFaults:
-    async def reached(self, step: Step, side: Side) -> None:
+    async def reached(self, step: AnyStep, side: Side) -> None:
         return None
 
 
@@ -67,7 +78,7 @@ class around:
 
     __slots__ = ("_faults", "_step")
 
-    def __init__(self, faults: FaultPoints, step: Step) -> None:
+    def __init__(self, faults: FaultPoints, step: AnyStep) -> None:
         self._faults = faults
         self._step = step
 

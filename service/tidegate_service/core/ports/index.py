@@ -13,6 +13,7 @@ from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.access.roles import Caller
+from tidegate_service.core.ports.checkpoints import CheckpointIndex
 from tidegate_service.core.ports.comparison import Comparison, FileCounts
 from tidegate_service.core.ports.forgotten import ForgottenHere, ForgottenTables
 from tidegate_service.core.ports.records import (
@@ -210,7 +211,7 @@ class CommitGroup(Protocol):
         """As `CommitSection.save`."""
 
 
-class Index(ForgottenTables, Protocol):
+class Index(ForgottenTables, CheckpointIndex, Protocol):
     """The commit index. Reads take a connection of their own and see what is committed.
 
     A `table` argument named `ref` is a full name (any case) or an id; `table_id` is the id.

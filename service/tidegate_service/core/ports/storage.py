@@ -5,19 +5,14 @@ A call that meets a broken store raises `StorageUnavailable`: nothing is known t
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Protocol
 
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
+from tidegate_service.core.ports.checkpoints import CheckpointFiles
+from tidegate_service.core.ports.put_result import PutResult
 
-
-class PutResult(Enum):
-    """CREATED: the bytes are there by this call. EXISTS: the store says that the name was taken
-    before; only reading tells by what."""
-
-    CREATED = "created"
-    EXISTS = "exists"
+__all__ = ["Log", "LogEntry", "PutResult", "Storage", "UnreadableFile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +87,10 @@ class Storage(Protocol):
     def log(self, location: str, *, who: str | None = None) -> Log:
         """`who` is in whose name what takes long is read of it (`core.access.roles.share_of`): who
         reads much waits behind itself."""
+        ...
+
+    def checkpoints(self, location: str, *, who: str | None = None) -> CheckpointFiles:
+        """Where the table's checkpoints are written, in the threads of `who` as above."""
         ...
 
     async def probe(self) -> None:

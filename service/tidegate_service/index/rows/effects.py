@@ -26,10 +26,12 @@ class Effects:
     """What is left of a commit's actions, in their order: the last one about a thing counts.
 
     A prepared commit names each thing once; a foreign one need not. `bulk` are file actions that
-    are not among `files`, of a prepared commit of very many.
+    are not among `files`, of a prepared commit of very many. `removed` are the
+    removes that stand behind a None.
     """
 
     files: dict[FileKey, Add | None] = field(default_factory=dict)
+    removed: dict[FileKey, Remove] = field(default_factory=dict)
     txns: dict[str, Txn] = field(default_factory=dict)
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
     protocol: Protocol | None = None
@@ -43,6 +45,11 @@ class Effects:
         """How many files are named."""
         return len(self.files) + len(self.bulk)
 
+    def deleted_ms(self, file: FileKey) -> int | None:
+        """When a remove says that the file was removed."""
+        remove = self.removed.get(file)
+        return None if remove is None else remove.deletion_timestamp
+
 
 def effects_of(actions: Sequence[Action], may_bulk: bool = False) -> Effects:
     """`may_bulk` for a commit that names each file once."""
@@ -53,9 +60,13 @@ def effects_of(actions: Sequence[Action], may_bulk: bool = False) -> Effects:
             case SpooledAdd() | SpooledRemove() if is_bulk:
                 effects.bulk.append(action)
             case Add():
-                effects.files[_file_key(action)] = action
+                file = _file_key(action)
+                effects.files[file] = action
+                effects.removed.pop(file, None)
             case Remove():
-                effects.files[_file_key(action)] = None
+                file = _file_key(action)
+                effects.files[file] = None
+                effects.removed[file] = action
             case Txn():
                 effects.txns[key(action.app_id)] = action
             case DomainMetadata():

@@ -25,8 +25,9 @@ ROWS_BYTES = 2 * 1024 * 1024
 # table, and with the row estimates of a growing table it takes that.
 CLOSE = Statement("""
     WITH named AS MATERIALIZED (
-        SELECT live.row_id, file.version
-        FROM unnest($1, $2, $3, $4) AS file (table_id, path, dv_id, version)
+        SELECT live.row_id, file.version, file.deletion_timestamp
+        FROM unnest($1, $2, $3, $4, $5)
+            AS file (table_id, path, dv_id, version, deletion_timestamp)
         CROSS JOIN LATERAL (
             SELECT files.ctid AS row_id
             FROM files
@@ -37,7 +38,8 @@ CLOSE = Statement("""
             LIMIT 1
         ) AS live
     ), closed AS (
-        UPDATE files SET removed_version = named.version
+        UPDATE files
+        SET removed_version = named.version, deletion_timestamp = named.deletion_timestamp
         FROM named
         WHERE files.ctid = named.row_id
         RETURNING files.table_id, files.size
@@ -67,18 +69,20 @@ _OPEN = Statement("""
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a version does to one file: an add opens it, None only closes it."""
+    """What a version does to one file: an add opens it, None only closes it. `deleted_ms` is when
+    a remove says that it was removed."""
 
     table_id: UUID
     version: int
     key: FileKey
     add: Add | None
+    deleted_ms: int | None = None
 
 
 def close(changes: Sequence[FileChange]) -> Query:
     """Close what is live of these files, added ones included: one that is live already is
     replaced. At most `ROWS`, each named once."""
-    return Query(CLOSE, *_named(changes))
+    return Query(CLOSE, *_named(changes), _deleted(changes))
 
 
 def open_(changes: Sequence[FileChange]) -> list[Query]:
@@ -90,7 +94,11 @@ def close_and_open(changes: Sequence[FileChange]) -> list[Query]:
     """`close`, which has to come first, and `open_`."""
     named, added = _named(changes), _added(changes)
     opening = _opening(added, named if len(added) == len(changes) else None)
-    return [Query(CLOSE, *named), *opening]
+    return [Query(CLOSE, *named, _deleted(changes)), *opening]
+
+
+def _deleted(changes: Sequence[FileChange]) -> Parameter:
+    return int8s([change.deleted_ms for change in changes])
 
 
 def _added(changes: Sequence[FileChange]) -> list[tuple[FileChange, Add]]:

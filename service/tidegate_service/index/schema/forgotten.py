@@ -15,7 +15,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from tidegate_service.index.schema.tables import metadata, past_commits
+from tidegate_service.index.schema.checkpoints import metadata
+from tidegate_service.index.schema.tables import past_commits
 
 __all__ = ["forgotten_aborts", "forgotten_commits", "forgotten_tables", "metadata"]
 

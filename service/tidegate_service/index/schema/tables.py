@@ -216,6 +216,7 @@ files = Table(
     Column("stats", Text),
     Column("action", LargeBinary, nullable=False),
     Column("partition", _bytes_order()),
+    Column("deletion_timestamp", BigInteger),
     # One index does it all but for scans of partitions: at most one live row a file (NULLs are
     # equal here), the look-up of that row, and the order that snapshots are read in. No foreign
     # key: its check would cost more than the row, and rows are only written under the table's lock.
@@ -234,7 +235,9 @@ files = Table(
 whole log line of the add, and `stats` its statistics, NULL where they are to be read there: in rows
 of very large commits, of which they would be a fifth. A file that is added again while it is live
 gets a new row. `partition` is `partitions.partition_key` of the partition values; NULL where that
-is not known, as in rows of the release before: such files are looked at one by one."""
+is not known, as in rows of the release before: such files are looked at one by one.
+`deletion_timestamp` (ms) is of the remove that closed the row; NULL where it has none, and of rows
+that the release before closed: the version's own timestamp then stands for it."""
 
 # Files without partitions do not pay for it.
 Index(
@@ -244,6 +247,16 @@ Index(
     files.c.path,
     files.c.dv_id,
     postgresql_where=text("partition IS DISTINCT FROM ''"),
+)
+
+# For the files that some versions changed, among very many. It costs a commit next to nothing: an
+# entry is of many pages, and rows of one time lie together.
+Index(
+    "files_versions_idx",
+    files.c.added_version,
+    files.c.removed_version,
+    postgresql_using="brin",
+    postgresql_with={"autosummarize": "on"},
 )
 
 app_transactions = Table(

@@ -13,6 +13,7 @@ from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.access import audit
+from tidegate_service.index.schema.checkpoints import checkpoint_sidecars, tombstones
 from tidegate_service.index.schema.tables import (
     aborted_transactions,
     app_transactions,
@@ -29,7 +30,15 @@ from tidegate_service.index.tables.rebuilding import COMMITS_AT_ONCE, drop_commi
 FILES_AT_ONCE = 50_000
 
 # What refers to commits goes before them, and they before their table.
-_SMALL = (app_transactions, domain_metadata, metadata_versions, aborted_transactions, past_commits)
+_SMALL = (
+    app_transactions,
+    domain_metadata,
+    metadata_versions,
+    aborted_transactions,
+    past_commits,
+    tombstones,
+    checkpoint_sidecars,
+)
 
 
 async def forget(statement: Statement, table: TableRecord, *, by: Caller) -> bool:

@@ -84,8 +84,14 @@ async def _copy(driver: Driver, block: bytes) -> None:
 
 async def _close(driver: Driver, table_id: UUID, version: int, files: Sequence[Spooled]) -> None:
     changes = [
-        FileChange(table_id, version, (key(path), "" if vector is None else key(vector)), None)
-        for path, vector in map(file_key, files)
+        FileChange(
+            table_id,
+            version,
+            (key(path), "" if vector is None else key(vector)),
+            None,
+            file.deletion_timestamp if isinstance(file, SpooledRemove) else None,
+        )
+        for file, (path, vector) in ((file, file_key(file)) for file in files)
     ]
     await pipeline.run(driver, [file_rows.close(changes)])
 

@@ -26,6 +26,7 @@ from tidegate_service.index.rows.file_rows import FileChange
 from tidegate_service.index.rows.partitions import look_at_each
 from tidegate_service.index.rows.records import table_record
 from tidegate_service.index.schema.tables import metadata_versions, tables
+from tidegate_service.index.writing.tombstones import insert_tombstones
 from tidegate_service.index.writing.writes import set_app_transactions, set_domains
 
 # Raising `transaction_timeout` does not restart its clock, which runs from the transaction's begin.
@@ -75,6 +76,8 @@ class BaseLoad:
         txns = {(table_id, app_id): (version, txn) for app_id, txn in effects.txns.items()}
         domains = {(table_id, name): (version, domain) for name, domain in effects.domains.items()}
         await pipeline.run(driver, [*set_app_transactions(txns), *set_domains(domains)])
+        for some in file_rows.sized(effects.removed.items(), lambda removed: len(removed[1].raw)):
+            await pipeline.run(driver, [insert_tombstones(table_id, version, some)])
         self._protocol = effects.protocol or self._protocol
         self._metadata = effects.metadata or self._metadata
         self._unpartitioned = self._unpartitioned or not all(a.partition_values for _, a in added)

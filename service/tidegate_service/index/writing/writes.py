@@ -169,7 +169,7 @@ def _runs(staged: Iterable[Staged]) -> Iterator[list[Staged]]:
 
 async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts]:
     changes = [
-        FileChange(one.table_id, one.version, key, add)
+        FileChange(one.table_id, one.version, key, add, one.effects.deleted_ms(key))
         for one in run
         for key, add in one.effects.files.items()
     ]

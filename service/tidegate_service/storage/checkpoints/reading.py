@@ -85,8 +85,7 @@ async def checkpoint_actions(
     open_file: Callable[[str], BinaryIO | None], name: str, budget: Budget, share: Share
 ) -> AsyncIterator[Sequence[Action]]:
     """`core.ports.index.Log.checkpoint_actions` over files that are opened, read and closed in
-    the threads of `share`. Tombstones (`remove`) are passed over: they say nothing about a
-    snapshot."""
+    the threads of `share`."""
     async with aclosing(yielded(_steps(open_file, name, budget), share)) as batches:
         async for batch in batches:
             yield batch

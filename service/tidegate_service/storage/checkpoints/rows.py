@@ -19,6 +19,7 @@ from tidegate_protocol.log.actions import (
     DomainMetadata,
     Metadata,
     Protocol,
+    Remove,
     Txn,
     UnknownAction,
 )
@@ -28,6 +29,7 @@ STATS = "stats"
 PARSED_STATS = "stats_parsed"
 _STRUCTS: dict[str, type[msgspec.Struct]] = {
     FILES: Add,
+    "remove": Remove,
     "metaData": Metadata,
     "protocol": Protocol,
     "txn": Txn,
@@ -35,7 +37,7 @@ _STRUCTS: dict[str, type[msgspec.Struct]] = {
 }
 KINDS = (*_STRUCTS, "sidecar")
 """The columns that are read. A sidecar becomes an `UnknownAction`, as it is in JSON."""
-PASSED_OVER = ("remove", "checkpointMetadata")
+PASSED_OVER = ("checkpointMetadata",)
 """Columns of a checkpoint that say nothing about the snapshot."""
 
 _JSON = msgspec.json.Encoder(decimal_format="number")
@@ -67,9 +69,10 @@ def actions_of(kind: str, present: pa.StructArray) -> list[Action]:
 
 def _bodies(kind: str, present: pa.StructArray) -> list[_Body]:
     bodies = _objects(present, leave_out=PARSED_STATS)
-    if kind == FILES:
+    if kind in (FILES, "remove"):
         for body in bodies:
             body.setdefault("dataChange", False)
+    if kind == FILES:
         _add_stats(bodies, present)
     elif kind == "protocol":
         for body in bodies:

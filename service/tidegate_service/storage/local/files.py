@@ -39,10 +39,10 @@ system's journal, in half. Four threads cost 10 to 50 us a file: more than they 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Without waiting: opening a named pipe would otherwise block until somebody writes to it.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 # Answers of link(2) that say the name was not made. Any other (an I/O error, a network file
 # system that timed out) leaves it open.
-_LINK_REFUSED = frozenset(
+LINK_REFUSED = frozenset(
     {
         errno.EACCES,
         errno.EDQUOT,
@@ -72,7 +72,7 @@ class LocalFiles:
 
     def __init__(self, root: Path, *, mode: int = 0o777) -> None:
         self._root = root
-        self._mode = mode
+        self.mode = mode
         self._syncing = ThreadPoolExecutor(
             4 * SYNCED_AT_ONCE, thread_name_prefix="tidegate-syncing"
         )
@@ -111,10 +111,10 @@ class LocalFiles:
         with ExitStack() as stack:
             try:
                 # Beside the folder and not in it: whoever lists a log must not meet it.
-                beside = stack.enter_context(self._open(above, create=create_folders))
-                opened = stack.enter_context(self._open_child(beside, last, create_folders))
+                beside = stack.enter_context(self.folder(above, create=create_folders))
+                opened = stack.enter_context(self.child(beside, last, create_folders))
             except OSError as error:
-                raise _not_written(error) from error
+                raise not_written(error) from error
             try:
                 for start in range(0, len(files), STAGED_AT_ONCE):
                     if results and time.monotonic() > until:
@@ -135,7 +135,7 @@ class LocalFiles:
             except OSError as error:
                 created = PutResult.CREATED in results
                 kind = StorageUnknown if created else StorageUnavailable
-                raise kind(f"a folder could not be synced: {_why(error)}") from error
+                raise kind(f"a folder could not be synced: {why(error)}") from error
         return results
 
     def open(self, path: str) -> BinaryIO | None:
@@ -145,12 +145,12 @@ class LocalFiles:
         """
         *folders, name = path.split("/")
         try:
-            with self._open(folders, create=False) as folder:
+            with self.folder(folders, create=False) as folder:
                 file = os.open(name, _FILE, dir_fd=folder)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StorageUnavailable(f"a file could not be opened: {_why(error)}") from error
+            raise StorageUnavailable(f"a file could not be opened: {why(error)}") from error
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
             raise StorageUnavailable("a log file's name is taken by something that is no file")
@@ -165,7 +165,7 @@ class LocalFiles:
         if found is None:
             return None
         try:
-            with found, self._open(folders, create=False) as folder:
+            with found, self.folder(folders, create=False) as folder:
                 size = os.fstat(found.fileno()).st_size
                 if size > LARGE_BYTES:
                     yield
@@ -174,7 +174,7 @@ class LocalFiles:
                 os.fsync(folder)
                 return (yield from read(found, size))
         except OSError as error:
-            raise StorageUnavailable(f"a file could not be read: {_why(error)}") from error
+            raise StorageUnavailable(f"a file could not be read: {why(error)}") from error
 
     def entries(
         self, path: str, *, after: str = ""
@@ -183,32 +183,32 @@ class LocalFiles:
         Raises `StorageUnavailable`, in its form `NotAFolder` where something else stands in the
         way."""
         try:
-            with self._open(path.split("/"), create=False) as folder:
+            with self.folder(path.split("/"), create=False) as folder:
                 return (yield from listed(folder, after=after))
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise StorageUnavailable(f"a folder could not be listed: {_why(error)}") from error
+            raise StorageUnavailable(f"a folder could not be listed: {why(error)}") from error
 
     @contextmanager
-    def _open(self, folders: list[str], *, create: bool) -> Iterator[int]:
+    def folder(self, folders: list[str], *, create: bool) -> Iterator[int]:
         with ExitStack() as stack:
             try:
                 folder = os.open(self._root, _FOLDER)
             except OSError as error:
                 raise StorageUnavailable(
-                    f"the folder that tables are kept under could not be opened: {_why(error)}"
+                    f"the folder that tables are kept under could not be opened: {why(error)}"
                 ) from error
             stack.callback(os.close, folder)
             for name in folders:
-                folder = stack.enter_context(self._open_child(folder, name, create))
+                folder = stack.enter_context(self.child(folder, name, create))
             yield folder
 
     @contextmanager
-    def _open_child(self, parent: int, name: str, create: bool) -> Iterator[int]:
+    def child(self, parent: int, name: str, create: bool) -> Iterator[int]:
         if create:
             with suppress(FileExistsError):
-                os.mkdir(name, self._mode, dir_fd=parent)
+                os.mkdir(name, self.mode, dir_fd=parent)
             # Even where it exists: its maker may have died between the two.
             os.fsync(parent)
         try:
@@ -238,7 +238,7 @@ class LocalFiles:
             for name, content in files:
                 temporary = f".tidegate-{secrets.token_hex(8)}.tmp"
                 try:
-                    descriptor = os.open(temporary, _NEW, self._mode & 0o666, dir_fd=beside)
+                    descriptor = os.open(temporary, NEW, self.mode & 0o666, dir_fd=beside)
                     stack.callback(_remove, temporary, descriptor, beside)
                     _write(descriptor, content)
                 except OSError as error:
@@ -254,12 +254,12 @@ class LocalFiles:
             if synced < len(staged):
                 failed = not_synced
             for name, temporary, _ in staged[:synced]:
-                result = _named(temporary, name, folder, beside)
+                result = named(temporary, name, folder, beside)
                 yield result
                 if result is PutResult.EXISTS:
                     return
             if failed is not None:
-                raise _not_written(failed) from failed
+                raise not_written(failed) from failed
 
 
 def _sync(
@@ -294,19 +294,19 @@ def _sync(
     )
 
 
-def _named(temporary: str, name: str, folder: int, beside: int) -> PutResult:
+def named(temporary: str, name: str, folder: int, beside: int) -> PutResult:
     try:
         os.link(temporary, name, src_dir_fd=beside, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
         return PutResult.EXISTS
     except OSError as error:
-        kind = StorageUnavailable if error.errno in _LINK_REFUSED else StorageUnknown
-        raise kind(f"a written file could not be named: {_why(error)}") from error
+        kind = StorageUnavailable if error.errno in LINK_REFUSED else StorageUnknown
+        raise kind(f"a written file could not be named: {why(error)}") from error
     return PutResult.CREATED
 
 
-def _not_written(error: OSError) -> StorageUnavailable:
-    return StorageUnavailable(f"a file could not be written: {_why(error)}")
+def not_written(error: OSError) -> StorageUnavailable:
+    return StorageUnavailable(f"a file could not be written: {why(error)}")
 
 
 def _write(descriptor: int, content: Content) -> None:
@@ -332,5 +332,5 @@ def _remove(name: str, descriptor: int, folder: int) -> None:
         os.close(descriptor)
 
 
-def _why(error: OSError) -> str:
+def why(error: OSError) -> str:
     return error.strerror or type(error).__name__

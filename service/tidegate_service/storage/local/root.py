@@ -14,6 +14,7 @@ from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.index import LogEntry, PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.local.files import LocalFiles
+from tidegate_service.storage.local.staged import StagedFile, replace
 from tidegate_service.storage.roots import ReadFile
 from tidegate_service.storage.steps import result, yielded
 
@@ -40,6 +41,7 @@ class LocalRoot:
         # One small file at a time is written, read or looked for by every commit to a plain table.
         self._one = ThreadPoolExecutor(4, thread_name_prefix="tidegate-one-file")
         self._writing = Pool("local-writes", WRITERS)
+        self._checkpoints = Pool("checkpoints", 1)
         # Many files at a time take theirs: in threads of their own, they keep nobody waiting who
         # writes or reads one, nor those who write a few.
         self._few = ThreadPoolExecutor(4, thread_name_prefix="tidegate-few-files")
@@ -52,6 +54,16 @@ class LocalRoot:
     @property
     def reading(self) -> Pool:
         return self._reading
+
+    @property
+    def checkpoints(self) -> Pool:
+        return self._checkpoints
+
+    def stage(self, path: str) -> StagedFile:
+        return StagedFile(self._files, path)
+
+    def replace(self, path: str, content: bytes) -> None:
+        replace(self._files, path, content)
 
     async def put_if_absent(
         self, path: str, content: Content, *, create_folders: bool, who: str = ""

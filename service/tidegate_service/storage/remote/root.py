@@ -18,6 +18,7 @@ from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.remote.advice import advised
 from tidegate_service.storage.remote.failures import Failure, failure
 from tidegate_service.storage.remote.file import RemoteFile
+from tidegate_service.storage.remote.staged import StagedObject
 from tidegate_service.storage.roots import LISTED_AT_ONCE, ReadFile, one_by_one
 from tidegate_service.storage.steps import result
 from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_clients
@@ -41,6 +42,7 @@ class RemoteRoot:
         self._clients = open_clients(url, options)
         self._reading = Pool("store-reads", READERS)
         self._joining = Pool("store-writes", 1)
+        self._checkpoints = Pool("checkpoints", 1)
 
     @property
     def url(self) -> str:
@@ -49,6 +51,17 @@ class RemoteRoot:
     @property
     def reading(self) -> Pool:
         return self._reading
+
+    @property
+    def checkpoints(self) -> Pool:
+        return self._checkpoints
+
+    def stage(self, path: str) -> StagedObject:
+        return StagedObject(self._clients, self._key(path))
+
+    def replace(self, path: str, content: bytes) -> None:
+        with self._translated("write"):
+            obstore.put(self._clients.again, self._key(path), content, use_multipart=False)
 
     async def put_if_absent(
         self, path: str, content: Content, *, create_folders: bool, who: str = ""

@@ -32,6 +32,7 @@ POLICIES = {
     "verify_table": "reader",
     "rebuild_table": "admin",
     "release_table": "admin",
+    "checkpoint_table": "writer",
     "list_forgotten_tables": "admin",
     "delete_forgotten_table": "admin",
     "metrics": "reader",
@@ -45,6 +46,7 @@ BODIES = {
     "propose": lambda _: proposal(add()),
     "check_conflicts": lambda _: proposal(add()),
     "scan": lambda _: {},
+    "checkpoint_table": lambda _: {},
 }
 
 

@@ -1,0 +1,51 @@
+"""Checkpoints that are asked for."""
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from tidegate_service.api.answers.types import CheckpointAnswer, answer
+from tidegate_service.api.bodies.resources import read_checkpoint
+from tidegate_service.api.describe import codes
+from tidegate_service.api.describe import documents as doc
+from tidegate_service.api.describe.examples import CHECKPOINT
+from tidegate_service.api.http.requests import context_of, state_of
+from tidegate_service.api.routes.parameters import TableRef
+from tidegate_service.api.routes.policies import OnTable
+from tidegate_service.api.routes.route import Route
+from tidegate_service.core.access.roles import Role
+from tidegate_service.core.upkeep import on_demand
+
+router = APIRouter(prefix="/tables/{table}", tags=["maintenance"], route_class=Route)
+
+
+@router.post(
+    "/checkpoint",
+    operation_id="checkpoint_table",
+    dependencies=[Depends(OnTable(Role.WRITER))],
+    summary="Write a checkpoint",
+    responses=doc.responses((200, CheckpointAnswer, "What was written."), codes=codes.CHECKPOINT),
+    openapi_extra=doc.body("CheckpointBody", CHECKPOINT),
+)
+async def checkpoint_table(request: Request, table: TableRef) -> Response:
+    """Writes the checkpoint of the latest version, or of another one that is published, as the
+    table's properties ask for it, and points `_last_checkpoint` to it. Commits go on meanwhile.
+
+    Of a version that is not the latest one, nothing may have been written since that an index
+    keeps the newest of alone: application transactions and domains. A large one takes its time,
+    and goes on where the caller leaves."""
+    version = await read_checkpoint(request)
+    state_of(request).take_long()
+    found, written = await on_demand.checkpoint_table(context_of(request), table, version)
+    return answer(
+        CheckpointAnswer(
+            table=found.name,
+            version=written.version,
+            kind=written.kind,
+            files=written.files,
+            bytes=written.bytes,
+            files_written=written.files_written,
+            bytes_written=written.bytes_written,
+            num_actions=written.num_actions,
+            seconds=round(written.took, 3),
+        )
+    )

@@ -1,0 +1,176 @@
+"""What writing checkpoints needs: of the index, the snapshot as stored log lines in pages; of
+storage, files of a log that are whole or not there.
+
+A page is many log lines as one text, since a snapshot may have millions and none of them is looked
+at one by one.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from tidegate_protocol.checkpoint.columns import FileColumns
+from tidegate_protocol.log.actions import Action, Metadata
+from tidegate_protocol.log.actions import Protocol as TableProtocol
+from tidegate_service.core.ports.put_result import PutResult
+
+PathKey = tuple[str, str]
+"""A file's path and its deletion vector's id or '', as the index's keys."""
+BEFORE_ALL: PathKey = ("", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRows:
+    """Rows of a checkpoint that are files. `adds` are log lines, one behind the other, of
+    `num_adds` live files. A tombstone is when its file was removed (ms), and the log line of the
+    file's add, or of the remove. `last` is the key of the page's last file."""
+
+    adds: bytes = b""
+    num_adds: int = 0
+    tombstones: Sequence[tuple[int, bytes]] = ()
+    last: PathKey = BEFORE_ALL
+
+    @property
+    def count(self) -> int:
+        return self.num_adds + len(self.tombstones)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotHead:
+    """A table's snapshot but for its files, and what tells whether it still is the table's.
+
+    `now_ms` is the database's clock. `transactions` and `domains` are log lines; `num_files` counts
+    the live files.
+    """
+
+    version: int
+    latest_version: int
+    published_version: int
+    first_version: int
+    epoch: int
+    now_ms: int
+    content_sha256: str | None
+    protocol: TableProtocol
+    metadata: Metadata
+    transactions: Sequence[bytes]
+    domains: Sequence[bytes]
+    num_files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sidecar:
+    """A file of `_sidecars` that holds the files behind the key `after`, up to where the next one
+    begins. `modified_ms` by the store's clock."""
+
+    after: PathKey
+    name: str
+    size: int
+    modified_ms: int
+    num_adds: int
+    num_removes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownCheckpoint:
+    """The newest checkpoint that the service wrote of a table. `shape` names all that its sidecars
+    depend on beside their files; a V2 checkpoint has `sidecars`, in the order of their keys."""
+
+    version: int
+    epoch: int
+    kind: str
+    shape: str
+    sidecars: Sequence[Sidecar] = ()
+
+
+class CheckpointIndex(Protocol):
+    """What `core.ports.index.Index` says of checkpoints."""
+
+    async def snapshot_head(self, table_id: str, version: int | None) -> SnapshotHead:
+        """The snapshot at a version, the latest one by default, but for its files. Raises
+        `NotFound`, and `Refused` where an application or a domain was written since: the index has
+        the newest of each."""
+
+    async def is_published(self, table_id: str, head: SnapshotHead) -> bool:
+        """Whether the version is published now. Raises `IndexUnavailable` where it is not the one
+        that it was, since the index was made anew or the database set back."""
+
+    def file_rows(
+        self,
+        table_id: str,
+        head: SnapshotHead,
+        *,
+        removed_after_ms: int,
+        after: PathKey = BEFORE_ALL,
+        through: PathKey | None = None,
+    ) -> AsyncIterator[FileRows]:
+        """The files live at the version, and those that were removed later than `removed_after_ms`
+        and are not live, in the order of their keys: all behind `after`, or those up to `through`.
+        Each page is a query of its own. Raises as `is_published` does."""
+
+    async def known_checkpoint(self, table_id: str) -> KnownCheckpoint | None:
+        """What `keep_checkpoint` kept last."""
+
+    async def changed_sidecars(
+        self, table_id: str, *, since: int, version: int
+    ) -> frozenset[PathKey]:
+        """Which of the sidecars that are kept hold files that versions behind `since`, up to
+        `version`, added or removed, by their `after`."""
+
+    async def keep_checkpoint(self, table_id: str, checkpoint: KnownCheckpoint) -> None:
+        """Remember a checkpoint, unless a newer one is; in the place of the one before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFile:
+    """A file of a log that is there whole. `size` in bytes, `modified_ms` by the store's clock.
+    EXISTS: the name was taken before."""
+
+    result: PutResult
+    size: int
+    modified_ms: int
+
+
+class CheckpointFile(Protocol):
+    """One file that nobody sees yet."""
+
+    async def take(self, rows: FileRows) -> None:
+        """Write some files' rows."""
+        ...
+
+    async def take_actions(self, actions: Sequence[Action]) -> None:
+        """Write the rows of other actions."""
+        ...
+
+    async def put(self) -> WrittenFile:
+        """Give it its name, durably, unless that is taken.
+
+        Raises `StorageUnavailable` where it was not, and `StorageUnknown` where it may have been.
+        """
+        ...
+
+
+class CheckpointFiles(Protocol):
+    """The checkpoints of one table's log. Nothing here overwrites or deletes, but for
+    `_last_checkpoint`, which is replaced as a whole."""
+
+    def writing(
+        self, name: str, columns: FileColumns
+    ) -> AbstractAsyncContextManager[CheckpointFile]:
+        """A new file of the log, Parquet or JSON by its name; `_sidecars/<name>` for a sidecar.
+        Left without `put`, it was never there."""
+        ...
+
+    async def sidecars(self) -> Mapping[str, int]:
+        """The names in `_sidecars`, and their sizes in bytes."""
+        ...
+
+    async def parts(self, version: int) -> frozenset[int]:
+        """The numbers of parts that checkpoints of the version have, whole or not."""
+        ...
+
+    async def point_to(self, version: int, content: bytes) -> bool:
+        """Make this the content of `_last_checkpoint`, durably and at once, unless that points to
+        a later version; whether it did. Two at a time may leave either: a pointer that is a
+        checkpoint behind costs readers time only."""
+        ...

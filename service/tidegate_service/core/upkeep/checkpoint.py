@@ -1,0 +1,272 @@
+"""Writing a table's checkpoint from the index, as the table's properties ask for it.
+
+The files of it are put one by one, the one that makes it a checkpoint behind those that it names,
+and `_last_checkpoint` at the end: whoever reads the log meanwhile, or after the writer was cut off,
+meets a whole checkpoint or none.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import uuid4
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.checkpoint.columns import FileColumns, file_columns
+from tidegate_protocol.checkpoint.last_checkpoint import LastCheckpoint, V2Files, encode
+from tidegate_protocol.checkpoint.policy import CheckpointPolicy, policy_of
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.file_names import checkpoint_name, part_name
+from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
+from tidegate_service.core.observe.faults import NO_FAULTS, CheckpointStep, FaultPoints, around
+from tidegate_service.core.ports.checkpoints import (
+    CheckpointFile,
+    CheckpointFiles,
+    KnownCheckpoint,
+    SnapshotHead,
+    WrittenFile,
+)
+from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.put_result import PutResult
+from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows, small_actions
+from tidegate_service.core.upkeep.v2_checkpoint import write_v2
+
+PART_FILES = 1_000_000
+"""Live files in a checkpoint's part."""
+SIDECAR_FILES = 20_000
+"""Live files in a V2 checkpoint's sidecar: a commit has those written again that it touches."""
+PUBLISHED_WITHIN_S = 20.0
+ASKED_EVERY_S = 0.1
+
+
+class CheckpointKind(StrEnum):
+    CLASSIC = "classic"
+    MULTI_PART = "multi-part"
+    V2 = "v2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointWritten:
+    """A checkpoint that readers find. `files` and `bytes` are what it has, `files_written` and
+    `bytes_written` what had to be written: a V2 checkpoint names sidecars of earlier ones. `took`
+    in seconds."""
+
+    version: int
+    kind: CheckpointKind
+    files: int
+    bytes: int
+    files_written: int
+    bytes_written: int
+    num_actions: int
+    took: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSizes:
+    """How many live files are in a part and in a sidecar, about."""
+
+    part_files: int = PART_FILES
+    sidecar_files: int = SIDECAR_FILES
+
+
+SIZES = CheckpointSizes()
+
+
+async def write_checkpoint(
+    index: Index,
+    storage: Storage,
+    table: TableRecord,
+    version: int | None = None,
+    *,
+    sizes: CheckpointSizes = SIZES,
+    faults: FaultPoints = NO_FAULTS,
+    new_id: Callable[[], str] = lambda: str(uuid4()),
+    monotonic_s: Callable[[], float] = time.monotonic,
+    published_within_s: float = PUBLISHED_WITHIN_S,
+) -> CheckpointWritten:
+    """Write the checkpoint of a version, the latest one by default, and point to it.
+
+    A version that is not published is waited for. Raises `TableQuarantined`, `NotFound` for a
+    version that is not there, `Refused` for one whose snapshot is not known as a whole any more,
+    and `Unavailable` where it is not published in time, is another one by then, or a file could
+    not be put. What was put until then is in nobody's way.
+    """
+    began = monotonic_s()
+    if table.state is TableState.QUARANTINED:
+        raise TableQuarantined(
+            f"the table is quarantined: {table.state_reason}; no checkpoint is written of it"
+        )
+    head = await index.snapshot_head(table.id, version)
+    deadline = began + published_within_s
+    while not await index.is_published(table.id, head):
+        if monotonic_s() > deadline:
+            raise StorageUnavailable(
+                f"version {head.version} is not in the log yet; its checkpoint can be written then"
+            )
+        await asyncio.sleep(ASKED_EVERY_S)
+    writing = _Writing(
+        index=index,
+        files=storage.checkpoints(table.location),
+        table_id=table.id,
+        head=head,
+        policy=policy_of(head.protocol, head.metadata),
+        sizes=sizes,
+        faults=faults,
+        new_id=new_id,
+    )
+    made = await writing.write()
+    async with around(faults, CheckpointStep.LAST_CHECKPOINT_PUT):
+        await writing.files.point_to(head.version, encode(made.last))
+    await index.keep_checkpoint(table.id, made.known)
+    return CheckpointWritten(
+        version=head.version,
+        kind=CheckpointKind(made.known.kind),
+        files=made.files,
+        bytes=made.last.size,
+        files_written=made.files_written,
+        bytes_written=made.bytes_written,
+        num_actions=made.last.num_actions,
+        took=monotonic_s() - began,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    last: LastCheckpoint
+    known: KnownCheckpoint
+    files: int
+    files_written: int
+    bytes_written: int
+
+
+@dataclass(slots=True, kw_only=True)
+class _Writing:
+    index: Index
+    files: CheckpointFiles
+    table_id: str
+    head: SnapshotHead
+    policy: CheckpointPolicy
+    sizes: CheckpointSizes
+    faults: FaultPoints
+    new_id: Callable[[], str]
+
+    async def write(self) -> _Made:
+        columns = file_columns(self.head.metadata, self.policy)
+        actions = small_actions(self.head, self.policy)
+        if self.policy.is_v2:
+            return await self._v2(columns, actions)
+        parts = max(1, -(-self.head.num_files // self.sizes.part_files))
+        if parts == 1:
+            return await self._classic(columns, actions)
+        return await self._multi_part(columns, actions, parts)
+
+    async def _classic(self, columns: FileColumns, actions: list[Action]) -> _Made:
+        """A name that is taken is a whole checkpoint of the same version, by another writer."""
+        rows = self._rows()
+        async with self.files.writing(checkpoint_name(self.head.version), columns) as file:
+            await file.take_actions(actions)
+            async for page in rows.pages():
+                await file.take(page)
+            written = await self._put_last(file, rows)
+        return self._made(CheckpointKind.CLASSIC, rows, [written], actions)
+
+    async def _multi_part(self, columns: FileColumns, actions: list[Action], parts: int) -> _Made:
+        """All of the parts but the last one are put before it is written: readers pass over a
+        checkpoint that lacks one. Parts of another writer are never mixed with these: it may have
+        cut the snapshot elsewhere, so theirs is another number of parts."""
+        version = self.head.version
+        taken = await self.files.parts(version)
+        while parts in taken:
+            parts += 1
+        most = -(-self.head.num_files // parts)
+        rows = self._rows()
+        written: list[WrittenFile] = []
+        coming = rows.portions(most)
+        async with around(self.faults, CheckpointStep.PARTS_PUT):
+            for part in range(1, parts):
+                name = part_name(version, part, parts)
+                async with self.files.writing(name, columns) as file:
+                    if part == 1:
+                        await file.take_actions(actions)
+                    await coming.fill(file)
+                    written.append(_own(await file.put(), name))
+        name = part_name(version, parts, parts)
+        async with self.files.writing(name, columns) as file:
+            await coming.drain(file)
+            written.append(_own(await self._put_last(file, rows), name))
+        return self._made(CheckpointKind.MULTI_PART, rows, written, actions)
+
+    async def _v2(self, columns: FileColumns, actions: list[Action]) -> _Made:
+        v2 = await write_v2(
+            self.index,
+            self.files,
+            self.table_id,
+            self.head,
+            columns,
+            policy=self.policy,
+            actions=actions,
+            sidecar_files=self.sizes.sidecar_files,
+            faults=self.faults,
+            new_id=self.new_id,
+        )
+        main = V2Files(path=v2.name, size=v2.main.size, modified_ms=v2.main.modified_ms)
+        sidecars = v2.known.sidecars
+        last = LastCheckpoint(
+            version=self.head.version,
+            num_actions=v2.num_actions,
+            num_adds=sum(sidecar.num_adds for sidecar in sidecars),
+            size=v2.main.size + sum(sidecar.size for sidecar in sidecars),
+            v2=main,
+        )
+        return _Made(
+            last=last,
+            known=v2.known,
+            files=1 + len(sidecars),
+            files_written=v2.files_written,
+            bytes_written=v2.bytes_written,
+        )
+
+    def _rows(self) -> SnapshotRows:
+        return SnapshotRows(self.index, self.table_id, self.head, self.policy)
+
+    async def _put_last(self, file: CheckpointFile, rows: SnapshotRows) -> WrittenFile:
+        rows.check_complete()
+        # Nothing was read from a database that has lost the version since.
+        await self.index.is_published(self.table_id, self.head)
+        async with around(self.faults, CheckpointStep.CHECKPOINT_PUT):
+            return await file.put()
+
+    def _made(
+        self,
+        kind: CheckpointKind,
+        rows: SnapshotRows,
+        written: list[WrittenFile],
+        actions: list[Action],
+    ) -> _Made:
+        size = sum(file.size for file in written)
+        return _Made(
+            last=LastCheckpoint(
+                version=self.head.version,
+                num_actions=rows.count + len(actions),
+                num_adds=rows.num_adds,
+                size=size,
+                parts=len(written) if kind is CheckpointKind.MULTI_PART else None,
+            ),
+            known=KnownCheckpoint(
+                version=self.head.version, epoch=self.head.epoch, kind=kind.value, shape=""
+            ),
+            files=len(written),
+            files_written=len(written),
+            bytes_written=size,
+        )
+
+
+def _own(written: WrittenFile, name: str) -> WrittenFile:
+    if written.result is PutResult.EXISTS:
+        raise Refused(
+            f"{name} was put by another writer meanwhile; the checkpoint can be written again",
+            code=Code.INVALID_REQUEST,
+        )
+    return written

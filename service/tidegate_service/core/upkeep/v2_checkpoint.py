@@ -1,0 +1,210 @@
+"""A V2 checkpoint: its files are in sidecars, and those that are as they were are named again.
+
+A sidecar holds the files between two keys, in the order of their paths. Paths begin with their
+partition's folder, so a commit to one partition touches the few sidecars of that folder. What was
+written when is kept in the index (`KnownCheckpoint`); the sidecars that commits have touched since
+are written anew, and the others cost nothing.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import msgspec
+
+from tidegate_protocol.checkpoint.columns import FileColumns
+from tidegate_protocol.checkpoint.policy import CheckpointPolicy
+from tidegate_protocol.log.actions import Action, UnknownAction
+from tidegate_protocol.log.file_names import v2_checkpoint_name
+from tidegate_service.core.observe.faults import CheckpointStep, FaultPoints, around
+from tidegate_service.core.ports.checkpoints import (
+    BEFORE_ALL,
+    CheckpointFiles,
+    CheckpointIndex,
+    KnownCheckpoint,
+    PathKey,
+    Sidecar,
+    SnapshotHead,
+    WrittenFile,
+)
+from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows
+
+SIDECARS = "_sidecars"
+V2 = "v2"
+FORM = 1
+"""Of the rows in sidecars; another one has all of them written anew."""
+MOST_TIMES = 4
+"""As many sidecars as there would be if all were written anew, at most, beside a few."""
+A_FEW = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class V2Written:
+    """`name` is of the main file; `files_written` and `bytes_written` include it."""
+
+    name: str
+    main: WrittenFile
+    known: KnownCheckpoint
+    num_actions: int
+    files_written: int
+    bytes_written: int
+
+
+async def write_v2(
+    index: CheckpointIndex,
+    files: CheckpointFiles,
+    table_id: str,
+    head: SnapshotHead,
+    columns: FileColumns,
+    *,
+    policy: CheckpointPolicy,
+    actions: Sequence[Action],
+    sidecar_files: int,
+    faults: FaultPoints,
+    new_id: Callable[[], str],
+) -> V2Written:
+    """Write the sidecars that are not there yet, and then the main file that names all of them."""
+    rows = SnapshotRows(index, table_id, head, policy)
+    writing = _Sidecars(files, columns, rows, sidecar_files, new_id)
+    shape = _shape(columns)
+    async with around(faults, CheckpointStep.PARTS_PUT):
+        known = await _reusable(
+            index, files, table_id, head, shape=shape, sidecar_files=sidecar_files
+        )
+        if known is None:
+            sidecars = [one async for one in writing.write(BEFORE_ALL, None)]
+        else:
+            changed = await index.changed_sidecars(
+                table_id, since=known.version, version=head.version
+            )
+            sidecars = [one async for one in _renewed(writing, known.sidecars, changed)]
+    _check_complete(sidecars, rows, head)
+    name = v2_checkpoint_name(head.version, new_id(), "parquet")
+    lines = [_checkpoint_metadata(head.version), *actions, *map(_sidecar, sidecars)]
+    async with files.writing(name, columns) as file:
+        await file.take_actions(lines)
+        await index.is_published(table_id, head)
+        async with around(faults, CheckpointStep.CHECKPOINT_PUT):
+            main = await file.put()
+    return V2Written(
+        name=name,
+        main=main,
+        known=KnownCheckpoint(
+            version=head.version, epoch=head.epoch, kind=V2, shape=shape, sidecars=sidecars
+        ),
+        num_actions=len(lines) + sum(one.num_adds + one.num_removes for one in sidecars),
+        files_written=1 + writing.files_written,
+        bytes_written=main.size + writing.bytes_written,
+    )
+
+
+async def _reusable(
+    index: CheckpointIndex,
+    files: CheckpointFiles,
+    table_id: str,
+    head: SnapshotHead,
+    *,
+    shape: str,
+    sidecar_files: int,
+) -> KnownCheckpoint | None:
+    """The last checkpoint, where its sidecars say what new ones would: made of the same index, with
+    the same columns, all there still, and not grown too many by being cut again and again."""
+    known = await index.known_checkpoint(table_id)
+    if known is None or not known.sidecars:
+        return None
+    if (known.epoch, known.shape) != (head.epoch, shape) or known.version > head.version:
+        return None
+    usual = -(-head.num_files // sidecar_files)
+    if len(known.sidecars) > MOST_TIMES * usual + A_FEW:
+        return None
+    there = await files.sidecars()
+    if any(there.get(one.name) != one.size for one in known.sidecars):
+        return None
+    return known
+
+
+async def _renewed(
+    writing: "_Sidecars", sidecars: Sequence[Sidecar], changed: frozenset[PathKey]
+) -> AsyncIterator[Sidecar]:
+    ends: list[PathKey | None] = [one.after for one in sidecars[1:]]
+    for one, end in zip(sidecars, [*ends, None], strict=True):
+        if one.after not in changed:
+            yield one
+            continue
+        async for renewed in writing.write(one.after, end):
+            yield renewed
+
+
+class _Sidecars:
+    """Writes sidecars of about so many live files."""
+
+    def __init__(
+        self,
+        files: CheckpointFiles,
+        columns: FileColumns,
+        rows: SnapshotRows,
+        most: int,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._files = files
+        self._columns = columns
+        self._rows = rows
+        self._most = most
+        self._new_id = new_id
+        self.files_written = 0
+        self.bytes_written = 0
+
+    async def write(self, after: PathKey, through: PathKey | None) -> AsyncIterator[Sidecar]:
+        """The sidecars of all files behind one key, up to another: at least one, so that the keys
+        between them have a sidecar to come to."""
+        pages = self._rows.pages(after=after, through=through)
+        page = await anext(pages, None)
+        is_first = True
+        while page is not None or is_first:
+            is_first = False
+            name = f"{self._new_id()}.parquet"
+            begins, num_adds, num_removes = after, 0, 0
+            async with self._files.writing(f"{SIDECARS}/{name}", self._columns) as file:
+                while page is not None and num_adds < self._most:
+                    await file.take(page)
+                    num_adds += page.num_adds
+                    num_removes += len(page.tombstones)
+                    after = page.last
+                    page = await anext(pages, None)
+                written = await file.put()
+            self.files_written += 1
+            self.bytes_written += written.size
+            yield Sidecar(
+                after=begins,
+                name=name,
+                size=written.size,
+                modified_ms=written.modified_ms,
+                num_adds=num_adds,
+                num_removes=num_removes,
+            )
+
+
+def _check_complete(sidecars: Sequence[Sidecar], rows: SnapshotRows, head: SnapshotHead) -> None:
+    """Named again or written, the sidecars have the version's live files."""
+    rows.num_adds = sum(one.num_adds for one in sidecars)
+    rows.check_complete()
+
+
+def _shape(columns: FileColumns) -> str:
+    """Of all that a sidecar's rows depend on beside its files."""
+    return sha256(repr((FORM, columns)).encode()).hexdigest()
+
+
+def _checkpoint_metadata(version: int) -> UnknownAction:
+    return _line("checkpointMetadata", {"version": version})
+
+
+def _sidecar(one: Sidecar) -> UnknownAction:
+    return _line(
+        "sidecar",
+        {"path": one.name, "sizeInBytes": one.size, "modificationTime": one.modified_ms},
+    )
+
+
+def _line(kind: str, body: object) -> UnknownAction:
+    return UnknownAction(kind=kind, raw=msgspec.json.encode({kind: body}))

@@ -1,0 +1,121 @@
+"""The checkpoints that were written: rows of `checkpoints` and `checkpoint_sidecars`."""
+
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Uuid, bindparam, delete, insert, select, text
+from sqlalchemy.dialects.postgresql import insert as insert_or_update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tidegate_service.core.ports.checkpoints import KnownCheckpoint, PathKey, Sidecar
+from tidegate_service.index.schema.checkpoints import checkpoint_sidecars, checkpoints
+from tidegate_service.index.schema.tables import tables
+
+# Each sidecar is looked up by each key that changed: few of the files, or most of the work is to
+# write nearly all of them anyway.
+_CHANGED = text("""
+    SELECT DISTINCT sidecar.after_path, sidecar.after_dv_id
+    FROM (
+        SELECT path, dv_id FROM files
+        WHERE table_id = :table_id AND added_version > :since AND added_version <= :version
+        UNION
+        SELECT path, dv_id FROM files
+        WHERE table_id = :table_id AND removed_version > :since AND removed_version <= :version
+    ) AS changed
+    CROSS JOIN LATERAL (
+        SELECT after_path, after_dv_id FROM checkpoint_sidecars
+        WHERE checkpoint_sidecars.table_id = :table_id
+            AND (after_path, after_dv_id) < (changed.path, changed.dv_id)
+        ORDER BY after_path DESC, after_dv_id DESC
+        LIMIT 1
+    ) AS sidecar
+""").bindparams(
+    bindparam("table_id", type_=Uuid),
+    bindparam("since", type_=BigInteger),
+    bindparam("version", type_=BigInteger),
+)
+
+
+async def known_checkpoint(connection: AsyncConnection, table_id: UUID) -> KnownCheckpoint | None:
+    # One statement, so both tables at one moment.
+    query = (
+        select(checkpoints, *(c for c in checkpoint_sidecars.c if c.name != "table_id"))
+        .outerjoin(checkpoint_sidecars, checkpoint_sidecars.c.table_id == checkpoints.c.table_id)
+        .where(checkpoints.c.table_id == table_id)
+        .order_by(checkpoint_sidecars.c.after_path, checkpoint_sidecars.c.after_dv_id)
+    )
+    rows = (await connection.execute(query)).all()
+    if not rows:
+        return None
+    return KnownCheckpoint(
+        version=rows[0].version,
+        epoch=rows[0].epoch,
+        kind=rows[0].kind,
+        shape=rows[0].shape,
+        sidecars=[
+            Sidecar(
+                after=(row.after_path, row.after_dv_id),
+                name=row.name,
+                size=row.size,
+                modified_ms=row.modified_at,
+                num_adds=row.num_adds,
+                num_removes=row.num_removes,
+            )
+            for row in rows
+            if row.name is not None
+        ],
+    )
+
+
+async def changed_sidecars(
+    connection: AsyncConnection, table_id: UUID, *, since: int, version: int
+) -> frozenset[PathKey]:
+    values = {"table_id": table_id, "since": since, "version": version}
+    rows = await connection.execute(_CHANGED, values)
+    return frozenset((row.after_path, row.after_dv_id) for row in rows)
+
+
+async def keep_checkpoint(
+    connection: AsyncConnection, table_id: UUID, written: KnownCheckpoint
+) -> None:
+    """Nothing of a table that is gone, or has a later one; what is equally new is kept, too, since
+    it may be of another kind."""
+    row = {
+        "table_id": table_id,
+        "version": written.version,
+        "epoch": written.epoch,
+        "kind": written.kind,
+        "shape": written.shape,
+    }
+    there = select(tables.c.id).where(tables.c.id == table_id).with_for_update(key_share=True)
+    if (await connection.execute(there)).one_or_none() is None:
+        return
+    statement = insert_or_update(checkpoints).values(row)
+    moved = await connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[checkpoints.c.table_id],
+            set_={name: statement.excluded[name] for name in row if name != "table_id"},
+            where=(checkpoints.c.version <= statement.excluded.version)
+            | (checkpoints.c.epoch != statement.excluded.epoch),
+        ).returning(checkpoints.c.version)
+    )
+    if moved.one_or_none() is None:
+        return
+    of_table = checkpoint_sidecars.c.table_id == table_id
+    await connection.execute(delete(checkpoint_sidecars).where(of_table))
+    if written.sidecars:
+        await connection.execute(
+            insert(checkpoint_sidecars),
+            [
+                {
+                    "table_id": table_id,
+                    "after_path": one.after[0],
+                    "after_dv_id": one.after[1],
+                    "name": one.name,
+                    "size": one.size,
+                    "modified_at": one.modified_ms,
+                    "num_adds": one.num_adds,
+                    "num_removes": one.num_removes,
+                }
+                for one in written.sidecars
+            ],
+        )

@@ -1,0 +1,74 @@
+"""The index's tables of checkpoints (`core.ports.checkpoints`)."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKeyConstraint,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    Uuid,
+)
+
+from tidegate_service.index.schema.tables import metadata
+
+__all__ = ["checkpoint_sidecars", "checkpoints", "metadata", "tombstones"]
+
+
+def _bytes_order() -> Text:
+    return Text(collation="C")
+
+
+def _of_table(name: str) -> ForeignKeyConstraint:
+    # The release before forgets tables, and does not know of these.
+    return ForeignKeyConstraint(
+        ["table_id"], ["tables.id"], name=f"{name}_table_id_fkey", ondelete="CASCADE"
+    )
+
+
+tombstones = Table(
+    "tombstones",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("path", _bytes_order(), nullable=False),
+    Column("dv_id", _bytes_order(), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("deletion_timestamp", BigInteger, nullable=False),
+    Column("action", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("table_id", "path", "dv_id", name="tombstones_pkey"),
+    _of_table("tombstones"),
+)
+"""Files that were removed before the version that the index starts at, which its checkpoint names:
+until they may be deleted, every later checkpoint names them, too. `path` and `dv_id` as in `files`;
+`action` is the log line of the remove, `version` where the index starts."""
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("shape", Text, nullable=False),
+    PrimaryKeyConstraint("table_id", name="checkpoints_pkey"),
+    _of_table("checkpoints"),
+)
+"""The newest checkpoint that the service wrote of each table."""
+
+checkpoint_sidecars = Table(
+    "checkpoint_sidecars",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("after_path", _bytes_order(), nullable=False),
+    Column("after_dv_id", _bytes_order(), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("modified_at", BigInteger, nullable=False),
+    Column("num_adds", BigInteger, nullable=False),
+    Column("num_removes", BigInteger, nullable=False),
+    PrimaryKeyConstraint("table_id", "after_path", "after_dv_id", name="checkpoint_sidecars_pkey"),
+    _of_table("checkpoint_sidecars"),
+)
+"""The sidecars of that checkpoint, each with the key in `files` behind which its files begin;
+`modified_at` in ms."""

@@ -1,0 +1,158 @@
+"""Statistics and partition values as typed columns (`stats_parsed`, `partitionValues_parsed`).
+
+Arrow parses the statistics of a page by itself. What it cannot read, such as a NaN in quotes or a
+column that writers had of another type before, is read file by file, and what is no value of its
+column's type is null there, as if it were not known.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from tidegate_protocol.checkpoint.columns import FileColumns
+from tidegate_protocol.schema.data_types import DataType
+from tidegate_protocol.schema.partition_values import parse_value
+from tidegate_protocol.schema.values import InvalidValue, Value
+
+_STATS = msgspec.json.Decoder(dict[str, Any], float_hook=str)
+
+
+def parsed_partitions(
+    values: pa.MapArray, struct: pa.StructType, columns: FileColumns
+) -> pa.StructArray:
+    """Few different texts are in a page, and each is parsed once."""
+    types = dict(columns.partitions or ())
+    arrays = []
+    for field in struct:
+        texts = pc.map_lookup(values, pa.scalar(field.name), "first").dictionary_encode()
+        parsed = [
+            _partition_value(types[field.name], text) for text in texts.dictionary.to_pylist()
+        ]
+        arrays.append(pa.array(parsed, field.type).take(texts.indices))
+    return pa.StructArray.from_arrays(arrays, fields=list(struct))
+
+
+def _partition_value(data_type: DataType, text: str) -> Value | None:
+    try:
+        return parse_value(data_type, text)
+    except InvalidValue:
+        return None
+
+
+def parsed_statistics(
+    stats: pa.StringArray, struct: pa.StructType, columns: FileColumns
+) -> pa.StructArray:
+    """Null where a file has none."""
+    there = stats.is_valid()
+    found = _at_once(stats, struct)
+    if found is None:
+        types = {column.path: column.type for column in columns.statistics}
+        rows = [_row(text, struct, types) for text in stats.to_pylist()]
+        return pa.array(rows, struct)
+    return pc.if_else(there, found, pa.scalar(None, struct))
+
+
+def _at_once(stats: pa.StringArray, struct: pa.StructType) -> pa.StructArray | None:
+    """None where Arrow reads one of them otherwise, or not at all."""
+    lines = b"\n".join([text.encode() if text else b"{}" for text in stats.to_pylist()])
+    as_text = _dates_as_texts(struct)
+    try:
+        table = pj.read_json(
+            pa.BufferReader(lines),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+            parse_options=pj.ParseOptions(
+                explicit_schema=pa.schema(list(as_text)), unexpected_field_behavior="ignore"
+            ),
+        )
+        if len(table) != len(stats):
+            return None
+        columns = [column.combine_chunks() for column in table.columns]
+        return _cast(pa.StructArray.from_arrays(columns, fields=list(as_text)), struct)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _dates_as_texts(data_type: pa.DataType) -> pa.DataType:
+    """Arrow's JSON has no dates."""
+    if pa.types.is_struct(data_type):
+        return pa.struct([(field.name, _dates_as_texts(field.type)) for field in data_type])
+    return pa.string() if pa.types.is_date(data_type) else data_type
+
+
+def _cast(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    if column.type == data_type:
+        return column
+    if pa.types.is_struct(data_type):
+        arrays = [_cast(column.field(place), field.type) for place, field in enumerate(data_type)]
+        return pa.StructArray.from_arrays(
+            arrays, fields=list(data_type), mask=pc.invert(column.is_valid())
+        )
+    return pc.cast(column, data_type)
+
+
+def _row(
+    text: str | None, struct: pa.StructType, types: Mapping[tuple[str, ...], DataType]
+) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        stats = _STATS.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    row: dict[str, Any] = {}
+    for field in struct:
+        value = stats.get(field.name)
+        if field.name in ("minValues", "maxValues"):
+            row[field.name] = _values(value, field.type, types, ())
+        elif field.name == "nullCount":
+            row[field.name] = _counts(value, field.type)
+        elif field.name == "numRecords":
+            row[field.name] = _count(value)
+        else:
+            row[field.name] = value if isinstance(value, bool) else None
+    return row
+
+
+def _values(
+    value: object,
+    struct: pa.StructType,
+    types: Mapping[tuple[str, ...], DataType],
+    path: tuple[str, ...],
+) -> dict[str, Any] | None:
+    if not isinstance(value, dict):
+        return None
+    found: dict[str, Any] = {}
+    for field in struct:
+        inside, here = value.get(field.name), (*path, field.name)
+        if pa.types.is_struct(field.type):
+            found[field.name] = _values(inside, field.type, types, here)
+        elif inside is not None and not isinstance(inside, dict | list):
+            found[field.name] = _value(types[here], inside)
+    return found
+
+
+def _value(data_type: DataType, found: object) -> Value | None:
+    """JSON's values as partition values are written, which are read as strictly."""
+    text = found if isinstance(found, str) else msgspec.json.encode(found).decode()
+    try:
+        return parse_value(data_type, text)
+    except InvalidValue:
+        return None
+
+
+def _counts(value: object, data_type: pa.DataType) -> object:
+    if not pa.types.is_struct(data_type):
+        return _count(value)
+    if not isinstance(value, dict):
+        return None
+    return {field.name: _counts(value.get(field.name), field.type) for field in data_type}
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
+        return value
+    return None

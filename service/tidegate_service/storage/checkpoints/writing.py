@@ -1,0 +1,127 @@
+"""Checkpoint files, written a page of rows at a time: Parquet, or JSON lines for the main file of a
+V2 checkpoint. Blocking."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from typing import Any, BinaryIO, Protocol
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegate_protocol.checkpoint.columns import FileColumns
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.codec import encode
+from tidegate_service.core.ports.checkpoints import FileRows
+from tidegate_service.storage.checkpoints.arrow_types import OF_V2, SMALL, TEXTS
+from tidegate_service.storage.checkpoints.file_batches import FileBatches
+
+GROUP_BYTES = 32 * 1024 * 1024
+"""Of a row group as Arrow has it: it is in memory until it is written."""
+ACTIONS_AT_ONCE = 5_000
+SIDECARS = "_sidecars/"
+
+_LINE = msgspec.json.Decoder(dict[str, dict[str, Any]])
+
+
+class Rows(Protocol):
+    """Where rows are written."""
+
+    def take(self, rows: FileRows) -> None: ...
+    def take_actions(self, actions: Sequence[Action]) -> None: ...
+    def end(self) -> None:
+        """Write what is left; the file itself stays open."""
+        ...
+
+    def leave(self) -> None:
+        """Write no more, whatever is missing."""
+        ...
+
+
+def rows_of(name: str, file: BinaryIO, columns: FileColumns) -> Rows:
+    """What writes a file of this name (`_sidecars/<name>` for a sidecar)."""
+    if name.endswith(".json"):
+        return _JsonRows(file)
+    return _ParquetRows(file, columns, is_sidecar=name.startswith(SIDECARS))
+
+
+class _JsonRows:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def take(self, rows: FileRows) -> None:
+        raise TypeError("files are in the sidecars of a checkpoint whose main file is JSON")
+
+    def take_actions(self, actions: Sequence[Action]) -> None:
+        self._file.writelines(encode(action) + b"\n" for action in actions)
+
+    def end(self) -> None:
+        """Each line is written as it comes."""
+
+    def leave(self) -> None:
+        """Nothing is held."""
+
+
+class _ParquetRows:
+    def __init__(self, file: BinaryIO, columns: FileColumns, *, is_sidecar: bool) -> None:
+        self._batches = FileBatches(columns)
+        files = {"add": self._batches.add_type, "remove": self._batches.remove_type}
+        kinds = files if is_sidecar else {**SMALL, **files, **OF_V2}
+        self._schema = pa.schema(list(kinds.items()))
+        self._writer = pq.ParquetWriter(file, self._schema, compression="snappy")
+        self._waiting: list[pa.RecordBatch] = []
+        self._bytes = 0
+
+    def take(self, rows: FileRows) -> None:
+        if rows.num_adds:
+            self._take("add", self._batches.adds(rows.adds, rows.num_adds))
+        if rows.tombstones:
+            self._take("remove", self._batches.removes(rows.tombstones))
+
+    def take_actions(self, actions: Sequence[Action]) -> None:
+        for start in range(0, len(actions), ACTIONS_AT_ONCE):
+            some = actions[start : start + ACTIONS_AT_ONCE]
+            bodies = [next(iter(_LINE.decode(encode(action)).items())) for action in some]
+            for kind, run in groupby(bodies, key=lambda body: body[0]):
+                column = self._schema.field(kind).type
+                self._take(kind, pa.array([_as_arrow(body, column) for _, body in run], column))
+
+    def end(self) -> None:
+        self._write()
+        self._writer.close()
+
+    def leave(self) -> None:
+        # It would otherwise write its end whenever it is collected, into a file that is closed.
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        self._writer.is_open = False
+
+    def _take(self, kind: str, column: pa.StructArray) -> None:
+        columns = [
+            column if field.name == kind else pa.nulls(len(column), field.type)
+            for field in self._schema
+        ]
+        self._waiting.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        self._bytes += column.nbytes
+        if self._bytes >= GROUP_BYTES:
+            self._write()
+
+    def _write(self) -> None:
+        if self._waiting:
+            group = pa.Table.from_batches(self._waiting, self._schema)
+            self._writer.write_table(group, row_group_size=len(group))
+            self._waiting, self._bytes = [], 0
+
+
+def _as_arrow(value: object, data_type: pa.DataType) -> object:
+    """JSON's objects as Arrow takes maps; fields that the column has not are left out."""
+    if not isinstance(value, Mapping):
+        return value
+    if data_type == TEXTS:
+        return list(value.items())
+    return {
+        field.name: _as_arrow(value[field.name], field.type)
+        for field in data_type
+        if field.name in value
+    }

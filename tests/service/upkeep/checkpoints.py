@@ -1,0 +1,73 @@
+"""Tables with checkpoints, and what readers make of them."""
+
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import deltalake
+
+from tests.service.world import World
+from tidegate_protocol.log.actions import Add
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.upkeep.checkpoint import (
+    CheckpointSizes,
+    CheckpointWritten,
+    write_checkpoint,
+)
+
+SMALL = CheckpointSizes(part_files=3, sidecar_files=3)
+
+
+async def checkpointed(
+    world: World, table: TableRecord, version: int | None = None, **options: object
+) -> CheckpointWritten:
+    """What is written of the table as it is now."""
+    context = world.context
+    now = await get_table(context, table.id)
+    return await write_checkpoint(context.index, context.storage, now, version, **options)
+
+
+async def live(world: World, table: TableRecord, version: int) -> set[tuple[str, str | None]]:
+    """Path and deletion vector of each live file, as the index knows them."""
+    found: list[Add] = []
+    async for batch in world.context.index.files(table.id, version):
+        found.extend(batch)
+    return {
+        (add.path, add.deletion_vector.unique_id if add.deletion_vector else None) for add in found
+    }
+
+
+def folder_of(table: TableRecord) -> Path:
+    return Path(table.location.removeprefix("file://"))
+
+
+def forget_commits(table: TableRecord, through: int) -> None:
+    """Delete the commits that the checkpoint of this version stands for, as a clean-up does: all
+    but its own, which says when the version was."""
+    for commit in (folder_of(table) / "_delta_log").glob("*.json"):
+        if commit.stem.isdigit() and int(commit.stem) < through:
+            commit.unlink()
+
+
+def by_deltalake(folder: Path, tmp_path: Path) -> deltalake.DeltaTable:
+    """The table as another engine reads it, from a copy, so that it knows nothing from before."""
+    copy = tmp_path / f"copy-{len(list(tmp_path.glob('copy-*')))}"
+    shutil.copytree(folder, copy)
+    return deltalake.DeltaTable(copy)
+
+
+def paths_of(table: deltalake.DeltaTable) -> set[str]:
+    return set(table.get_add_actions()["path"].to_pylist())
+
+
+def pointer(table: TableRecord) -> dict[str, object]:
+    content = (folder_of(table) / "_delta_log" / "_last_checkpoint").read_bytes()
+    found: dict[str, object] = json.loads(content)
+    return found
+
+
+def names(table: TableRecord, pattern: str = "*checkpoint*") -> list[str]:
+    found: Iterable[Path] = (folder_of(table) / "_delta_log").glob(pattern)
+    return sorted(path.name for path in found)
