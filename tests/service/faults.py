@@ -78,6 +78,9 @@ class FaultyLog:
     ) -> Sequence[PutResult]:
         return await one_by_one(self.put_if_absent, commits, within_s=within_s)
 
+    async def put_checksum(self, version: int, content: bytes) -> PutResult:
+        return await self._log.put_checksum(version, content)
+
     async def read(self, version: int) -> bytes | None:
         return await self._log.read(version)
 

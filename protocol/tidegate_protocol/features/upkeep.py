@@ -12,6 +12,7 @@ from tidegate_protocol.log.actions import Metadata, Protocol
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 LOG_RETENTION = "delta.logRetentionDuration"
+SET_TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 EXPIRED_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
 CHECKPOINT_PROTECTION_FEATURE = "checkpointProtection"
 

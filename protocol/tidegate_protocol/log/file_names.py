@@ -102,6 +102,11 @@ def commit_name(version: int) -> str:
     return f"{version:020d}.json"
 
 
+def checksum_name(version: int) -> str:
+    """The name of a version's checksum file. Raises `ValueError` for what is no version."""
+    return commit_name(version).removesuffix("json") + "crc"
+
+
 def parse(name: str) -> LogFile:
     """What a file directly inside `_delta_log` is, by its name without the folder."""
     if name == LAST_CHECKPOINT:

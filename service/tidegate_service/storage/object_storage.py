@@ -11,7 +11,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
-from tidegate_protocol.log.file_names import Unknown, commit_name, parse
+from tidegate_protocol.log.file_names import Unknown, checksum_name, commit_name, parse
 from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import FileRoom, read_file
@@ -60,6 +60,14 @@ class ObjectLog:
         files = [(commit_name(version), content) for version, content in commits]
         return await self._root.put_in_order(
             self._folder, files, create_folders=commits[0][0] == 0, within_s=within_s
+        )
+
+    async def put_checksum(self, version: int, content: bytes) -> PutResult:
+        return await self._root.put_if_absent(
+            f"{self._folder}/{checksum_name(version)}",
+            content,
+            create_folders=False,
+            who=self._who,
         )
 
     async def read(self, version: int) -> bytes | LogFile | None:

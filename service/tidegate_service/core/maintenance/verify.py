@@ -3,7 +3,8 @@
 Version by version: the bytes in storage, the bytes that the index keeps and the digest in the
 version's row must be the same, and the index's rows must be what those bytes' actions make. By
 induction that proves every snapshot. The newest checkpoint, which other readers start from, must
-have the files that the index has at its version. Nothing is locked and nothing is written; commits
+have the files that the index has at its version, and version checksums, whoever wrote them, must
+say what the index says. Nothing is locked and nothing is written; commits
 that land meanwhile are left to the next call.
 """
 
@@ -16,12 +17,19 @@ from typing import TypeVar
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Action, Add, file_key
 from tidegate_protocol.log.content import Content, LogFile, sha256_of
-from tidegate_protocol.log.segment import BrokenLog, Checkpoint, LogSegment, choose_segment
+from tidegate_protocol.log.segment import (
+    BrokenLog,
+    Checkpoint,
+    Listing,
+    LogSegment,
+    choose_segment,
+)
 from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.listing import listed
+from tidegate_service.core.maintenance.verify_checksums import checksum_differences
 from tidegate_service.core.ports.comparison import FileCounts
 from tidegate_service.core.ports.index import Log, UnreadableFile
 from tidegate_service.core.ports.records import CommitRecord, TableRecord
@@ -110,7 +118,7 @@ class _Page:
 
     async def verified(self) -> Verification:
         until = self._context.monotonic_s() + PAGE_S
-        commits, segment = await self._listed()
+        commits, checksums, segment = await self._listed()
         counts = await self._index.file_counts(self._table.id, self._first, self._last)
         version = self._first
         while True:
@@ -120,6 +128,9 @@ class _Page:
             version += 1
         if segment is not None:
             await self._snapshot(segment.newest or segment.checkpoint, through=version)
+        compared = [each for each in checksums if self._first <= each <= version]
+        async for of, detail in checksum_differences(self._context, self._table, compared):
+            self._found(of, DifferenceKind.STORAGE, detail)
         if version == self._table.latest_version:
             for detail in await self._index.compare_head(self._table.id):
                 self._found(None, DifferenceKind.INDEX, detail)
@@ -153,16 +164,17 @@ class _Page:
             )
         return now.latest_version
 
-    async def _listed(self) -> tuple[set[int], LogSegment | None]:
-        commits: set[int] = set()
+    async def _listed(self) -> tuple[set[int], set[int], LogSegment | None]:
+        """The versions that have commits, those that have checksums, and what to read."""
+        files = Listing()
         try:
             files = await listed(self._log)
-            commits = files.commits
-            return commits, await offload.run(len(files), choose_segment, files)
+            segment = await offload.run(len(files), choose_segment, files)
         except BrokenLog as error:
             if self._table.published_version >= 0:
                 self._found(None, DifferenceKind.STORAGE, f"the log cannot be read: {error}")
-            return commits, None
+            return files.commits, files.checksums, None
+        return files.commits, files.checksums, segment
 
     async def _version(
         self, version: int, commits: set[int], segment: LogSegment | None, counts: FileCounts

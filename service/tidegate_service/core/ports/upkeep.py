@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tidegate_protocol.log.actions import Add, DomainMetadata, Txn
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.ports.records import CommitRecord, TableRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +57,39 @@ class Done:
     trouble: str | None = None
 
 
-class UpkeepIndex(Protocol):
-    """Calls raise `IndexUnavailable`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """A table's head and what it adds up to, as of one moment. None stands for what would be too
+    much to be looked through.
+
+    `bins` are the numbers of files and of bytes by the place in `checksum.histograms.SIZE_BINS`
+    (-1 for sizes below 0), `cardinalities` those of the files' deletion vectors, `files` all of
+    them.
+    """
+
+    table: TableRecord
+    head: CommitRecord
+    txns: Sequence[Txn] | None
+    domains: Sequence[DomainMetadata] | None
+    bins: Mapping[int, tuple[int, int]] | None
+    cardinalities: Sequence[int] | None
+    files: Sequence[Add] | None
+
+
+class UpkeepStanding(Protocol):
+    """How tables and their upkeep stand. Calls raise `IndexUnavailable`."""
+
+    async def standing(self, table_id: str) -> Mapping[UpkeepKind, UpkeepRecord]:
+        """How the table's upkeep stands; what was never begun is not there."""
+        ...
+
+    async def counted(self, table_id: str) -> Counted | None:
+        """In bounded time, however large the table is; None where it is gone."""
+        ...
+
+
+class UpkeepIndex(UpkeepStanding, Protocol):
+    """What the background needs besides."""
 
     async def due(
         self, kinds: Sequence[UpkeepKind], *, after: str | None, also: Sequence[str], limit: int
@@ -85,10 +118,18 @@ class UpkeepIndex(Protocol):
         """The same where it was not done: it is due again after that time alone."""
         ...
 
-    async def standing(self, table_id: str) -> Mapping[UpkeepKind, UpkeepRecord]:
-        """How the table's upkeep stands; what was never begun is not there."""
-        ...
-
     async def note(self, table_id: str, change: Change) -> None:
         """Write the audit row of a change that is about to be made outside the database."""
         ...
+
+
+class _NoUpkeep:
+    async def standing(self, table_id: str) -> Mapping[UpkeepKind, UpkeepRecord]:
+        return {}
+
+    async def counted(self, table_id: str) -> Counted | None:
+        return None
+
+
+NO_UPKEEP: UpkeepStanding = _NoUpkeep()
+"""Nothing is known of any table."""

@@ -11,10 +11,11 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.observe.telemetry import UpkeepKind
-from tidegate_service.core.ports.upkeep import Done, Due, Page, UpkeepRecord
+from tidegate_service.core.ports.upkeep import Counted, Done, Due, Page, UpkeepRecord
 from tidegate_service.index.access import audit
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.schema.tables import tables
+from tidegate_service.index.upkeep import counting
 
 # Nothing is written of tables at rest, and nothing indexed of what each commit moves: a look goes
 # on where the last one ended, over so many rows at a time.
@@ -138,6 +139,9 @@ class PostgresUpkeep:
             return {UpkeepKind(row.kind): _record(row) for row in rows}
 
         return await self._connections.read(find)
+
+    async def counted(self, table_id: str) -> Counted | None:
+        return await self._connections.read(lambda c: counting.counted(c, UUID(table_id)))
 
     async def note(self, table_id: str, change: Change) -> None:
         identity = UUID(table_id)
