@@ -11,6 +11,8 @@ from tidegate_service.core.observe.telemetry import Telemetry
 from tidegate_service.core.ports.index import Index, Storage
 from tidegate_service.core.ports.upkeep import UpkeepIndex
 from tidegate_service.core.upkeep.checksums import Checksums
+from tidegate_service.core.upkeep.clean_up import CleanUp
+from tidegate_service.core.upkeep.job import Job
 
 
 class Background:
@@ -64,7 +66,10 @@ def background_of(
     )
     if not upkeep_share:
         return Background(publisher)
-    jobs = [Checksums(upkeep, storage)]
+    jobs: list[Job] = [
+        Checksums(upkeep, storage),
+        CleanUp(index, upkeep, storage, faults=faults, telemetry=telemetry),
+    ]
     caretaker = Caretaker(
         index, upkeep, jobs, share=upkeep_share, most_behind=most_behind, telemetry=telemetry
     )

@@ -17,6 +17,7 @@ from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnk
 from tidegate_service.core.log.log_file import FileRoom, read_file
 from tidegate_service.core.ports.index import LogEntry, PutResult, UnreadableFile
 from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
+from tidegate_service.storage.expired import SIDECARS, ObjectExpiredLog
 from tidegate_service.storage.local.files import NotAFolder
 from tidegate_service.storage.local.root import LocalRoot
 from tidegate_service.storage.remote.root import RemoteRoot
@@ -26,7 +27,6 @@ from tidegate_service.storage.stores import check_options
 PROBE_FOLDER = ".tidegate-probe"
 PROBE = f"{PROBE_FOLDER}/put-if-absent"
 PROBE_ATTEMPTS = 3
-SIDECARS = "_sidecars"
 SMALL_FILE_BYTES = 64 * 1024 * 1024
 """The most that `ObjectLog.read_file` reads into memory."""
 _FOLDERS_OF_A_LOG = (SIDECARS, "_staged_commits", "_commits")
@@ -190,16 +190,22 @@ class ObjectStorage:
 
         The use cases have checked that; this is the last fence before the store.
         """
+        root, table = self._place(location)
+        return ObjectLog(root, table, read=self._read_file, max_files=self._max_files, who=who)
+
+    def _place(self, location: str) -> tuple[Root, str]:
         for root in self._roots:
             if location.startswith(f"{root.url}/") and canonical_url(location) == location:
-                table = location.removeprefix(f"{root.url}/")
-                return ObjectLog(
-                    root, table, read=self._read_file, max_files=self._max_files, who=who
-                )
+                return root, location.removeprefix(f"{root.url}/")
         raise Refused(
             f"the location {excerpt(location)} is not in the warehouse or an allowed prefix",
             code=Code.INVALID_LOCATION,
         )
+
+    def expired(self, location: str) -> ObjectExpiredLog:
+        """Raises `Refused` like `log`."""
+        root, table = self._place(location)
+        return ObjectExpiredLog(root, f"{table}/_delta_log")
 
     async def probe(self) -> None:
         for root in self._roots:

@@ -11,11 +11,10 @@ that land meanwhile are left to the next call.
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from hashlib import sha256
 from typing import TypeVar
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.actions import Action, Add, file_key
+from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile, sha256_of
 from tidegate_protocol.log.segment import (
     BrokenLog,
@@ -28,6 +27,7 @@ from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.file_set import FileSet
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.maintenance.verify_checksums import checksum_differences
 from tidegate_service.core.ports.comparison import FileCounts
@@ -260,7 +260,7 @@ class _Page:
         first = max(self._first, table.first_version + 1)
         if newest is None or not first <= newest.version <= through:
             return
-        theirs, ours = _Files(), _Files()
+        theirs, ours = FileSet(), FileSet()
         try:
             async for batch in snapshot_actions(self._log, newest, location=table.location):
                 await theirs.count(batch)
@@ -308,25 +308,6 @@ class _Page:
 
     def _found(self, version: int | None, kind: DifferenceKind, detail: str) -> None:
         self._differences.append(Difference(version=version, kind=kind, detail=detail))
-
-
-@dataclass(slots=True)
-class _Files:
-    """A set of files, whatever their order, in constant memory."""
-
-    number: int = 0
-    digest: int = 0
-
-    async def count(self, actions: Sequence[Action]) -> None:
-        """Take up each file once."""
-        await offload.run(len(actions), self._count, actions)
-
-    def _count(self, actions: Sequence[Action]) -> None:
-        for action in actions:
-            if isinstance(action, Add):
-                key = repr(file_key(action)).encode("utf-8", "surrogatepass")
-                self.number += 1
-                self.digest = (self.digest + int.from_bytes(sha256(key).digest())) % 2**256
 
 
 def _beyond(commits: set[int], head: int) -> int:

@@ -39,6 +39,15 @@ class Step(StrEnum):
     O9_ANSWER = "O9"
 
 
+class UpkeepStep(StrEnum):
+    """L: the clean-up of a table's log. L3 is passed for each batch of files."""
+
+    L1_CHECK = "L1"
+    L2_NOTE = "L2"
+    L3_REMOVE = "L3"
+    L4_REMOVE_SIDECARS = "L4"
+
+
 class Side(Enum):
     """AFTER is reached only where the step raised nothing."""
 
@@ -49,13 +58,13 @@ class Side(Enum):
 class FaultPoints(Protocol):
     """Told of every step, in the order of their happening."""
 
-    async def reached(self, step: Step, side: Side) -> None:
+    async def reached(self, step: Step | UpkeepStep, side: Side) -> None:
         """Returns for the commit to go on. It may take its time, or never return."""
         ...
 
 
 class _NoFaults:
-    async def reached(self, step: Step, side: Side) -> None:
+    async def reached(self, step: Step | UpkeepStep, side: Side) -> None:
         return None
 
 
@@ -67,7 +76,7 @@ class around:
 
     __slots__ = ("_faults", "_step")
 
-    def __init__(self, faults: FaultPoints, step: Step) -> None:
+    def __init__(self, faults: FaultPoints, step: Step | UpkeepStep) -> None:
         self._faults = faults
         self._step = step
 

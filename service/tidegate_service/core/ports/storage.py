@@ -4,12 +4,15 @@ A call that meets a broken store raises `StorageUnavailable`: nothing is known t
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
+from tidegate_service.core.ports.expired import ExpiredLog
+from tidegate_service.core.ports.listing import LogEntry
+
+__all__ = ["Log", "LogEntry", "PutResult", "Storage", "UnreadableFile"]
 
 
 class PutResult(Enum):
@@ -18,15 +21,6 @@ class PutResult(Enum):
 
     CREATED = "created"
     EXISTS = "exists"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntry:
-    """One file of a `_delta_log` folder; `size` in bytes, `modified_ms` by the store's clock."""
-
-    name: str
-    size: int
-    modified_ms: int
 
 
 class UnreadableFile(Exception):
@@ -96,6 +90,10 @@ class Storage(Protocol):
     def log(self, location: str, *, who: str | None = None) -> Log:
         """`who` is in whose name what takes long is read of it (`core.access.roles.share_of`): who
         reads much waits behind itself."""
+        ...
+
+    def expired(self, location: str) -> ExpiredLog:
+        """What may be deleted of the log there, and nothing else."""
         ...
 
     async def probe(self) -> None:
