@@ -90,6 +90,7 @@ _TYPES = (
     types.ScanAnswer,
     types.VerificationAnswer,
     types.RebuiltAnswer,
+    types.UpkeepAnswer,
     types.HealthAnswer,
 )
 

@@ -86,18 +86,24 @@ class Metrics:
             "Versions of catalog-managed tables that this instance put into their logs.",
             registry=registry,
         )
-        self._upkeep_runs = Counter(
+        runs = Counter(
             "tidegate_upkeep_runs",
             "Runs of upkeep by this instance, by kind and how they ended.",
             ("kind", "outcome"),
             registry=registry,
         )
-        self._upkeep_seconds = Counter(
+        self._upkeep_runs = {
+            (kind, outcome): runs.labels(kind.value, outcome.value)
+            for kind in UpkeepKind
+            for outcome in UpkeepOutcome
+        }
+        seconds = Counter(
             "tidegate_upkeep_seconds",
             "How long this instance was at work on upkeep.",
             ("kind",),
             registry=registry,
         )
+        self._upkeep_seconds = {kind: seconds.labels(kind.value) for kind in UpkeepKind}
         self._cleaned_up = Counter(
             "tidegate_cleaned_up_files",
             "Expired files that this instance deleted from logs.",
@@ -133,8 +139,8 @@ class Metrics:
         self._published.inc(count)
 
     def kept_up(self, kind: UpkeepKind, outcome: UpkeepOutcome, *, seconds: float) -> None:
-        self._upkeep_runs.labels(kind.value, outcome.value).inc()
-        self._upkeep_seconds.labels(kind.value).inc(seconds)
+        self._upkeep_runs[kind, outcome].inc()
+        self._upkeep_seconds[kind].inc(seconds)
 
     def cleaned_up(self, files: int) -> None:
         self._cleaned_up.inc(files)

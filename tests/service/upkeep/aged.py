@@ -4,13 +4,16 @@ import os
 import time
 from pathlib import Path
 
+from deltalake import DeltaTable
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.service.tables.delta_logs import DeltaLog, line
-from tests.service.world import World
+from tests.service.world import World, add, proposal
+from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.lookup import get_table
 
 DAY_S = 24 * 60 * 60
 
@@ -73,3 +76,34 @@ async def let_it_be_tomorrow(engine: AsyncEngine) -> None:
         await connection.execute(
             text("UPDATE table_upkeep SET due_at = due_at - interval '2 days'")
         )
+
+
+async def commit(world: World, table: TableRecord, count: int) -> None:
+    for _ in range(count):
+        await propose(world.context, table.id, proposal(add(world.context.new_id())))
+
+
+async def expired(
+    world: World, engine: AsyncEngine, properties: dict[str, str] | None = None
+) -> TableRecord:
+    """A table with the versions 0 to 9, of which 0 to 6 are forty days old, and checkpoints of 3,
+    5 and 8, written by deltalake."""
+    table = await world.create(properties=properties or {})
+    for until in (3, 5, 8, 9):
+        head = await get_table(world.context, table.id)
+        await commit(world, table, until - head.latest_version)
+        if until != 9:
+            DeltaTable(table.location).create_checkpoint()
+    await age(world, engine, table, {range(7): 40})
+    return await get_table(world.context, table.id)
+
+
+async def is_readable(index: Index, log: LogOf, table: TableRecord) -> None:
+    """By deltalake, with the files that the index has, at every version that follows from version 0
+    or a checkpoint."""
+    first = 0 if log.versions[0] == 0 else log.checkpoints[0]
+    for version in range(first, table.latest_version + 1):
+        theirs = DeltaTable(table.location, version=version).file_uris()
+        ours = [file async for batch in index.files(table.id, version) for file in batch]
+        assert len(theirs) == len(ours) == version
+    assert log.versions == list(range(log.versions[0], table.latest_version + 1))

@@ -30,11 +30,6 @@ PATIENCE_S = 20.0
 KIND = UpkeepKind.CHECKSUM
 
 
-@pytest.fixture
-def upkeep(engine: AsyncEngine) -> PostgresUpkeep:
-    return PostgresUpkeep(engine)
-
-
 async def commit(world: World, table: TableRecord, count: int = 1) -> None:
     for _ in range(count):
         name = world.context.new_id()

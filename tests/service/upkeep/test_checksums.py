@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.service.world import World, add, proposal, remove
 from tidegate_protocol.checksum.checksum import decode
@@ -22,11 +21,6 @@ from tidegate_service.index.upkeep import counting
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def upkeep(engine: AsyncEngine) -> PostgresUpkeep:
-    return PostgresUpkeep(engine)
 
 
 @pytest.fixture

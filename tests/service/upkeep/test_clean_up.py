@@ -2,32 +2,33 @@
 
 import json
 import logging
-import os
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from tests.service.upkeep.aged import LogOf, age, let_it_be_tomorrow, rows_of
-from tests.service.world import World, add, proposal
+from tests.service.upkeep.aged import (
+    LogOf,
+    age,
+    commit,
+    expired,
+    is_readable,
+    let_it_be_tomorrow,
+    rows_of,
+)
+from tests.service.upkeep.conftest import Caring
+from tests.service.world import World
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.background.publisher import Publisher
-from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
-from tidegate_service.core.observe.faults import FaultPoints, Side, UpkeepStep
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.expired import DeletionRefused
-from tidegate_service.core.ports.index import Index, Storage
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.upkeep import UpkeepRecord
 from tidegate_service.core.tables import history
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.core.upkeep import clean_up as module
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 from tidegate_service.storage.local import listing
@@ -35,60 +36,6 @@ from tidegate_service.storage.local import listing
 pytestmark = pytest.mark.anyio
 
 KIND = UpkeepKind.CLEAN_UP
-
-
-@pytest.fixture
-def upkeep(engine: AsyncEngine) -> PostgresUpkeep:
-    return PostgresUpkeep(engine)
-
-
-Caring = Callable[..., Caretaker]
-
-
-@pytest.fixture
-def caring(world: World, index: Index, upkeep: PostgresUpkeep) -> Caring:
-    """A caretaker that cleans up, with other options or another storage."""
-
-    def caring(storage: Storage = world.context.storage, **options: FaultPoints) -> Caretaker:
-        return Caretaker(index, upkeep, [CleanUp(index, upkeep, storage, **options)], share=1)
-
-    return caring
-
-
-@pytest.fixture
-def caretaker(caring: Caring) -> Caretaker:
-    return caring()
-
-
-async def commit(world: World, table: TableRecord, count: int) -> None:
-    for _ in range(count):
-        await propose(world.context, table.id, proposal(add(world.context.new_id())))
-
-
-async def expired(
-    world: World, engine: AsyncEngine, properties: dict[str, str] | None = None
-) -> TableRecord:
-    """A table with the versions 0 to 9, of which 0 to 6 are forty days old, and checkpoints of 3,
-    5 and 8, written by deltalake."""
-    table = await world.create(properties=properties or {})
-    for until in (3, 5, 8, 9):
-        head = await get_table(world.context, table.id)
-        await commit(world, table, until - head.latest_version)
-        if until != 9:
-            DeltaTable(table.location).create_checkpoint()
-    await age(world, engine, table, {range(7): 40})
-    return await get_table(world.context, table.id)
-
-
-async def is_readable(index: Index, log: LogOf, table: TableRecord) -> None:
-    """By deltalake, with the files that the index has, at every version that follows from version 0
-    or a checkpoint."""
-    first = 0 if log.versions[0] == 0 else log.checkpoints[0]
-    for version in range(first, table.latest_version + 1):
-        theirs = DeltaTable(table.location, version=version).file_uris()
-        ours = [file async for batch in index.files(table.id, version) for file in batch]
-        assert len(theirs) == len(ours) == version
-    assert log.versions == list(range(log.versions[0], table.latest_version + 1))
 
 
 async def test_what_has_expired_is_deleted(
@@ -252,57 +199,6 @@ class Undeletable:
         raise DeletionRefused("the store does not delete")
 
 
-class Killed(BaseException):
-    """The process ends here."""
-
-
-class KilledAt:
-    """Ends the process at one side of a step, the given time that it is reached."""
-
-    def __init__(self, at: tuple[UpkeepStep, int], side: Side) -> None:
-        step, self._left = at
-        self._at = (step, side)
-
-    async def reached(self, step, side) -> None:
-        if (step, side) == self._at:
-            self._left -= 1
-            if self._left == 0:
-                raise Killed
-
-
-@pytest.mark.parametrize("side", list(Side))
-@pytest.mark.parametrize(
-    "at",
-    [
-        (UpkeepStep.L1_CHECK, 1),
-        (UpkeepStep.L2_NOTE, 1),
-        (UpkeepStep.L3_REMOVE, 1),
-        (UpkeepStep.L3_REMOVE, 2),
-        (UpkeepStep.L3_REMOVE, 3),
-        (UpkeepStep.L4_REMOVE_SIDECARS, 1),
-    ],
-)
-class TestKilled:
-    async def test_whatever_is_left_is_a_log(
-        self, world: World, engine: AsyncEngine, caring: Caring, at, side
-    ):
-        table = await expired(world, engine)
-        log = LogOf(world, table)
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(module, "REMOVED_AT_ONCE", 2)
-            with pytest.raises(Killed):
-                await caring(faults=KilledAt(at, side)).round()
-        await is_readable(world.context.index, log, table)
-        assert (await verify_table(world.context, table.id)).differences == ()
-        async with engine.begin() as connection:
-            await connection.execute(
-                text("UPDATE table_upkeep SET claimed_until = claimed_until - interval '1 day'")
-            )
-        assert await caring().round() == 1
-        assert (log.versions, log.checkpoints) == ([5, 6, 7, 8, 9], [5, 8])
-        await is_readable(world.context.index, log, table)
-
-
 async def test_a_log_of_more_files_than_are_listed_is_cleaned_up_in_portions(
     world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker, monkeypatch
 ):
@@ -337,46 +233,3 @@ async def test_a_catalog_managed_log_is_cut_where_it_is_published(
     assert (await verify_table(world.context, table.id)).differences == ()
     await rebuild_table(world.context, table.id)
     assert 0 not in log.versions
-
-
-class TestSidecars:
-    async def table(
-        self, world: World, index: Index, engine: AsyncEngine
-    ) -> tuple[TableRecord, LogOf, list[Path]]:
-        """With V2 checkpoints of 3 and 5, each with a sidecar, and one that nobody names."""
-        table = await world.create(properties={"delta.checkpointPolicy": "v2"})
-        await commit(world, table, 6)
-        log = LogOf(world, table)
-        for version in (3, 5):
-            log.v2(version, await rows_of(index, table, version), form="json", sidecars=1)
-        (log.folder / "_sidecars" / "3a0d65cd-4056-49b8-937b-95f9e3ee90e5.parquet").touch()
-        await age(world, engine, table, {range(7): 40})
-        return table, log, sorted((log.folder / "_sidecars").iterdir())
-
-    def old(self, files: list[Path]) -> None:
-        for file in files:
-            os.utime(file, (1, 1))
-
-    async def test_those_that_nobody_names_go_when_they_are_old(
-        self, world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker
-    ):
-        _, log, sidecars = await self.table(world, index, engine)
-        await caretaker.round()
-        assert (log.versions, log.checkpoints) == ([5, 6], [5])
-        assert sorted((log.folder / "_sidecars").iterdir()) == sidecars
-        self.old(sidecars)
-        await let_it_be_tomorrow(engine)
-        await caretaker.round()
-        (left,) = (log.folder / "_sidecars").iterdir()
-        assert left.name in next(log.folder.glob("*.checkpoint.*")).read_text()
-
-    async def test_none_goes_where_a_checkpoint_cannot_be_read(
-        self, world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker
-    ):
-        table, log, sidecars = await self.table(world, index, engine)
-        self.old(sidecars)
-        await commit(world, table, 1)
-        log.path(7, "checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json").write_text("torn")
-        await caretaker.round()
-        assert log.versions == [5, 6, 7]
-        assert sorted((log.folder / "_sidecars").iterdir()) == sidecars
