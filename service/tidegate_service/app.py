@@ -9,7 +9,7 @@ import socket
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from pydantic import SecretStr
@@ -20,7 +20,7 @@ from tidegate_service.api.http.limits import Limits
 from tidegate_service.api.http.requests import Gate
 from tidegate_service.api.server.connections import Connections, room_for
 from tidegate_service.api.server.server import Server
-from tidegate_service.background.publisher import Publisher
+from tidegate_service.background.background import Background, background_of
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.commit.group import commit_together
@@ -43,6 +43,7 @@ from tidegate_service.index.postgres.engine import (
     most_held,
 )
 from tidegate_service.index.postgres.sweeper import sweeping
+from tidegate_service.index.upkeep.standing import PostgresUpkeep
 from tidegate_service.settings import Settings
 from tidegate_service.storage.local.data_folder import make_data_folder
 from tidegate_service.storage.object_storage import ObjectStorage
@@ -112,15 +113,14 @@ async def serve(
 
 @asynccontextmanager
 async def open_publisher(settings: Settings, *, among: Peers) -> AsyncIterator[None]:
-    """What publishes for processes that serve, and serves nothing. Raises `CannotStart`."""
+    """What works behind processes that serve, and serves nothing. Raises `CannotStart`."""
     async with AsyncExitStack() as stack:
         with _startable():
             world = await _opened(settings, stack)
             text = text_of(among.labelled(world.metrics.registry))
             await stack.enter_async_context(among.shown(text))
-        publisher = _publisher(settings, world, NO_FAULTS)
-        publishing = asyncio.create_task(publisher.run_on(), name="publisher")
-        stack.push_async_callback(_ended, publishing)
+        background = _background(settings, world, NO_FAULTS)
+        await stack.enter_async_context(background.running())
         yield
 
 
@@ -184,6 +184,7 @@ class _World:
     index: PostgresIndex
     storage: ObjectStorage
     locations: LocationPolicy
+    upkeep: PostgresUpkeep
     tokens: PostgresTokens
     metrics: Metrics
     telemetry: Recorder
@@ -215,17 +216,21 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
         index=PostgresIndex(engine, sections_at_once=most_held(pool), telemetry=telemetry),
         storage=storage,
         locations=locations,
+        upkeep=PostgresUpkeep(engine),
         tokens=PostgresTokens(engine),
         metrics=metrics,
         telemetry=telemetry,
     )
 
 
-def _publisher(settings: Settings, world: _World, faults: FaultPoints) -> Publisher:
-    return Publisher(
+def _background(settings: Settings, world: _World, faults: FaultPoints) -> Background:
+    return background_of(
         world.index,
+        world.upkeep,
         world.storage,
-        interval_s=settings.publish_interval_seconds,
+        publish_interval_s=settings.publish_interval_seconds,
+        upkeep_share=settings.upkeep_share,
+        most_behind=settings.max_commits_after_checkpoint,
         store_of=world.locations.store_of,
         faults=faults,
         telemetry=world.telemetry,
@@ -237,7 +242,7 @@ async def _composed(
 ) -> Service:
     world = await _opened(settings, stack)
     index, telemetry = world.index, world.telemetry
-    publisher = _publisher(settings, world, faults) if among is None else None
+    background = _background(settings, world, faults) if among is None else None
     groups = QueueLimits(
         waiting=settings.max_waiting_per_table, own=most_held(settings.database_pool_size)
     )
@@ -252,9 +257,10 @@ async def _composed(
         commit=committer.commit,
         commit_deadline_s=settings.deadline_seconds,
         max_unpublished_versions=settings.max_unpublished_versions,
-        wake_publisher=_nobody_waits if publisher is None else publisher.wake,
+        wake_publisher=_nobody_waits if background is None else background.wake,
         faults=faults,
         telemetry=telemetry,
+        upkeep=world.upkeep,
     )
     gate = Gate(per_principal=settings.max_requests_per_principal, most=settings.max_requests)
     limits = Limits(
@@ -282,9 +288,8 @@ async def _composed(
         exposition=await stack.enter_async_context(shown(own, among)),
         authenticator=await _authenticator(settings, world.tokens),
     )
-    if publisher is not None:
-        publishing = asyncio.create_task(publisher.run_on(), name="publisher")
-        stack.push_async_callback(_ended, publishing)
+    if background is not None:
+        await stack.enter_async_context(background.running())
     stack.push_async_callback(_drained, gate, context)
     return Service(app=app, gate=gate, context=context)
 
@@ -336,12 +341,6 @@ def _make_folder(settings: Settings) -> None:
         make_data_folder(
             settings.data_dir, mode=settings.folder_mode, warehouse=settings.warehouse is None
         )
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
 
 
 async def _drained(gate: Gate, context: Context) -> None:

@@ -25,8 +25,10 @@ class TestTables:
         assert (head.catalog_managed, head.state, head.state_reason) == (False, "active", None)
 
     def test_properties_without_effect_are_told(self, lake):
-        with pytest.warns(UserWarning, match="delta.checkpointInterval has no effect") as told:
-            new_table(lake, properties={"delta.checkpointInterval": "10", "mine": "1"})
+        with pytest.warns(UserWarning, match="delta.sampleRetentionDuration has no effect") as told:
+            new_table(
+                lake, properties={"delta.sampleRetentionDuration": "interval 7 days", "mine": "1"}
+            )
         assert [warning.filename for warning in told] == [tables.__file__]
 
     def test_a_catalog_managed_one_says_so(self, lake):

@@ -12,6 +12,7 @@ from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.checkpoints import CheckpointFiles
+from tidegate_service.core.ports.expired import ExpiredLog
 from tidegate_service.core.ports.index import Log, LogEntry, PutResult, Storage
 from tidegate_service.storage.roots import one_by_one
 
@@ -41,6 +42,9 @@ class FaultyStorage:
 
     def checkpoints(self, location: str, *, who: str | None = None) -> CheckpointFiles:
         return self._storage.checkpoints(location, who=who)
+
+    def expired(self, location: str) -> ExpiredLog:
+        return self._storage.expired(location)
 
     async def deliver(self) -> list[PutResult]:
         """What became of every PUT that was held, now that they arrive, in their order."""
@@ -81,6 +85,9 @@ class FaultyLog:
         self, commits: Sequence[tuple[int, Content]], *, within_s: float
     ) -> Sequence[PutResult]:
         return await one_by_one(self.put_if_absent, commits, within_s=within_s)
+
+    async def put_checksum(self, version: int, content: bytes) -> PutResult:
+        return await self._log.put_checksum(version, content)
 
     async def read(self, version: int) -> bytes | None:
         return await self._log.read(version)

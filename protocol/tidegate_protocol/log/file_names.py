@@ -117,6 +117,11 @@ def v2_checkpoint_name(version: int, uuid: str, form: Literal["json", "parquet"]
     return f"{version:020d}.checkpoint.{uuid}.{form}"
 
 
+def checksum_name(version: int) -> str:
+    """The name of a version's checksum file. Raises `ValueError` for what is no version."""
+    return commit_name(version).removesuffix("json") + "crc"
+
+
 def parse(name: str) -> LogFile:
     """What a file directly inside `_delta_log` is, by its name without the folder."""
     if name == LAST_CHECKPOINT:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tidegate_protocol.log.file_names import (
     CheckpointFile,
+    ChecksumFile,
     CommitFile,
     MultiPartCheckpoint,
     V2Checkpoint,
@@ -53,10 +54,12 @@ Rank = tuple[int, int, str]
 
 class Listing:
     """What lies directly inside `_delta_log`, in any order. `files` are names and sizes (bytes);
-    many are taken up some at a time. `commits` are the versions whose commits are there."""
+    many are taken up some at a time. `commits` are the versions whose commits are there,
+    `checksums` those that have a `<version>.crc`."""
 
     def __init__(self, files: Iterable[tuple[str, int]] = ()) -> None:
         self.commits: set[int] = set()
+        self.checksums: set[int] = set()
         # By version, the one that Delta prefers among several.
         self._ranked: dict[int, tuple[Rank, Checkpoint]] = {}
         self._parts: dict[tuple[int, int], dict[int, str]] = {}
@@ -73,6 +76,8 @@ class Listing:
             match parse(name):
                 case CommitFile(version=version):
                     self.commits.add(version)
+                case ChecksumFile(version=version):
+                    self.checksums.add(version)
                 case CheckpointFile() | MultiPartCheckpoint() | V2Checkpoint() if size == 0:
                     # Left by a writer that died; Delta passes over it too.
                     pass

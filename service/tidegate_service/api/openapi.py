@@ -95,6 +95,7 @@ _TYPES = (
     types.VerificationAnswer,
     types.RebuiltAnswer,
     types.CheckpointAnswer,
+    types.UpkeepAnswer,
     types.HealthAnswer,
 )
 

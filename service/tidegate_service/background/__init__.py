@@ -1,1 +1,1 @@
-"""Work that goes on between requests: scans of state, never queues of jobs."""
+"""Work that goes on between requests: looks at state, never queues of jobs."""

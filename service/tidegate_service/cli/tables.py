@@ -67,12 +67,14 @@ def show(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """One table's head: versions, location, schema, properties."""
-    head = call(url, "GET", f"/tables/{quote(table, safe='')}")
+    """One table's head, and how its log is kept up."""
+    path = f"/tables/{quote(table, safe='')}"
+    head = call(url, "GET", path)
+    upkeep = call(url, "GET", f"{path}/upkeep")
     if as_json:
-        typer.echo(json.dumps(head, indent=2))
+        typer.echo(json.dumps({**head, "upkeep": upkeep}, indent=2))
     else:
-        print_head(head)
+        print_head(head, upkeep=upkeep_rows(upkeep))
 
 
 @cli.command()
@@ -197,7 +199,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def print_head(head: dict[str, Any]) -> None:
+def print_head(head: dict[str, Any], *, upkeep: Sequence[tuple[str, str]] = ()) -> None:
     """A table's head as rows of name and value."""
     metadata = head["metadata"]
     rows = [
@@ -209,6 +211,7 @@ def print_head(head: dict[str, Any]) -> None:
         ("version", f"{head['latest_version']} (published {head['published_version']})"),
         ("changed", time_text(head["latest_timestamp"])),
         ("files", f"{head['num_files']} ({head['size_bytes']} bytes)"),
+        *upkeep,
         ("partitioned by", ", ".join(metadata["partitionColumns"]) or "nothing"),
         *(
             ("property", f"{name}={value}")
@@ -220,6 +223,23 @@ def print_head(head: dict[str, Any]) -> None:
         ),
     ]
     print_rows(None, rows)
+
+
+def upkeep_rows(upkeep: dict[str, Any]) -> list[tuple[str, str]]:
+    """How a table's log is kept up, as rows of name and value."""
+
+    def row(name: str, version: str, at: str) -> tuple[str, str]:
+        if upkeep[version] is None:
+            return name, "none yet"
+        return name, f"{upkeep[version]}, {time_text(upkeep[at])}"
+
+    return [
+        row("checkpoint", "checkpoint_version", "checkpoint_at"),
+        ("commits after it", str(upkeep["commits_after_checkpoint"])),
+        row("checksum", "checksum_version", "checksum_at"),
+        row("cleaned up before", "cleaned_up_before", "clean_up_at"),
+        *(("trouble", f"{kind}: {why}") for kind, why in upkeep["troubles"].items()),
+    ]
 
 
 def _kind(table: dict[str, Any]) -> str:

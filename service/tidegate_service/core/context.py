@@ -17,6 +17,7 @@ from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 from tidegate_service.core.ports.index import Index, Storage
 from tidegate_service.core.ports.outcomes import Outcome
+from tidegate_service.core.ports.upkeep import NO_UPKEEP, UpkeepStanding
 from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.core.sharing.turns import OwnTurns, Turns
 
@@ -66,6 +67,7 @@ class Context:
     caller: Caller = ANONYMOUS
     faults: FaultPoints = NO_FAULTS
     telemetry: Telemetry = SILENT
+    upkeep: UpkeepStanding = NO_UPKEEP
     windows: WindowCache = field(default_factory=WindowCache)
     tables: TableCache = field(default_factory=TableCache)
     looks: LogLooks = field(default_factory=LogLooks)

@@ -174,6 +174,19 @@ class Settings(BaseSettings):
         description="Most versions of a catalog-managed table that wait for publishing; a commit "
         "beyond gets a 429.",
     )
+    upkeep_share: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="Part of the time of one process that the upkeep of logs may take: "
+        "checkpoints, checksums, clean-up (docs/upkeep.md). 0 switches it off.",
+    )
+    max_commits_after_checkpoint: int = Field(
+        20_000,
+        ge=10,
+        description="Commits after a table's newest checkpoint from which on the next one is "
+        "written without regard to `upkeep_share`.",
+    )
     otlp_endpoint: str | None = Field(
         None,
         description="Where spans are sent to, as OTLP over HTTP: "

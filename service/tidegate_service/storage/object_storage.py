@@ -11,12 +11,13 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
-from tidegate_protocol.log.file_names import Unknown, commit_name, parse
+from tidegate_protocol.log.file_names import Unknown, checksum_name, commit_name, parse
 from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import FileRoom, read_file
 from tidegate_service.core.ports.index import LogEntry, PutResult, UnreadableFile
 from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
+from tidegate_service.storage.expired import SIDECARS, ObjectExpiredLog
 from tidegate_service.storage.local.files import NotAFolder
 from tidegate_service.storage.local.root import LocalRoot
 from tidegate_service.storage.object_checkpoints import ObjectCheckpoints
@@ -27,7 +28,6 @@ from tidegate_service.storage.stores import check_options
 PROBE_FOLDER = ".tidegate-probe"
 PROBE = f"{PROBE_FOLDER}/put-if-absent"
 PROBE_ATTEMPTS = 3
-SIDECARS = "_sidecars"
 SMALL_FILE_BYTES = 64 * 1024 * 1024
 """The most that `ObjectLog.read_file` reads into memory."""
 _FOLDERS_OF_A_LOG = (SIDECARS, "_staged_commits", "_commits")
@@ -61,6 +61,14 @@ class ObjectLog:
         files = [(commit_name(version), content) for version, content in commits]
         return await self._root.put_in_order(
             self._folder, files, create_folders=commits[0][0] == 0, within_s=within_s
+        )
+
+    async def put_checksum(self, version: int, content: bytes) -> PutResult:
+        return await self._root.put_if_absent(
+            f"{self._folder}/{checksum_name(version)}",
+            content,
+            create_folders=False,
+            who=self._who,
         )
 
     async def read(self, version: int) -> bytes | LogFile | None:
@@ -183,15 +191,15 @@ class ObjectStorage:
 
         The use cases have checked that; this is the last fence before the store.
         """
-        root, table = self._placed(location)
+        root, table = self._place(location)
         return ObjectLog(root, table, read=self._read_file, max_files=self._max_files, who=who)
 
     def checkpoints(self, location: str, *, who: str | None = None) -> ObjectCheckpoints:
         """Raises `Refused` like `log`."""
-        root, table = self._placed(location)
+        root, table = self._place(location)
         return ObjectCheckpoints(root, table, who=who)
 
-    def _placed(self, location: str) -> tuple[Root, str]:
+    def _place(self, location: str) -> tuple[Root, str]:
         for root in self._roots:
             if location.startswith(f"{root.url}/") and canonical_url(location) == location:
                 return root, location.removeprefix(f"{root.url}/")
@@ -199,6 +207,11 @@ class ObjectStorage:
             f"the location {excerpt(location)} is not in the warehouse or an allowed prefix",
             code=Code.INVALID_LOCATION,
         )
+
+    def expired(self, location: str) -> ObjectExpiredLog:
+        """Raises `Refused` like `log`."""
+        root, table = self._place(location)
+        return ObjectExpiredLog(root, f"{table}/_delta_log")
 
     async def probe(self) -> None:
         for root in self._roots:

@@ -108,6 +108,11 @@ class Root(Protocol):
         """`put_if_absent` for files of one folder, as `core.ports.index.Log.put_in_order` says."""
         ...
 
+    async def remove(self, folder: str, names: Sequence[str]) -> None:
+        """Delete files of one folder, in this order where the store knows an order; those that are
+        not there are passed over. Raises `DeletionRefused` where it is not allowed."""
+        ...
+
     async def read(self, path: str, read: ReadFile, share: Share) -> bytes | LogFile | None:
         """The file's content by `read`; None where there is none. `share` is of `reading`."""
         ...

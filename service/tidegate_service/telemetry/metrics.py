@@ -17,7 +17,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from tidegate_protocol.base.problems import Code
-from tidegate_service.core.observe.telemetry import Outcome, Phase
+from tidegate_service.core.observe.telemetry import Outcome, Phase, UpkeepKind, UpkeepOutcome
 
 # A series more for each, which nobody asks for.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -86,6 +86,29 @@ class Metrics:
             "Versions of catalog-managed tables that this instance put into their logs.",
             registry=registry,
         )
+        runs = Counter(
+            "tidegate_upkeep_runs",
+            "Runs of upkeep by this instance, by kind and how they ended.",
+            ("kind", "outcome"),
+            registry=registry,
+        )
+        self._upkeep_runs = {
+            (kind, outcome): runs.labels(kind.value, outcome.value)
+            for kind in UpkeepKind
+            for outcome in UpkeepOutcome
+        }
+        seconds = Counter(
+            "tidegate_upkeep_seconds",
+            "How long this instance was at work on upkeep.",
+            ("kind",),
+            registry=registry,
+        )
+        self._upkeep_seconds = {kind: seconds.labels(kind.value) for kind in UpkeepKind}
+        self._cleaned_up = Counter(
+            "tidegate_cleaned_up_files",
+            "Expired files that this instance deleted from logs.",
+            registry=registry,
+        )
 
     def answered(self, *, method: str, route: str | None, status: int, seconds: float) -> None:
         # Few, since their labels' values are: `labels` itself takes longer than all else here.
@@ -114,6 +137,13 @@ class Metrics:
 
     def published(self, count: int) -> None:
         self._published.inc(count)
+
+    def kept_up(self, kind: UpkeepKind, outcome: UpkeepOutcome, *, seconds: float) -> None:
+        self._upkeep_runs[kind, outcome].inc()
+        self._upkeep_seconds[kind].inc(seconds)
+
+    def cleaned_up(self, files: int) -> None:
+        self._cleaned_up.inc(files)
 
 
 def kind_of(catalog_managed: bool) -> str:

@@ -10,7 +10,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.observe.correlation import current
-from tidegate_service.core.observe.telemetry import Outcome, Phase
+from tidegate_service.core.observe.telemetry import Outcome, Phase, UpkeepKind, UpkeepOutcome
 from tidegate_service.telemetry.metrics import Metrics
 
 _W3C = TraceContextTextMapPropagator()
@@ -83,6 +83,12 @@ class Recorder:
 
     def published(self, count: int) -> None:
         self._metrics.published(count)
+
+    def kept_up(self, kind: UpkeepKind, outcome: UpkeepOutcome, *, seconds: float) -> None:
+        self._metrics.kept_up(kind, outcome, seconds=seconds)
+
+    def cleaned_up(self, files: int) -> None:
+        self._metrics.cleaned_up(files)
 
 
 class _Timed:

@@ -44,6 +44,6 @@ def test_they_are_accepted_and_told(name):
 
 
 def test_they_are_told_in_order():
-    both = {"delta.logRetentionDuration": "interval 7 days", "delta.autoOptimize": "true"}
+    both = {"delta.sampleRetentionDuration": "interval 7 days", "delta.autoOptimize": "true"}
     assert [text.split()[2] for text in warnings_of(both)] == sorted(both)
     assert list(warnings_of({"delta.appendOnly": "true", "mine": "x"})) == []

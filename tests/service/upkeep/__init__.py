@@ -1,1 +1,1 @@
-"""Upkeep of logs: checkpoints."""
+"""Tests of the upkeep of logs: when it is due, checkpoints, checksums, clean-up."""

@@ -1,5 +1,6 @@
 """Answers made from the core's values."""
 
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from msgspec import UNSET, Raw, structs
@@ -18,13 +19,16 @@ from tidegate_service.api.answers.types import (
     RebuiltAnswer,
     TableAnswer,
     TransactionAnswer,
+    UpkeepAnswer,
     answer,
 )
 from tidegate_service.api.http.requests import PREFIX
 from tidegate_service.core.commit.transaction_ids import TransactionStatus
 from tidegate_service.core.maintenance.rebuild import Rebuilt
+from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, WouldCommit
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, TableRecord
+from tidegate_service.core.ports.upkeep import UpkeepRecord
 
 
 def table_url(table: TableRecord) -> str:
@@ -65,6 +69,35 @@ def rebuilt_answer(rebuilt: Rebuilt) -> RebuiltAnswer:
         LostAnswer(version=one.version, transaction_id=one.transaction_id) for one in rebuilt.lost
     ]
     return RebuiltAnswer(**structs.asdict(table_answer(rebuilt.table)), lost=lost)
+
+
+def upkeep_answer(table: TableRecord, standing: Mapping[UpkeepKind, UpkeepRecord]) -> UpkeepAnswer:
+    def version(kind: UpkeepKind) -> int | None:
+        record = standing.get(kind)
+        return None if record is None or record.version < 0 else record.version
+
+    def at(kind: UpkeepKind) -> int | None:
+        record = standing.get(kind)
+        return None if record is None else record.done_ms
+
+    checkpoint = version(UpkeepKind.CHECKPOINT)
+    return UpkeepAnswer(
+        table=table.name,
+        checkpoint_version=checkpoint,
+        checkpoint_at=at(UpkeepKind.CHECKPOINT),
+        commits_after_checkpoint=max(
+            0, table.published_version - (-1 if checkpoint is None else checkpoint)
+        ),
+        checksum_version=version(UpkeepKind.CHECKSUM),
+        checksum_at=at(UpkeepKind.CHECKSUM),
+        cleaned_up_before=version(UpkeepKind.CLEAN_UP),
+        clean_up_at=at(UpkeepKind.CLEAN_UP),
+        troubles={
+            kind.value: record.trouble
+            for kind, record in sorted(standing.items())
+            if record.trouble is not None
+        },
+    )
 
 
 def commit_body(outcome: Committed) -> CommitAnswer:

@@ -288,6 +288,32 @@ class VerificationAnswer(Struct, frozen=True, kw_only=True):
     differences: list[DifferenceAnswer]
 
 
+class UpkeepAnswer(Struct, frozen=True, kw_only=True):
+    """How the upkeep of a table's log stands. What was never done is null."""
+
+    table: Annotated[str, Meta(description="The table's full name.")]
+    checkpoint_version: Annotated[
+        int | None, Meta(description="Of the last checkpoint that the service wrote.")
+    ]
+    checkpoint_at: Milliseconds | None
+    commits_after_checkpoint: Annotated[
+        int, Meta(description="Published versions that are newer than that, or all of them.")
+    ]
+    checksum_version: Annotated[
+        int | None, Meta(description="Of the last version checksum that the service wrote.")
+    ]
+    checksum_at: Milliseconds | None
+    cleaned_up_before: Annotated[
+        int | None, Meta(description="The log's versions before this one were deleted.")
+    ]
+    clean_up_at: Annotated[
+        Milliseconds | None, Meta(description="When the log was last looked through for it.")
+    ]
+    troubles: Annotated[
+        dict[str, str], Meta(description="By the kind of upkeep, what keeps it from being done.")
+    ]
+
+
 class HealthAnswer(Struct, frozen=True, kw_only=True):
     """The process answers."""
 

@@ -164,6 +164,17 @@ ANSWERS: dict[str, Example] = {
     "TableAnswer": _HEAD,
     "CreatedAnswer": _HEAD,
     "RebuiltAnswer": {**_HEAD, "lost": []},
+    "UpkeepAnswer": {
+        "table": "main.air.flights",
+        "checkpoint_version": 40,
+        "checkpoint_at": _MOMENT,
+        "commits_after_checkpoint": 2,
+        "checksum_version": 42,
+        "checksum_at": _MOMENT,
+        "cleaned_up_before": 20,
+        "clean_up_at": _MOMENT,
+        "troubles": {},
+    },
     "LostAnswer": {"version": 13, "transaction_id": "0f0c7c1e-6f0b-4f5e-9d55-7f6f2b8a4c11"},
     "CheckpointAnswer": {
         "table": "main.air.flights",

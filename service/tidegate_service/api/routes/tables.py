@@ -1,12 +1,23 @@
-"""Tables: create, register, list, get, forget."""
+"""Tables: create, register, list, get, how they are kept up, forget."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from tidegate_service.api.answers.rendering import created_answer, table_answer, table_url
-from tidegate_service.api.answers.types import CreatedAnswer, TableAnswer, TablesAnswer, answer
+from tidegate_service.api.answers.rendering import (
+    created_answer,
+    table_answer,
+    table_url,
+    upkeep_answer,
+)
+from tidegate_service.api.answers.types import (
+    CreatedAnswer,
+    TableAnswer,
+    TablesAnswer,
+    UpkeepAnswer,
+    answer,
+)
 from tidegate_service.api.bodies.resources import read_create, read_register
 from tidegate_service.api.describe import codes, examples
 from tidegate_service.api.describe import documents as doc
@@ -122,6 +133,20 @@ async def list_tables(
 async def get_table(request: Request, table: TableRef) -> Response:
     """Name, location, versions, protocol and metadata at the latest version."""
     return answer(table_answer(await lookup.get_table(context_of(request), table)))
+
+
+@router.get(
+    "/{table}/upkeep",
+    operation_id="get_upkeep",
+    dependencies=[Depends(OnTable(Role.READER))],
+    summary="Get how a table's log is kept up",
+    responses=doc.responses((200, UpkeepAnswer, "How it stands."), codes=codes.READ_TABLE),
+)
+async def get_upkeep(request: Request, table: TableRef) -> Response:
+    """Checkpoints, version checksums and clean-up, which the service does by itself."""
+    context = context_of(request)
+    found = await lookup.get_table(context, table)
+    return answer(upkeep_answer(found, await context.upkeep.standing(found.id)))
 
 
 @router.delete(

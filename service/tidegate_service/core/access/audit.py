@@ -12,7 +12,7 @@ from tidegate_service.core.access.roles import Caller
 
 class Deed(StrEnum):
     """What changed. `commit` stands for the commits of a table that was forgotten since, `lose` for
-    what a rebuild found no place for in the log."""
+    what a rebuild found no place for in the log, `clean-up` for log files that are deleted."""
 
     COMMIT = "commit"
     CREATE = "create"
@@ -24,15 +24,18 @@ class Deed(StrEnum):
     DELETE_FORGOTTEN = "delete-forgotten"
     QUARANTINE = "quarantine"
     RELEASE = "release"
+    CLEAN_UP = "clean-up"
     CREATE_TOKEN = "create-token"
     REVOKE_TOKEN = "revoke-token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a table, to be noted in the transaction that makes it."""
+    """One change of a table, to be noted in the transaction that makes it. One of several versions
+    is of `from_version` to `version`."""
 
     deed: Deed
     by: Caller
     version: int | None = None
+    from_version: int | None = None
     transaction_id: str | None = None

@@ -50,7 +50,7 @@ async def snapshot_actions(
             for kind in counts:
                 counts[kind] += sum(isinstance(action, kind) for action in batch)
             sidecars.extend(
-                _sidecar(action, location)
+                sidecar_name(action, location)
                 for action in batch
                 if isinstance(action, UnknownAction) and action.kind == "sidecar"
             )
@@ -66,7 +66,7 @@ async def snapshot_actions(
             )
 
 
-def _sidecar(action: UnknownAction, location: str) -> str:
+def sidecar_name(action: UnknownAction, location: str) -> str:
     """The name of a sidecar file. The action gives the name, or the file's absolute path."""
     try:
         path = identity(_SIDECAR.decode(action.raw).sidecar.path)

@@ -3,25 +3,33 @@
 Version by version: the bytes in storage, the bytes that the index keeps and the digest in the
 version's row must be the same, and the index's rows must be what those bytes' actions make. By
 induction that proves every snapshot. The newest checkpoint, which other readers start from, must
-have the files that the index has at its version. Nothing is locked and nothing is written; commits
+have the files that the index has at its version, and version checksums, whoever wrote them, must
+say what the index says. Nothing is locked and nothing is written; commits
 that land meanwhile are left to the next call.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from hashlib import sha256
 from typing import TypeVar
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.actions import Action, Add, file_key
+from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile, sha256_of
-from tidegate_protocol.log.segment import BrokenLog, Checkpoint, LogSegment, choose_segment
+from tidegate_protocol.log.segment import (
+    BrokenLog,
+    Checkpoint,
+    Listing,
+    LogSegment,
+    choose_segment,
+)
 from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.file_set import FileSet
 from tidegate_service.core.log.listing import listed
+from tidegate_service.core.maintenance.verify_checksums import checksum_differences
 from tidegate_service.core.ports.comparison import FileCounts
 from tidegate_service.core.ports.index import Log, UnreadableFile
 from tidegate_service.core.ports.records import CommitRecord, TableRecord
@@ -106,7 +114,7 @@ class _Page:
 
     async def verified(self) -> Verification:
         until = self._context.monotonic_s() + PAGE_S
-        commits, segment = await self._listed()
+        commits, checksums, segment = await self._listed()
         counts = await self._index.file_counts(self._table.id, self._first, self._last)
         version = self._first
         while True:
@@ -116,6 +124,9 @@ class _Page:
             version += 1
         if segment is not None:
             await self._snapshot(segment.newest or segment.checkpoint, through=version)
+        compared = [each for each in checksums if self._first <= each <= version]
+        async for of, detail in checksum_differences(self._context, self._table, compared):
+            self._found(of, DifferenceKind.STORAGE, detail)
         if version == self._table.latest_version:
             for detail in await self._index.compare_head(self._table.id):
                 self._found(None, DifferenceKind.INDEX, detail)
@@ -149,16 +160,17 @@ class _Page:
             )
         return now.latest_version
 
-    async def _listed(self) -> tuple[set[int], LogSegment | None]:
-        commits: set[int] = set()
+    async def _listed(self) -> tuple[set[int], set[int], LogSegment | None]:
+        """The versions that have commits, those that have checksums, and what to read."""
+        files = Listing()
         try:
             files = await listed(self._log)
-            commits = files.commits
-            return commits, await offload.run(len(files), choose_segment, files)
+            segment = await offload.run(len(files), choose_segment, files)
         except BrokenLog as error:
             if self._table.published_version >= 0:
                 self._found(None, DifferenceKind.STORAGE, f"the log cannot be read: {error}")
-            return commits, None
+            return files.commits, files.checksums, None
+        return files.commits, files.checksums, segment
 
     async def _version(
         self, version: int, commits: set[int], segment: LogSegment | None, counts: FileCounts
@@ -244,7 +256,7 @@ class _Page:
         first = max(self._first, table.first_version + 1)
         if newest is None or not first <= newest.version <= through:
             return
-        theirs, ours = _Files(), _Files()
+        theirs, ours = FileSet(), FileSet()
         try:
             async for batch in snapshot_actions(self._log, newest, location=table.location):
                 await theirs.count(batch)
@@ -292,25 +304,6 @@ class _Page:
 
     def _found(self, version: int | None, kind: DifferenceKind, detail: str) -> None:
         self._differences.append(Difference(version=version, kind=kind, detail=detail))
-
-
-@dataclass(slots=True)
-class _Files:
-    """A set of files, whatever their order, in constant memory."""
-
-    number: int = 0
-    digest: int = 0
-
-    async def count(self, actions: Sequence[Action]) -> None:
-        """Take up each file once."""
-        await offload.run(len(actions), self._count, actions)
-
-    def _count(self, actions: Sequence[Action]) -> None:
-        for action in actions:
-            if isinstance(action, Add):
-                key = repr(file_key(action)).encode("utf-8", "surrogatepass")
-                self.number += 1
-                self.digest = (self.digest + int.from_bytes(sha256(key).digest())) % 2**256
 
 
 def _beyond(commits: set[int], head: int) -> int:

@@ -39,15 +39,20 @@ class Step(StrEnum):
     O9_ANSWER = "O9"
 
 
-class CheckpointStep(StrEnum):
-    """Of writing a checkpoint; the first one is only of those that have several files."""
+class UpkeepStep(StrEnum):
+    """Of a table's upkeep. L: the clean-up of its log, L3 for each batch of files. The parts of a
+    checkpoint are put only where it has several files."""
 
     PARTS_PUT = "checkpoint-parts-put"
     CHECKPOINT_PUT = "checkpoint-put"
     LAST_CHECKPOINT_PUT = "last-checkpoint-put"
+    L1_CHECK = "L1"
+    L2_NOTE = "L2"
+    L3_REMOVE = "L3"
+    L4_REMOVE_SIDECARS = "L4"
 
 
-AnyStep = Step | CheckpointStep
+AnyStep = Step | UpkeepStep
 
 
 class Side(Enum):

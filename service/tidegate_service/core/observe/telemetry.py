@@ -37,6 +37,22 @@ class Outcome(StrEnum):
     DEFECT = "defect"
 
 
+class UpkeepKind(StrEnum):
+    """Work on a table's log that no commit waits for (`core.ports.upkeep`)."""
+
+    CHECKPOINT = "checkpoint"
+    CHECKSUM = "checksum"
+    CLEAN_UP = "clean-up"
+
+
+class UpkeepOutcome(StrEnum):
+    """How a run of it ended. `HINDERED`: something outside keeps it from being done."""
+
+    DONE = "done"
+    HINDERED = "hindered"
+    FAILED = "failed"
+
+
 class Telemetry(Protocol):
     """Takes note; never raises, never waits."""
 
@@ -76,6 +92,14 @@ class Telemetry(Protocol):
         """Versions of a catalog-managed table reached its log."""
         ...
 
+    def kept_up(self, kind: UpkeepKind, outcome: UpkeepOutcome, *, seconds: float) -> None:
+        """A run of a table's upkeep has ended so."""
+        ...
+
+    def cleaned_up(self, files: int) -> None:
+        """Expired files were deleted from a log."""
+        ...
+
 
 class Silent:
     """Takes note of nothing."""
@@ -102,6 +126,12 @@ class Silent:
         pass
 
     def published(self, count: int) -> None:
+        pass
+
+    def kept_up(self, kind: UpkeepKind, outcome: UpkeepOutcome, *, seconds: float) -> None:
+        pass
+
+    def cleaned_up(self, files: int) -> None:
         pass
 
 

@@ -4,24 +4,16 @@ A call that meets a broken store raises `StorageUnavailable`: nothing is known t
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.ports.checkpoints import CheckpointFiles
+from tidegate_service.core.ports.expired import ExpiredLog
+from tidegate_service.core.ports.listing import LogEntry
 from tidegate_service.core.ports.put_result import PutResult
 
 __all__ = ["Log", "LogEntry", "PutResult", "Storage", "UnreadableFile"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntry:
-    """One file of a `_delta_log` folder; `size` in bytes, `modified_ms` by the store's clock."""
-
-    name: str
-    size: int
-    modified_ms: int
 
 
 class UnreadableFile(Exception):
@@ -50,6 +42,10 @@ class Log(Protocol):
         What a machine takes back that loses power meanwhile is not said to be there yet. Without
         a journal, a file system may keep a later name of those and lose an earlier one.
         """
+        ...
+
+    async def put_checksum(self, version: int, content: bytes) -> PutResult:
+        """Write `<version>.crc` unless it exists, as `put_if_absent`."""
         ...
 
     async def read(self, version: int) -> bytes | LogFile | None:
@@ -91,6 +87,10 @@ class Storage(Protocol):
 
     def checkpoints(self, location: str, *, who: str | None = None) -> CheckpointFiles:
         """Where the table's checkpoints are written, in the threads of `who` as above."""
+        ...
+
+    def expired(self, location: str) -> ExpiredLog:
+        """What may be deleted of the log there, and nothing else."""
         ...
 
     async def probe(self) -> None:

@@ -1,3 +1,5 @@
-"""What a log needs so that others can live on it. Each use case here may be cut off at any step,
-and run by two instances at once, and leaves a log that readers can read: it writes files under
-names that nobody else has, and points to them last."""
+"""The upkeep of a table's log, so that others can live on it: checkpoints, version checksums, and
+the clean-up of what has expired. No commit waits for it. Each run may be cut off at any step, and
+two instances may do the same one: whatever is left is a log that readers can read, and the next run
+begins from what index and log hold.
+"""

@@ -35,6 +35,7 @@ async def note(
             table_id=table_id,
             table_name=table_name,
             version=change.version,
+            from_version=change.from_version,
             transaction_id=None if transaction_id is None else key(transaction_id),
             request_id=change.by.request_id,
         )

@@ -21,7 +21,7 @@ from sqlalchemy import (
     func,
 )
 
-from tidegate_service.index.schema.forgotten import metadata
+from tidegate_service.index.schema.upkeep import metadata
 
 __all__ = ["audit", "metadata", "token_grants", "tokens"]
 
@@ -70,11 +70,13 @@ audit = Table(
     Column("commit_timestamp", BigInteger),
     Column("token_id", _bytes_order()),
     Column("request_id", Text),
+    Column("from_version", BigInteger),
     PrimaryKeyConstraint("id", name="audit_pkey"),
 )
 """One row a state change, written in its transaction; but for commits, whose own rows say who
 made them until their table is forgotten. It refers to tables by value, since it outlives them.
-`commit_timestamp` in ms, as the commit has it."""
+`commit_timestamp` in ms, as the commit has it. `from_version` is the first of several versions, of
+which `version` is the last."""
 
 Index("audit_table_idx", audit.c.table_id, audit.c.id)
 

@@ -26,6 +26,7 @@ from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.index import LogEntry, PutResult
 from tidegate_service.storage.local.listing import listed
+from tidegate_service.storage.local.removing import remove
 from tidegate_service.storage.roots import ReadFile
 
 STAGED_AT_ONCE = 64
@@ -189,6 +190,16 @@ class LocalFiles:
             return []
         except OSError as error:
             raise StorageUnavailable(f"a folder could not be listed: {why(error)}") from error
+
+    def remove(self, folder: str, names: Sequence[str]) -> None:
+        """Delete files of one folder, as `removing.remove` says."""
+        try:
+            with self.folder(folder.split("/"), create=False) as opened:
+                remove(opened, names)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageUnavailable(f"a folder could not be opened: {why(error)}") from error
 
     @contextmanager
     def folder(self, folders: list[str], *, create: bool) -> Iterator[int]:

@@ -91,6 +91,9 @@ class LocalRoot:
         threads = self._few if len(files) <= FEW else self._many
         return await asyncio.get_running_loop().run_in_executor(threads, write)
 
+    async def remove(self, folder: str, names: Sequence[str]) -> None:
+        await self._writing.run("", partial(self._files.remove, folder, names))
+
     async def read(self, path: str, read: ReadFile, share: Share) -> bytes | LogFile | None:
         return await result(self._files.read(path, read), share, begin=self._one)
 

@@ -13,6 +13,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from tidegate_protocol.log.content import Content, LogFile, Pieces
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import LARGE_BYTES
+from tidegate_service.core.ports.expired import DeletionRefused
 from tidegate_service.core.ports.index import LogEntry, PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.remote.advice import advised
@@ -25,6 +26,9 @@ from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_c
 
 READERS = 4
 """Threads in which files are read a piece at a time, and mostly waited for."""
+REMOVED_AT_ONCE = 16
+"""Files that are deleted at a time: of those, any may be gone where the process ends meanwhile."""
+_FORBIDDEN = frozenset({401, 403})
 _BUFFER = 1024 * 1024
 
 
@@ -118,6 +122,29 @@ class RemoteRoot:
             )
 
         return await one_by_one(put, files, within_s=within_s)
+
+    async def remove(self, folder: str, names: Sequence[str]) -> None:
+        for first in range(0, len(names), REMOVED_AT_ONCE):
+            some = names[first : first + REMOVED_AT_ONCE]
+            found = await asyncio.gather(
+                *(self._remove(f"{folder}/{name}") for name in some), return_exceptions=True
+            )
+            for error in found:
+                if isinstance(error, BaseException):
+                    raise error
+
+    async def _remove(self, path: str) -> None:
+        try:
+            async with asyncio.timeout(CALL_S):
+                await obstore.delete_async(self._clients.again, self._key(path))
+        except FileNotFoundError as error:
+            self._check_bucket(error, "delete")
+        except (BaseError, OSError) as error:
+            late = Failure(status=None, code=None, kinds=("Timeout",))
+            found = late if isinstance(error, TimeoutError) else failure(error)
+            if found.status in _FORBIDDEN:
+                raise DeletionRefused(f"the object store does not delete: {found}") from None
+            raise self._unavailable("delete", found) from None
 
     async def read(self, path: str, read: ReadFile, share: Share) -> bytes | LogFile | None:
         async with self._within("read"):

@@ -225,7 +225,7 @@ class TestForget:
         assert api.get(f"/tables/{TABLE}").status_code == 404
         log = Path(location.removeprefix("file://")) / "_delta_log"
         assert [f"{version:020}.json" for version in (0, 1)] == sorted(
-            p.name for p in log.iterdir()
+            p.name for p in log.glob("*.json")
         )
 
     def test_twice_is_not_found(self, api):

@@ -25,6 +25,7 @@ EXPECTED = {
     ("POST", "/api/v1/tables/register"): "register_table",
     ("GET", "/api/v1/tables"): "list_tables",
     ("GET", "/api/v1/tables/{table}"): "get_table",
+    ("GET", "/api/v1/tables/{table}/upkeep"): "get_upkeep",
     ("DELETE", "/api/v1/tables/{table}"): "forget_table",
     ("POST", "/api/v1/tables/{table}/commits"): "propose",
     ("POST", "/api/v1/tables/{table}/conflict-check"): "check_conflicts",

@@ -3,7 +3,7 @@
 The release before closes rows without a `deletion_timestamp`, and drops the tombstones of the
 checkpoints that it registers tables from; a rebuild reads them.
 
-Revision: 0012, after 0010
+Revision: 0011, after 0010
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from alembic import op
 
-revision: str = "0012"
+revision: str = "0011"
 down_revision: str | None = "0010"
 branch_labels: Sequence[str] | None = None
 depends_on: Sequence[str] | None = None

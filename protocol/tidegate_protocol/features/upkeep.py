@@ -1,0 +1,64 @@
+"""What table properties say of a log's upkeep (Delta: DeltaConfig.scala, MetadataCleanup.scala).
+
+Values that other writers left there and that mean nothing count as the defaults: nobody is kept
+from the table by them.
+"""
+
+import re
+from collections.abc import Mapping
+
+from tidegate_protocol.features.properties import CHECKPOINT_PROTECTION
+from tidegate_protocol.log.actions import Metadata, Protocol
+
+CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+LOG_RETENTION = "delta.logRetentionDuration"
+SET_TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
+EXPIRED_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
+CHECKPOINT_PROTECTION_FEATURE = "checkpointProtection"
+
+DEFAULT_CHECKPOINT_INTERVAL = 10
+DAY_MS = 24 * 60 * 60 * 1000
+DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
+
+_UNITS_US = {
+    "week": 7 * DAY_MS * 1000,
+    "day": DAY_MS * 1000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1000,
+    "microsecond": 1,
+}
+_PART = re.compile(rf"([0-9]{{1,18}})\s+({'|'.join(_UNITS_US)})s?\s*")
+_INTERVAL = re.compile(rf"\s*(?:interval\s+)?((?:{_PART.pattern})+)")
+_COUNT = re.compile(r"[0-9]{1,18}")
+
+
+def checkpoint_interval(configuration: Mapping[str, str]) -> int:
+    """After how many versions a checkpoint is due; at least 1."""
+    text = configuration.get(CHECKPOINT_INTERVAL, "").strip()
+    count = int(text) if _COUNT.fullmatch(text) else 0
+    return count or DEFAULT_CHECKPOINT_INTERVAL
+
+
+def log_retention_ms(configuration: Mapping[str, str]) -> int:
+    """How long versions of the log are kept at least, in ms."""
+    found = _INTERVAL.fullmatch(configuration.get(LOG_RETENTION, "").lower())
+    if found is None:
+        return DEFAULT_LOG_RETENTION_MS
+    parts = _PART.findall(found[1])
+    return int(sum(int(count) * _UNITS_US[unit] for count, unit in parts) // 1000)
+
+
+def cleans_expired_logs(configuration: Mapping[str, str]) -> bool:
+    """Whether versions may be deleted once they are older than that."""
+    return configuration.get(EXPIRED_LOG_CLEANUP, "true").strip().lower() != "false"
+
+
+def protected_before(protocol: Protocol, metadata: Metadata) -> int:
+    """The version before which the log may be cleaned up only as a whole, by the feature
+    `checkpointProtection`; 0 where it may be anywhere."""
+    if CHECKPOINT_PROTECTION_FEATURE not in (protocol.writer_features or ()):
+        return 0
+    text = metadata.configuration.get(CHECKPOINT_PROTECTION, "").strip()
+    return int(text) if _COUNT.fullmatch(text) else 0

@@ -1,0 +1,84 @@
+"""All that goes on between an instance's requests."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.background.publisher import Publisher
+from tidegate_service.core.observe.faults import FaultPoints
+from tidegate_service.core.observe.telemetry import Telemetry
+from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.upkeep import UpkeepIndex
+from tidegate_service.core.upkeep.checkpoint import write_checkpoint
+from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints
+from tidegate_service.core.upkeep.checksums import Checksums
+from tidegate_service.core.upkeep.clean_up import CleanUp
+from tidegate_service.core.upkeep.job import Job
+
+
+class Background:
+    """The publisher, and the caretaker where there is upkeep."""
+
+    def __init__(self, publisher: Publisher, caretaker: Caretaker | None = None) -> None:
+        self._publisher = publisher
+        self._caretaker = caretaker
+
+    def wake(self, table_id: str) -> None:
+        """Have the table looked at soon: something was committed to it."""
+        self._publisher.wake(table_id)
+        if self._caretaker is not None:
+            self._caretaker.wake(table_id)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """It goes on as long as the context lasts."""
+        tasks = [asyncio.create_task(self._publisher.run_on(), name="publisher")]
+        if self._caretaker is not None:
+            tasks.append(asyncio.create_task(self._caretaker.run_on(), name="caretaker"))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def background_of(
+    index: Index,
+    upkeep: UpkeepIndex,
+    storage: Storage,
+    *,
+    publish_interval_s: float,
+    upkeep_share: float,
+    most_behind: int,
+    store_of: Callable[[str], str],
+    faults: FaultPoints,
+    telemetry: Telemetry,
+) -> Background:
+    """Of one instance; what the values mean is said by the publisher and the caretaker. With an
+    `upkeep_share` of 0 there is no caretaker."""
+    publisher = Publisher(
+        index,
+        storage,
+        interval_s=publish_interval_s,
+        store_of=store_of,
+        faults=faults,
+        telemetry=telemetry,
+    )
+    if not upkeep_share:
+        return Background(publisher)
+
+    async def write(table: TableRecord) -> int:
+        return (await write_checkpoint(index, storage, table, faults=faults)).version
+
+    jobs: list[Job] = [
+        Checkpoints(write),
+        Checksums(upkeep, storage),
+        CleanUp(index, upkeep, storage, faults=faults, telemetry=telemetry),
+    ]
+    caretaker = Caretaker(
+        index, upkeep, jobs, share=upkeep_share, most_behind=most_behind, telemetry=telemetry
+    )
+    return Background(publisher, caretaker)

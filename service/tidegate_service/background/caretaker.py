@@ -1,0 +1,209 @@
+"""The caretaker: does the upkeep of tables' logs that no commit waits for.
+
+It looks over the tables, some at a time, for what is due, and does one thing after the other.
+After each it rests, so that it has a share of the instance's time and commits have the others. What
+is due is a matter of state, so nothing is lost when a process dies. A claim in the index keeps two
+instances from the same work.
+"""
+
+import asyncio
+import logging
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.observe.elapsed import elapsed_s
+from tidegate_service.core.observe.telemetry import (
+    SILENT,
+    Telemetry,
+    UpkeepKind,
+    UpkeepOutcome,
+)
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.ports.upkeep import Done, Due, UpkeepIndex, UpkeepRecord
+from tidegate_service.core.upkeep.job import Job
+
+logger = logging.getLogger("tidegate.upkeep")
+
+LOOKED_AT_ONCE = 2000
+"""Tables of one look."""
+CLAIM_S = 60.0
+"""How long a claim lasts that nobody renews: what a dead process has claimed rests so long."""
+RENEW_S = 20.0
+FIRST_BACKOFF_S = 5.0
+LONGEST_BACKOFF_S = 3600.0
+LEAST_S = 0.1
+RESTART_S = 1.0
+
+
+class Caretaker:
+    """Works until it is cancelled. `interval_s` bounds the wait between two looks, `share` is the
+    part of the time that it may be at work (above 0, up to 1).
+
+    A checkpoint of a table that has `most_behind` versions after its last one is urgent: it waits
+    for no rest. `monotonic_s` measures how long work takes.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        upkeep: UpkeepIndex,
+        jobs: Sequence[Job],
+        *,
+        share: float,
+        interval_s: float = 1.0,
+        most_behind: int = 20_000,
+        telemetry: Telemetry = SILENT,
+        monotonic_s: Callable[[], float] = elapsed_s,
+    ) -> None:
+        self._index = index
+        self._upkeep = upkeep
+        self._jobs = {job.kind: job for job in jobs}
+        self._share = share
+        self._interval_s = interval_s
+        self._most_behind = most_behind
+        self._telemetry = telemetry
+        self._monotonic_s = monotonic_s
+        self._name = str(uuid.uuid4())
+        self._after: str | None = None
+        self._woken: set[str] = set()
+        self._wake = asyncio.Event()
+
+    def wake(self, table_id: str) -> None:
+        """Have the table looked at with the next ones: something was committed to it."""
+        if len(self._woken) < LOOKED_AT_ONCE:
+            self._woken.add(table_id)
+        self._wake.set()
+
+    async def run_on(self) -> None:
+        """`run`, begun again after a defect: that must not end upkeep for good."""
+        while True:
+            try:
+                await self.run()
+            except Exception:
+                logger.exception("the caretaker met a defect and is started again")
+                await asyncio.sleep(RESTART_S)
+
+    async def run(self) -> None:
+        """Look after look; a failure of one table or look is logged and tried again."""
+        rests_until = self._monotonic_s()
+        while True:
+            began = self._monotonic_s()
+            try:
+                due = await self._look()
+            except ServiceError as error:
+                logger.warning("looking for due upkeep failed", extra={"reason": error.detail})
+                due = []
+            chosen = self._chosen(due, rests=began < rests_until)
+            if chosen is None:
+                await self._pause(until=rests_until)
+                continue
+            await self._do(chosen)
+            if not self._is_urgent(chosen):
+                now = self._monotonic_s()
+                rests_until = now + (now - began) * (1 - self._share) / self._share
+
+    async def round(self) -> int:
+        """Do all that is due now of all tables, without a rest; returns how much was done."""
+        count = 0
+        self._after = None
+        while True:
+            due = await self._look()
+            for each in due:
+                count += await self._do(each)
+            if self._after is None:
+                return count
+
+    async def _look(self) -> Sequence[Due]:
+        woken, self._woken = self._woken, set()
+        page = await self._upkeep.due(
+            list(self._jobs), after=self._after, also=sorted(woken), limit=LOOKED_AT_ONCE
+        )
+        self._after = page.last
+        return page.due
+
+    def _chosen(self, due: Sequence[Due], *, rests: bool) -> Due | None:
+        """Any of what may be begun now, so that every table has its turn."""
+        urgent = [each for each in due if self._is_urgent(each)]
+        # What is urgent takes the time between the others, never theirs.
+        others = [] if rests else [each for each in due if not self._is_urgent(each)]
+        among = others or urgent
+        return random.choice(among) if among else None
+
+    def _is_urgent(self, due: Due) -> bool:
+        return due.kind is UpkeepKind.CHECKPOINT and due.behind >= self._most_behind
+
+    async def _pause(self, *, until: float) -> None:
+        """Until the next look. No longer than the interval, and no shorter than `LEAST_S`, however
+        often somebody wakes it: each look costs a question to the index."""
+        rest_s = max(until - self._monotonic_s(), min(LEAST_S, self._interval_s))
+        await asyncio.sleep(min(rest_s, self._interval_s))
+        if rest_s >= self._interval_s or self._woken:
+            return
+        self._wake.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._interval_s - rest_s):
+                await self._wake.wait()
+
+    async def _do(self, due: Due) -> bool:
+        """Whether this instance did it, or tried to."""
+        job = self._jobs[due.kind]
+        fields = {"table_id": due.table_id, "kind": due.kind.value}
+        began = self._monotonic_s()
+        record: UpkeepRecord | None = None
+        try:
+            record = await self._upkeep.claim(due.table_id, due.kind, by=self._name, for_s=CLAIM_S)
+            if record is None:
+                return False
+            done = await self._run(job, due, record)
+            outcome = UpkeepOutcome.DONE if done.trouble is None else UpkeepOutcome.HINDERED
+            if done.trouble not in (None, record.trouble):
+                # Once, and not at each run that it hinders.
+                logger.warning("upkeep is hindered", extra={**fields, "reason": done.trouble})
+            await self._upkeep.done(due.table_id, due.kind, done, by=self._name)
+        except ServiceError as error:
+            outcome = UpkeepOutcome.FAILED
+            logger.warning("upkeep failed", extra={**fields, "reason": error.detail})
+            await self._put_off(due, record, error.detail)
+        except Exception:
+            # A defect that one table brings out must not end the upkeep of the others.
+            outcome = UpkeepOutcome.FAILED
+            logger.exception("upkeep met a defect", extra=fields)
+            await self._put_off(due, record, "it met a defect, which the service's log tells of")
+        self._telemetry.kept_up(due.kind, outcome, seconds=self._monotonic_s() - began)
+        return True
+
+    async def _run(self, job: Job, due: Due, record: UpkeepRecord) -> Done:
+        table = await self._index.table(due.table_id)
+        if table is None or table.state is not TableState.ACTIVE:
+            # Forgotten or quarantined since; there is nothing to go on from.
+            return Done(version=record.version, due_in_s=LONGEST_BACKOFF_S)
+        running = asyncio.create_task(job.run(table, record), name=f"upkeep-{due.kind}")
+        try:
+            while not (await asyncio.wait({running}, timeout=RENEW_S))[0]:
+                await self._hold(due)
+            return running.result()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def _hold(self, due: Due) -> None:
+        try:
+            await self._upkeep.hold(due.table_id, due.kind, by=self._name, for_s=CLAIM_S)
+        except ServiceError as error:
+            # Another may begin the same then, which costs time only.
+            logger.warning("a claim was not renewed", extra={"reason": error.detail})
+
+    async def _put_off(self, due: Due, record: UpkeepRecord | None, trouble: str) -> None:
+        failures = 0 if record is None else record.failures
+        again_in_s = min(FIRST_BACKOFF_S * 2 ** min(failures, 20), LONGEST_BACKOFF_S)
+        try:
+            await self._upkeep.failed(
+                due.table_id, due.kind, trouble, by=self._name, again_in_s=again_in_s
+            )
+        except ServiceError as error:
+            # The claim is over in a minute, and the table is looked at again.
+            logger.warning("a failure was not noted", extra={"reason": error.detail})

@@ -1,0 +1,135 @@
+"""What the upkeep of tables needs from the index: which is due, a claim on it, and how it stands.
+
+Upkeep is work on a table's log that no commit waits for: checkpoints, checksums, clean-up. Each run
+begins from what the index and the log hold, and may be done twice: a claim saves time, and nothing
+rests on it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tidegate_protocol.log.actions import Add, DomainMetadata, Txn
+from tidegate_service.core.access.audit import Change
+from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.ports.records import CommitRecord, TableRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepRecord:
+    """How one kind of upkeep of a table stands. What `version` means is said by the kind; it is -1
+    before the first time. `done_ms` is when it was last done, by the database's clock. `trouble` is
+    why it does not go on as it should."""
+
+    version: int
+    done_ms: int | None
+    failures: int
+    trouble: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A kind of upkeep that is due for a table; `behind` is how many published versions are newer
+    than the record's."""
+
+    table_id: str
+    kind: UpkeepKind
+    behind: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What is due of the tables that were looked at; `last` is the last of them in the order of
+    their ids, None where none is behind it."""
+
+    due: Sequence[Due]
+    last: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What to keep of a kind of upkeep. It is due again when the table is published up to
+    `due_version`, or in `due_in_s` seconds, whichever comes first."""
+
+    version: int
+    due_version: int | None = None
+    due_in_s: float | None = None
+    trouble: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """A table's head and what it adds up to, as of one moment. None stands for what would be too
+    much to be looked through.
+
+    `bins` are the numbers of files and of bytes by the place in `checksum.histograms.SIZE_BINS`
+    (-1 for sizes below 0), `cardinalities` those of the files' deletion vectors, `files` all of
+    them.
+    """
+
+    table: TableRecord
+    head: CommitRecord
+    txns: Sequence[Txn] | None
+    domains: Sequence[DomainMetadata] | None
+    bins: Mapping[int, tuple[int, int]] | None
+    cardinalities: Sequence[int] | None
+    files: Sequence[Add] | None
+
+
+class UpkeepStanding(Protocol):
+    """How tables and their upkeep stand. Calls raise `IndexUnavailable`."""
+
+    async def standing(self, table_id: str) -> Mapping[UpkeepKind, UpkeepRecord]:
+        """How the table's upkeep stands; what was never begun is not there."""
+        ...
+
+    async def counted(self, table_id: str) -> Counted | None:
+        """In bounded time, however large the table is; None where it is gone."""
+        ...
+
+
+class UpkeepIndex(UpkeepStanding, Protocol):
+    """What the background needs besides."""
+
+    async def due(
+        self, kinds: Sequence[UpkeepKind], *, after: str | None, also: Sequence[str], limit: int
+    ) -> Page:
+        """What is due, and not claimed, of up to `limit` tables behind the id `after`, and of the
+        tables `also`."""
+        ...
+
+    async def claim(
+        self, table_id: str, kind: UpkeepKind, *, by: str, for_s: float
+    ) -> UpkeepRecord | None:
+        """Claim what is still due; None where it is not, or another has it."""
+        ...
+
+    async def hold(self, table_id: str, kind: UpkeepKind, *, by: str, for_s: float) -> None:
+        """Make a claim last from now on. It is lost for good to whoever claimed it meanwhile."""
+        ...
+
+    async def done(self, table_id: str, kind: UpkeepKind, done: Done, *, by: str) -> None:
+        """Keep what was done, and let go of the claim; nothing where that was lost."""
+        ...
+
+    async def failed(
+        self, table_id: str, kind: UpkeepKind, trouble: str, *, by: str, again_in_s: float
+    ) -> None:
+        """The same where it was not done: it is due again after that time alone."""
+        ...
+
+    async def note(self, table_id: str, change: Change) -> None:
+        """Write the audit row of a change that is about to be made outside the database."""
+        ...
+
+
+class _NoUpkeep:
+    async def standing(self, table_id: str) -> Mapping[UpkeepKind, UpkeepRecord]:
+        return {}
+
+    async def counted(self, table_id: str) -> Counted | None:
+        return None
+
+
+NO_UPKEEP: UpkeepStanding = _NoUpkeep()
+"""Nothing is known of any table."""

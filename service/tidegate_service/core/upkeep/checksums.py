@@ -1,0 +1,89 @@
+"""Version checksums: `<version>.crc` beside a table's commits.
+
+Each is of the head, whose counters the index keeps, so it costs about the same however large the
+table is. Where commits come faster than runs, versions between two heads have none.
+"""
+
+from collections import OrderedDict
+
+from tidegate_protocol.checksum.checksum import Checksum, encode
+from tidegate_protocol.checksum.histograms import deleted_histogram, histogram_of_bins
+from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.features.upkeep import SET_TRANSACTION_RETENTION
+from tidegate_protocol.log.codec import with_fields
+from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.storage import Storage
+from tidegate_service.core.ports.upkeep import Counted, Done, UpkeepRecord, UpkeepStanding
+
+WAITING = 1000
+"""Checksums that wait for their versions to be published, at most."""
+DELETION_VECTORS = "deletionVectors"
+
+
+class Checksums:
+    """Implements `core.upkeep.job.Job`. A record's version is the last one that was written."""
+
+    kind = UpkeepKind.CHECKSUM
+
+    def __init__(self, upkeep: UpkeepStanding, storage: Storage) -> None:
+        self._upkeep = upkeep
+        self._storage = storage
+        self._waiting: OrderedDict[str, tuple[int, int, Checksum]] = OrderedDict()
+
+    async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
+        """The head of a table that is being committed to is hardly ever published: what it adds up
+        to is kept until it is."""
+        epoch, version, checksum = self._waiting.pop(table.id, (-1, -1, None))
+        if checksum is None or epoch != table.epoch or version > table.published_version:
+            counted = await self._upkeep.counted(table.id)
+            if counted is None:
+                return Done(version=record.version, due_version=table.published_version + 1)
+            version, checksum = counted.table.latest_version, checksum_of(counted)
+            if version > counted.table.published_version:
+                self._waiting[table.id] = (counted.table.epoch, version, checksum)
+                while len(self._waiting) > WAITING:
+                    self._waiting.popitem(last=False)
+                return Done(version=record.version, due_version=version)
+        log = self._storage.log(table.location)
+        # One that is there was written by another, and is never overwritten.
+        await log.put_checksum(version, encode(checksum))
+        return Done(version=version, due_version=version + 1)
+
+
+def checksum_of(counted: Counted) -> Checksum:
+    """All that is known of a head. Raises `ValueError` where its counters are not what its rows add
+    up to: a defect, which readers must not be told as the truth."""
+    table = counted.table
+    assert table.protocol is not None, "it has a version"
+    assert table.metadata is not None, "it has a version"
+    if counted.bins is not None:
+        rows = sum(number for number, _ in counted.bins.values())
+        if rows != table.num_files:
+            raise ValueError(f"the index counts {table.num_files} files and has {rows}")
+    cardinalities = counted.cardinalities
+    has_vectors = DELETION_VECTORS in (table.protocol.writer_features or ())
+    vectors = cardinalities if has_vectors else None
+    # Which of them are still told depends on the reader's clock then.
+    all_told = SET_TRANSACTION_RETENTION not in table.metadata.configuration
+    properties = TableProperties.parse(table.metadata.configuration)
+    return Checksum(
+        txn_id=counted.head.transaction_id,
+        table_size_bytes=table.size_bytes,
+        num_files=table.num_files,
+        num_deleted_records=None if vectors is None else sum(vectors),
+        num_deletion_vectors=None if vectors is None else len(vectors),
+        in_commit_timestamp=counted.head.timestamp if properties.in_commit_timestamps else None,
+        set_transactions=tuple(counted.txns) if counted.txns is not None and all_told else None,
+        domain_metadata=None if counted.domains is None else tuple(counted.domains),
+        metadata=table.metadata,
+        protocol=table.protocol,
+        file_size_histogram=None if counted.bins is None else histogram_of_bins(counted.bins),
+        deleted_record_counts_histogram=None
+        if vectors is None
+        else deleted_histogram(table.num_files - len(vectors), vectors),
+        # As readers have them that put a snapshot together.
+        all_files=None
+        if counted.files is None
+        else tuple(with_fields(file, {"dataChange": False}) for file in counted.files),
+    )

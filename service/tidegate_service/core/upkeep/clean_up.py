@@ -1,0 +1,187 @@
+"""The clean-up of a log: what is older than `delta.logRetentionDuration` is deleted.
+
+A log is cut at a checkpoint (`tidegate_protocol.log.expiry`), and only once that was read to its
+end and has the files that the index has: from then on, readers have nothing else. Files are deleted
+in the order of their versions, so whatever is left when a run is cut off is a log, and the next run
+goes on with it. The audit trail says so before the first one is deleted.
+"""
+
+from tidegate_protocol.features.upkeep import (
+    DAY_MS,
+    cleans_expired_logs,
+    log_retention_ms,
+    protected_before,
+)
+from tidegate_protocol.log.actions import Metadata, Protocol
+from tidegate_protocol.log.expiry import Expiry, cutoff_ms, version_of
+from tidegate_protocol.log.segment import Checkpoint
+from tidegate_service.core.access.audit import Change, Deed
+from tidegate_service.core.access.roles import SERVICE
+from tidegate_service.core.errors import NotFound
+from tidegate_service.core.log.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.file_set import FileSet
+from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, UpkeepStep, around
+from tidegate_service.core.observe.telemetry import SILENT, Telemetry, UpkeepKind
+from tidegate_service.core.ports.expired import DeletionRefused, ExpiredLog
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.records import Glance, TableRecord
+from tidegate_service.core.ports.storage import Log, Storage, UnreadableFile
+from tidegate_service.core.ports.upkeep import Done, UpkeepIndex, UpkeepRecord
+from tidegate_service.core.upkeep.sidecars import remove_unreferenced
+
+LEAST_RETENTION_MS = 60 * 60 * 1000
+"""However short a table's own retention: nothing is deleted that a request, a publisher or a PUT
+that is on its way may still be about."""
+REMOVED_AT_ONCE = 100
+SPREAD_S = 3600
+"""Tables are cleaned up within so long after midnight, not all at once."""
+
+
+class CleanUp:
+    """Implements `core.upkeep.job.Job`. A record's version is the first one that is left in the
+    log, -1 where nothing was deleted yet. Due once a day: cuts are at midnight."""
+
+    kind = UpkeepKind.CLEAN_UP
+
+    def __init__(
+        self,
+        index: Index,
+        upkeep: UpkeepIndex,
+        storage: Storage,
+        *,
+        faults: FaultPoints = NO_FAULTS,
+        telemetry: Telemetry = SILENT,
+    ) -> None:
+        self._index = index
+        self._upkeep = upkeep
+        self._storage = storage
+        self._faults = faults
+        self._telemetry = telemetry
+
+    async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
+        glance = await self._index.glance(table.id)
+        if glance is None:
+            raise NotFound(f"there is no table {table.id} any more")
+        due_in_s = _until_next_day_s(glance)
+        metadata, protocol = glance.table.metadata, glance.table.protocol
+        assert metadata is not None, "it has a version"
+        assert protocol is not None, "it has a version"
+        if not cleans_expired_logs(metadata.configuration):
+            return Done(version=record.version, due_in_s=due_in_s)
+        retention_ms = max(log_retention_ms(metadata.configuration), LEAST_RETENTION_MS)
+        before_ms = cutoff_ms(glance.now_ms, retention_ms)
+        run = _Run(self._storage, glance.table)
+        try:
+            async with around(self._faults, UpkeepStep.L1_CHECK):
+                await self._look(run, before_ms, protected_before(protocol, metadata))
+            if run.first is not None and run.below > run.first:
+                await self._remove(run)
+            async with around(self._faults, UpkeepStep.L4_REMOVE_SIDECARS):
+                await remove_unreferenced(
+                    run.log, run.expired, glance.table, protocol, before_ms=before_ms
+                )
+        except (DeletionRefused, CannotCut) as hindered:
+            return Done(version=record.version, due_in_s=due_in_s, trouble=str(hindered))
+        version = max(record.version, run.below)
+        # Of a log with more files than are listed, only the first were seen.
+        return Done(version=version, due_in_s=due_in_s if run.is_whole else 0.0)
+
+    async def _look(self, run: "_Run", before_ms: int, protected: int) -> None:
+        """Find out below which version the log is to be deleted. Raises `CannotCut`."""
+        table = run.table
+        oldest = await self._index.version_at(table.id, before_ms - 1)
+        expiry = Expiry(before_ms)
+        try:
+            async for entries in run.log.entries():
+                for entry in entries:
+                    expiry.take(entry.name, entry.size, entry.modified_ms)
+                if expiry.is_over:
+                    break
+        except UnreadableFile:
+            run.is_whole = False
+        run.first = expiry.first
+        most = min(-1 if oldest is None else oldest, table.published_version)
+        checkpoint = expiry.cut(least=table.first_version, most=most)
+        if checkpoint is None or expiry.first is None or checkpoint.version <= expiry.first:
+            # Nothing more is to be had by looking again at once.
+            run.is_whole = True
+        elif checkpoint.version >= protected:
+            await self._check(run.log, table, checkpoint)
+            run.below = checkpoint.version
+
+    async def _check(self, log: Log, table: TableRecord, checkpoint: Checkpoint) -> None:
+        """Raise `CannotCut` unless the checkpoint is what the index has of its version."""
+        theirs, ours = FileSet(), FileSet()
+        version = checkpoint.version
+        state = await self._index.state_at(table.id, version)
+        found: dict[type, object] = {}
+        try:
+            async for batch in snapshot_actions(log, checkpoint, location=table.location):
+                await theirs.count(batch)
+                found |= {
+                    type(each): each for each in batch if isinstance(each, Metadata | Protocol)
+                }
+        except UnreadableFile as error:
+            raise CannotCut(
+                f"the checkpoint of version {version} cannot be read: {error}"
+            ) from None
+        async for files in self._index.files(table.id, version):
+            await ours.count(files)
+        metadata = found.get(Metadata)
+        own = None if state is None or state.metadata is None else state.metadata.id
+        if theirs != ours or not isinstance(metadata, Metadata) or metadata.id != own:
+            raise CannotCut(
+                f"the checkpoint of version {version} is not what the index has of it; compare the "
+                "table with `tidegate verify`"
+            )
+
+    async def _remove(self, run: "_Run") -> None:
+        """Delete what is of versions below, in their order. Raises `DeletionRefused`."""
+        async with around(self._faults, UpkeepStep.L2_NOTE):
+            change = Change(
+                deed=Deed.CLEAN_UP, by=SERVICE, from_version=run.first, version=run.below - 1
+            )
+            await self._upkeep.note(run.table.id, change)
+        names: list[str] = []
+        try:
+            async for entries in run.log.entries():
+                versions = [version_of(entry.name) for entry in entries]
+                names += [
+                    entry.name
+                    for entry, version in zip(entries, versions, strict=True)
+                    if version is not None and version < run.below
+                ]
+                while len(names) >= REMOVED_AT_ONCE:
+                    await self._remove_some(run, names[:REMOVED_AT_ONCE])
+                    del names[:REMOVED_AT_ONCE]
+                if any(version is not None and version >= run.below for version in versions):
+                    break
+        except UnreadableFile:
+            run.is_whole = False
+        await self._remove_some(run, names)
+
+    async def _remove_some(self, run: "_Run", names: list[str]) -> None:
+        async with around(self._faults, UpkeepStep.L3_REMOVE):
+            await run.expired.remove(names, below=run.below)
+        self._telemetry.cleaned_up(len(names))
+
+
+class CannotCut(Exception):
+    """The log cannot be cut where it should be; the message says why."""
+
+
+class _Run:
+    """One clean-up of a table's log: files of versions from `first` to before `below` are to go."""
+
+    def __init__(self, storage: Storage, table: TableRecord) -> None:
+        self.table = table
+        self.log: Log = storage.log(table.location)
+        self.expired: ExpiredLog = storage.expired(table.location)
+        self.first: int | None = None
+        self.below = -1
+        self.is_whole = True
+
+
+def _until_next_day_s(glance: Glance) -> float:
+    left_ms = DAY_MS - glance.now_ms % DAY_MS
+    return left_ms / 1000 + int(glance.table.id.replace("-", ""), 16) % SPREAD_S

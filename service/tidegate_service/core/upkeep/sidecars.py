@@ -1,0 +1,58 @@
+"""Sidecars of V2 checkpoints that no checkpoint names any more."""
+
+from tidegate_protocol.log.actions import Protocol, UnknownAction
+from tidegate_protocol.log.file_names import V2Checkpoint, parse
+from tidegate_service.core.log.checkpoint_stream import sidecar_name
+from tidegate_service.core.ports.expired import ExpiredLog
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.storage import Log, UnreadableFile
+
+FEATURE = "v2Checkpoint"
+REMOVED_AT_ONCE = 100
+CHECKPOINTS = 2_000
+"""Checkpoints that are read to see what they name. Where a log has more, its sidecars are left."""
+
+
+async def remove_unreferenced(
+    log: Log, expired: ExpiredLog, table: TableRecord, protocol: Protocol, *, before_ms: int
+) -> None:
+    """Delete sidecars that were written before a moment and that no checkpoint in the log names,
+    whether it is whole or not. Where one of these cannot be read, nothing is deleted.
+
+    A checkpoint that is being written names sidecars that are new, or that the newest one names.
+    Raises `DeletionRefused` and `StorageUnavailable`.
+    """
+    if FEATURE not in (protocol.writer_features or ()):
+        return
+    old: list[str] = []
+    async for entries in expired.sidecars():
+        old += [entry.name for entry in entries if entry.modified_ms < before_ms]
+    named = await _named(log, table) if old else None
+    if named is None:
+        return
+    unnamed = [name for name in old if name not in named and name.endswith(".parquet")]
+    for first in range(0, len(unnamed), REMOVED_AT_ONCE):
+        await expired.remove_sidecars(unnamed[first : first + REMOVED_AT_ONCE])
+
+
+async def _named(log: Log, table: TableRecord) -> set[str] | None:
+    """What the log's checkpoints name; None where that cannot be said."""
+    named: set[str] = set()
+    checkpoints: list[str] = []
+    try:
+        async for entries in log.entries():
+            checkpoints += [
+                entry.name for entry in entries if isinstance(parse(entry.name), V2Checkpoint)
+            ]
+            if len(checkpoints) > CHECKPOINTS:
+                return None
+        for name in checkpoints:
+            async for batch in log.checkpoint_actions(name):
+                named |= {
+                    sidecar_name(action, table.location)
+                    for action in batch
+                    if isinstance(action, UnknownAction) and action.kind == "sidecar"
+                }
+    except UnreadableFile:
+        return None
+    return named

@@ -1,0 +1,119 @@
+"""What a table adds up to at its head, as of one moment and in bounded time.
+
+Rows of a table's removed files stay in the index, so how many are live does not say how many have
+to be looked through: it is the rows that are bounded.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, Select, Table, func, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tidegate_protocol.checksum.histograms import SIZE_BINS
+from tidegate_protocol.log.actions import Add
+from tidegate_service.core.ports.upkeep import Counted
+from tidegate_service.index.rows.records import (
+    COMMIT_COLUMNS,
+    add_of,
+    commit_record,
+    domain_of,
+    table_record,
+    txn_of,
+)
+from tidegate_service.index.schema.tables import (
+    app_transactions,
+    commits,
+    domain_metadata,
+    files,
+    tables,
+)
+
+ROWS = 20_000
+"""Rows of files that are looked through: some ten milliseconds."""
+FILES = 50
+"""Files that are told one by one, as Delta does by default."""
+FILES_BYTES = 256 * 1024
+VECTORS = 2_000
+SMALL_ACTIONS = 1_000
+"""Application transactions, or domains, that are told."""
+SMALL_ACTIONS_BYTES = 1024 * 1024
+
+_ONE_MOMENT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+_BINS = text("""
+    SELECT CASE WHEN size < 0 THEN -1
+        ELSE width_bucket(size, CAST(:bins AS numeric[])) - 1 END AS place,
+        count(*) AS number, sum(size) AS bytes
+    FROM files WHERE table_id = :table_id AND removed_version IS NULL GROUP BY 1
+""")
+
+
+async def counted(connection: AsyncConnection, table_id: UUID) -> Counted | None:
+    await connection.execute(_ONE_MOMENT)
+    row = (await connection.execute(select(tables).where(tables.c.id == table_id))).one_or_none()
+    if row is None or row.latest_version < 0:
+        return None
+    table = table_record(row)
+    of_head = select(*COMMIT_COLUMNS).where(
+        commits.c.table_id == table_id, commits.c.version == table.latest_version
+    )
+    head = commit_record((await connection.execute(of_head)).one())
+    txns = await _actions(connection, app_transactions, table_id)
+    domains = await _actions(connection, domain_metadata, table_id)
+    few = await _has_few_rows(connection, table_id)
+    return Counted(
+        table=table,
+        head=head,
+        txns=None if txns is None else [txn_of(action) for action in txns],
+        domains=None if domains is None else [domain_of(action) for action in domains],
+        bins=await _bins(connection, table_id) if few else None,
+        cardinalities=await _cardinalities(connection, table_id) if few else None,
+        files=await _files(connection, table_id) if few and table.num_files <= FILES else None,
+    )
+
+
+async def _actions(
+    connection: AsyncConnection, source: Table, table_id: UUID
+) -> Sequence[bytes] | None:
+    """The actions of a small kind; None where they are many, or long."""
+    query = select(source.c.action).where(source.c.table_id == table_id).limit(SMALL_ACTIONS + 1)
+    some = query.subquery()
+    sizes = select(func.count(), func.coalesce(func.sum(func.octet_length(some.c.action)), 0))
+    number, size = (await connection.execute(sizes.select_from(some))).one()
+    if number > SMALL_ACTIONS or size > SMALL_ACTIONS_BYTES:
+        return None
+    return (await connection.execute(query)).scalars().all()
+
+
+async def _has_few_rows(connection: AsyncConnection, table_id: UUID) -> bool:
+    some = select(files.c.table_id).where(files.c.table_id == table_id).limit(ROWS + 1).subquery()
+    number: int = (await connection.execute(select(func.count()).select_from(some))).scalar_one()
+    return number <= ROWS
+
+
+async def _bins(connection: AsyncConnection, table_id: UUID) -> Mapping[int, tuple[int, int]]:
+    rows: Sequence[Row[Any]] = (
+        await connection.execute(_BINS, {"table_id": table_id, "bins": list(SIZE_BINS)})
+    ).all()
+    return {row.place: (row.number, int(row.bytes)) for row in rows}
+
+
+async def _cardinalities(connection: AsyncConnection, table_id: UUID) -> Sequence[int] | None:
+    with_vectors = _live(table_id).where(files.c.dv_id != "").limit(VECTORS + 1)
+    found = (await connection.execute(with_vectors)).scalars().all()
+    if len(found) > VECTORS:
+        return None
+    vectors = (add_of(raw).deletion_vector for raw in found)
+    return [vector.cardinality for vector in vectors if vector is not None]
+
+
+async def _files(connection: AsyncConnection, table_id: UUID) -> Sequence[Add] | None:
+    found = (await connection.execute(_live(table_id))).scalars().all()
+    return [add_of(raw) for raw in found] if sum(map(len, found)) <= FILES_BYTES else None
+
+
+def _live(table_id: UUID) -> Select[bytes]:
+    return select(files.c.action).where(
+        files.c.table_id == table_id, files.c.removed_version.is_(None)
+    )

@@ -1,0 +1,169 @@
+"""How the upkeep of tables stands, in Postgres."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, TextClause, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.access.audit import Change
+from tidegate_service.core.errors import NotFound
+from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.ports.upkeep import Counted, Done, Due, Page, UpkeepRecord
+from tidegate_service.index.access import audit
+from tidegate_service.index.postgres.connections import Connections
+from tidegate_service.index.schema.tables import tables
+from tidegate_service.index.upkeep import counting
+
+# Nothing is written of tables at rest, and nothing indexed of what each commit moves: a look goes
+# on where the last one ended, over so many rows at a time.
+_PAGE = text("SELECT id FROM tables WHERE id > :after ORDER BY id LIMIT :limit")
+_DUE = text("""
+    SELECT tables.id, asked.kind, published_version - coalesce(
+        CASE WHEN table_upkeep.epoch = tables.epoch THEN version END, -1) AS behind
+    FROM tables CROSS JOIN unnest(CAST(:kinds AS text[])) AS asked (kind)
+    LEFT JOIN table_upkeep ON table_id = tables.id AND table_upkeep.kind = asked.kind
+    WHERE tables.id = ANY (CAST(:ids AS uuid[])) AND state = 'active' AND published_version >= 0
+      AND (claimed_until IS NULL OR claimed_until < clock_timestamp())
+      AND (table_id IS NULL OR table_upkeep.epoch <> tables.epoch
+           OR due_version <= published_version OR due_at <= clock_timestamp()
+           OR (due_version IS NULL AND due_at IS NULL))
+""")
+_CLAIM = text("""
+    WITH head AS (
+        SELECT id, epoch, published_version FROM tables WHERE id = :table_id AND state = 'active'
+    )
+    INSERT INTO table_upkeep AS known (table_id, kind, epoch, version, claimed_by, claimed_until)
+    SELECT id, :kind, epoch, -1, :by, clock_timestamp() + :for_s * interval '1 second' FROM head
+    ON CONFLICT (table_id, kind) DO UPDATE SET
+        epoch = excluded.epoch,
+        version = CASE WHEN known.epoch = excluded.epoch THEN known.version ELSE -1 END,
+        claimed_by = excluded.claimed_by,
+        claimed_until = excluded.claimed_until
+    -- Of a row without either, whoever began it first was cut off.
+    WHERE (known.claimed_until IS NULL OR known.claimed_until < clock_timestamp())
+      AND (known.epoch <> excluded.epoch OR known.due_at <= clock_timestamp()
+           OR known.due_version <= (SELECT published_version FROM head)
+           OR (known.due_at IS NULL AND known.due_version IS NULL))
+    RETURNING version, done_at, failures, trouble
+""")
+_HOLD = text("""
+    UPDATE table_upkeep SET claimed_until = clock_timestamp() + :for_s * interval '1 second'
+    WHERE table_id = :table_id AND kind = :kind AND claimed_by = :by
+""")
+_DONE = text("""
+    UPDATE table_upkeep SET
+        version = :version, done_at = clock_timestamp(), failures = 0, trouble = :trouble,
+        due_version = :due_version,
+        due_at = clock_timestamp() + CAST(:due_in_s AS float8) * interval '1 second',
+        claimed_by = NULL, claimed_until = NULL
+    WHERE table_id = :table_id AND kind = :kind AND claimed_by = :by
+""")
+_FAILED = text("""
+    UPDATE table_upkeep SET
+        failures = failures + 1, trouble = :trouble, due_version = NULL,
+        due_at = clock_timestamp() + :due_in_s * interval '1 second',
+        claimed_by = NULL, claimed_until = NULL
+    WHERE table_id = :table_id AND kind = :kind AND claimed_by = :by
+""")
+_STANDING = text("""
+    SELECT kind, version, done_at, failures, trouble
+    FROM table_upkeep JOIN tables ON tables.id = table_id
+    WHERE table_id = :table_id AND table_upkeep.epoch = tables.epoch
+""")
+_BEFORE_ALL = UUID(int=0)
+
+
+class PostgresUpkeep:
+    """Implements `core.ports.upkeep.UpkeepIndex` on an engine of `engine.create_engine`."""
+
+    def __init__(self, engine: AsyncEngine, *, answer_timeout_s: float = 20.0) -> None:
+        self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
+
+    async def due(
+        self, kinds: Sequence[UpkeepKind], *, after: str | None, also: Sequence[str], limit: int
+    ) -> Page:
+        begin = _BEFORE_ALL if after is None else UUID(after)
+
+        async def find(connection: AsyncConnection) -> Page:
+            page = await connection.execute(_PAGE, {"after": begin, "limit": limit})
+            ids = [row.id for row in page]
+            last = str(ids[-1]) if len(ids) == limit else None
+            of_these = [*ids, *map(UUID, also)]
+            asked = {"kinds": [kind.value for kind in kinds], "ids": of_these}
+            found = await connection.execute(_DUE, asked)
+            due = [
+                Due(table_id=str(row.id), kind=UpkeepKind(row.kind), behind=row.behind)
+                for row in found
+            ]
+            return Page(due=due, last=last)
+
+        return await self._connections.read(find)
+
+    async def claim(
+        self, table_id: str, kind: UpkeepKind, *, by: str, for_s: float
+    ) -> UpkeepRecord | None:
+        asked = {"table_id": UUID(table_id), "kind": kind.value, "by": by, "for_s": for_s}
+
+        async def claim(connection: AsyncConnection) -> UpkeepRecord | None:
+            row = (await connection.execute(_CLAIM, asked)).one_or_none()
+            return None if row is None else _record(row)
+
+        return await self._connections.write(claim)
+
+    async def hold(self, table_id: str, kind: UpkeepKind, *, by: str, for_s: float) -> None:
+        await self._change(_HOLD, table_id, kind, by, for_s=for_s)
+
+    async def done(self, table_id: str, kind: UpkeepKind, done: Done, *, by: str) -> None:
+        await self._change(
+            _DONE,
+            table_id,
+            kind,
+            by,
+            version=done.version,
+            trouble=done.trouble,
+            due_version=done.due_version,
+            due_in_s=done.due_in_s,
+        )
+
+    async def failed(
+        self, table_id: str, kind: UpkeepKind, trouble: str, *, by: str, again_in_s: float
+    ) -> None:
+        await self._change(_FAILED, table_id, kind, by, trouble=trouble, due_in_s=again_in_s)
+
+    async def standing(self, table_id: str) -> Mapping[UpkeepKind, UpkeepRecord]:
+        async def find(connection: AsyncConnection) -> Mapping[UpkeepKind, UpkeepRecord]:
+            rows = await connection.execute(_STANDING, {"table_id": UUID(table_id)})
+            return {UpkeepKind(row.kind): _record(row) for row in rows}
+
+        return await self._connections.read(find)
+
+    async def counted(self, table_id: str) -> Counted | None:
+        return await self._connections.read(lambda c: counting.counted(c, UUID(table_id)))
+
+    async def note(self, table_id: str, change: Change) -> None:
+        identity = UUID(table_id)
+
+        async def note(connection: AsyncConnection) -> None:
+            named = select(tables.c.name).where(tables.c.id == identity)
+            name = (await connection.execute(named)).scalar_one_or_none()
+            if name is None:
+                raise NotFound(f"there is no table {table_id} any more", code=Code.TABLE_NOT_FOUND)
+            await audit.note(connection, change, table_id=identity, table_name=name)
+
+        await self._connections.write(note)
+
+    async def _change(
+        self, statement: TextClause, table_id: str, kind: UpkeepKind, by: str, **values: object
+    ) -> None:
+        asked = {"table_id": UUID(table_id), "kind": kind.value, "by": by, **values}
+        await self._connections.write(lambda c: c.execute(statement, asked))
+
+
+def _record(row: Row[Any]) -> UpkeepRecord:
+    done_ms = None if row.done_at is None else int(row.done_at.timestamp() * 1000)
+    return UpkeepRecord(
+        version=row.version, done_ms=done_ms, failures=row.failures, trouble=row.trouble
+    )

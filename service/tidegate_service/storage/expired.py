@@ -1,0 +1,41 @@
+"""The expired files of a log, deleted by their names and by nothing else."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.expiry import version_of
+from tidegate_service.core.ports.index import LogEntry
+from tidegate_service.storage.roots import Root
+
+SIDECARS = "_sidecars"
+_SIDECAR = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,254}\.parquet")
+
+
+class ObjectExpiredLog:
+    """Implements `core.ports.expired.ExpiredLog` in a `_delta_log` folder of a root."""
+
+    def __init__(self, root: Root, folder: str) -> None:
+        self._root = root
+        self._folder = folder
+
+    async def remove(self, names: Sequence[str], *, below: int) -> None:
+        for name in names:
+            version = version_of(name)
+            if version is None or version >= below:
+                raise ValueError(
+                    f"{excerpt(name)} is not deleted: expected a log file of a version below "
+                    f"{below}"
+                )
+        await self._root.remove(self._folder, names)
+
+    async def sidecars(self) -> AsyncIterator[Sequence[LogEntry]]:
+        share = self._root.reading.of("")
+        async for batch in self._root.entries(f"{self._folder}/{SIDECARS}", share):
+            yield batch
+
+    async def remove_sidecars(self, names: Sequence[str]) -> None:
+        for name in names:
+            if _SIDECAR.fullmatch(name) is None:
+                raise ValueError(f"{excerpt(name)} is not deleted: expected a sidecar's name")
+        await self._root.remove(f"{self._folder}/{SIDECARS}", names)

@@ -1,0 +1,36 @@
+"""Caretakers over one index and real files."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from tests.service.world import World
+from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.core.observe.faults import FaultPoints
+from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.upkeep.clean_up import CleanUp
+from tidegate_service.index.upkeep.standing import PostgresUpkeep
+
+
+@pytest.fixture
+def upkeep(engine: AsyncEngine) -> PostgresUpkeep:
+    return PostgresUpkeep(engine)
+
+
+Caring = Callable[..., Caretaker]
+
+
+@pytest.fixture
+def caring(world: World, index: Index, upkeep: PostgresUpkeep) -> Caring:
+    """A caretaker that cleans up, with other options or another storage."""
+
+    def caring(storage: Storage = world.context.storage, **options: FaultPoints) -> Caretaker:
+        return Caretaker(index, upkeep, [CleanUp(index, upkeep, storage, **options)], share=1)
+
+    return caring
+
+
+@pytest.fixture
+def caretaker(caring: Caring) -> Caretaker:
+    return caring()

@@ -1,0 +1,157 @@
+"""Checksums say of a table what it is, at least at its newest version."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.service.world import World, add, proposal, remove
+from tidegate_protocol.checksum.checksum import decode
+from tidegate_protocol.checksum.histograms import SIZE_BINS
+from tidegate_protocol.log.actions import DeletionVector, Txn
+from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.background.publisher import Publisher
+from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.upkeep.checksums import Checksums
+from tidegate_service.index.upkeep import counting
+from tidegate_service.index.upkeep.standing import PostgresUpkeep
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def caretaker(world: World, index: Index, upkeep: PostgresUpkeep) -> Caretaker:
+    return Caretaker(index, upkeep, [Checksums(upkeep, world.context.storage)], share=1)
+
+
+def written(world: World, table: TableRecord) -> dict[int, dict[str, object]]:
+    files = sorted(Path(str(world.log_folder(table))).glob("*.crc"))
+    return {int(file.name[:20]): json.loads(file.read_bytes()) for file in files}
+
+
+async def test_each_version_of_an_ordinary_table_has_one(world: World, caretaker: Caretaker):
+    table = await world.create()
+    for number in range(3):
+        await caretaker.round()
+        await propose(world.context, table.id, proposal(add(f"f{number}", size=9_000)))
+    await propose(
+        world.context, table.id, proposal(remove("f0"), read_version=3, operation="DELETE")
+    )
+    await caretaker.round()
+    found = written(world, table)
+    assert list(found) == [0, 1, 2, 4]
+    head = found[4]
+    assert (head["numFiles"], head["tableSizeBytes"]) == (2, 18_000)
+    assert (head["numMetadata"], head["numProtocol"]) == (1, 1)
+    assert head["fileSizeHistogram"]["fileCounts"][SIZE_BINS.index(8192)] == 2
+    assert sum(head["fileSizeHistogram"]["totalBytes"]) == 18_000
+    assert sorted(file["path"] for file in head["allFiles"]) == ["f1", "f2"]
+    assert head["txnId"] == world.actions_of(table, 4)[0]["commitInfo"]["txnId"]
+    actions = [action for action in world.actions_of(table, 0) if "metaData" in action]
+    assert head["metadata"] == actions[0]["metaData"]
+    assert "numDeletedRecordsOpt" not in head
+    assert await caretaker.round() == 0
+
+
+async def test_all_fields(world: World, caretaker: Caretaker):
+    table = await world.create(
+        properties={
+            "delta.enableDeletionVectors": "true",
+            "delta.enableInCommitTimestamps": "true",
+            "delta.feature.domainMetadata": "supported",
+        }
+    )
+    vector = DeletionVector(
+        storage_type="i", path_or_inline_dv="a" * 20, size_in_bytes=10, cardinality=42
+    )
+    stats = '{"numRecords":100,"tightBounds":false}'
+    actions = [
+        add("a", deletion_vector=vector, stats=stats),
+        add("b"),
+        Txn(app_id="app", version=7),
+    ]
+    await propose(world.context, table.id, proposal(*actions))
+    await caretaker.round()
+    head = written(world, table)[1]
+    commit = world.actions_of(table, 1)[0]["commitInfo"]
+    assert head["inCommitTimestampOpt"] == commit["inCommitTimestamp"]
+    assert (head["numDeletedRecordsOpt"], head["numDeletionVectorsOpt"]) == (42, 1)
+    assert head["deletedRecordCountsHistogramOpt"] == {
+        "deletedRecordCounts": [1, 0, 1, 0, 0, 0, 0, 0, 0, 0]
+    }
+    assert [each["appId"] for each in head["setTransactions"]] == ["app"]
+    assert head["domainMetadata"] == []
+    assert decode(json.dumps(head).encode()).num_files == 2
+
+
+async def test_of_a_large_table_what_takes_long_is_left_out(
+    world: World, caretaker: Caretaker, monkeypatch
+):
+    monkeypatch.setattr(counting, "ROWS", 2)
+    table = await world.create()
+    await propose(world.context, table.id, proposal(*(add(f"f{n}") for n in range(3))))
+    await caretaker.round()
+    head = written(world, table)[1]
+    assert head["numFiles"] == 3
+    assert not {"fileSizeHistogram", "allFiles"} & set(head)
+
+
+@pytest.mark.parametrize("name", ["FILES", "FILES_BYTES", "VECTORS", "SMALL_ACTIONS"])
+async def test_each_bound_leaves_out_its_own(
+    world: World, caretaker: Caretaker, monkeypatch, name: str
+):
+    monkeypatch.setattr(counting, name, 0)
+    table = await world.create(properties={"delta.enableDeletionVectors": "true"})
+    vector = DeletionVector(
+        storage_type="i", path_or_inline_dv="a" * 20, size_in_bytes=10, cardinality=42
+    )
+    stats = '{"numRecords":100,"tightBounds":false}'
+    actions = [add("a", deletion_vector=vector, stats=stats), Txn(app_id="app", version=7)]
+    await propose(world.context, table.id, proposal(*actions))
+    await caretaker.round()
+    head = written(world, table)[1]
+    left_out = {
+        "FILES": {"allFiles"},
+        "FILES_BYTES": {"allFiles"},
+        "VECTORS": {
+            "numDeletedRecordsOpt",
+            "numDeletionVectorsOpt",
+            "deletedRecordCountsHistogramOpt",
+        },
+        "SMALL_ACTIONS": {"setTransactions"},
+    }
+    assert not left_out[name] & set(head)
+    for others in (fields for key, fields in left_out.items() if not fields & left_out[name]):
+        assert others <= set(head)
+
+
+async def test_one_waits_until_its_version_is_published(
+    world: World, index: Index, upkeep: PostgresUpkeep, caretaker: Caretaker
+):
+    table = await world.create(catalog_managed=True)
+    publisher = Publisher(index, world.context.storage)
+    await publisher.round()
+    await propose(world.context, table.id, proposal(add("a")))
+    assert await caretaker.round() == 1
+    assert written(world, table) == {}
+    assert await caretaker.round() == 0
+    await publisher.round()
+    await propose(world.context, table.id, proposal(add("b")))
+    assert await caretaker.round() == 1
+    found = written(world, table)
+    assert {version: each["numFiles"] for version, each in found.items()} == {1: 1}
+    standing = (await upkeep.standing(table.id))[UpkeepKind.CHECKSUM]
+    assert standing.version == 1
+
+
+async def test_others_are_left_as_they_are(world: World, caretaker: Caretaker):
+    table = await world.create()
+    theirs = Path(str(world.log_folder(table))) / f"{0:020d}.crc"
+    theirs.write_text("of another writer")
+    assert await caretaker.round() == 1
+    assert theirs.read_text() == "of another writer"
+    assert (await get_table(world.context, table.id)).latest_version == 0

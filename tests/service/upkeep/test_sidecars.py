@@ -1,0 +1,64 @@
+"""Sidecars go when they are old and nobody names them."""
+
+import os
+from pathlib import Path
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from tests.service.upkeep.aged import (
+    LogOf,
+    age,
+    commit,
+    let_it_be_tomorrow,
+    rows_of,
+)
+from tests.service.world import World
+from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.records import TableRecord
+
+pytestmark = pytest.mark.anyio
+
+
+class TestSidecars:
+    async def table(
+        self, world: World, index: Index, engine: AsyncEngine
+    ) -> tuple[TableRecord, LogOf, list[Path]]:
+        """With V2 checkpoints of 3 and 5, each with a sidecar, and one that nobody names."""
+        table = await world.create(properties={"delta.checkpointPolicy": "v2"})
+        await commit(world, table, 6)
+        log = LogOf(world, table)
+        for version in (3, 5):
+            log.v2(version, await rows_of(index, table, version), form="json", sidecars=1)
+        (log.folder / "_sidecars" / "3a0d65cd-4056-49b8-937b-95f9e3ee90e5.parquet").touch()
+        await age(world, engine, table, {range(7): 40})
+        return table, log, sorted((log.folder / "_sidecars").iterdir())
+
+    def old(self, files: list[Path]) -> None:
+        for file in files:
+            os.utime(file, (1, 1))
+
+    async def test_those_that_nobody_names_go_when_they_are_old(
+        self, world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker
+    ):
+        _, log, sidecars = await self.table(world, index, engine)
+        await caretaker.round()
+        assert (log.versions, log.checkpoints) == ([5, 6], [5])
+        assert sorted((log.folder / "_sidecars").iterdir()) == sidecars
+        self.old(sidecars)
+        await let_it_be_tomorrow(engine)
+        await caretaker.round()
+        (left,) = (log.folder / "_sidecars").iterdir()
+        assert left.name in next(log.folder.glob("*.checkpoint.*")).read_text()
+
+    async def test_none_goes_where_a_checkpoint_cannot_be_read(
+        self, world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker
+    ):
+        table, log, sidecars = await self.table(world, index, engine)
+        self.old(sidecars)
+        await commit(world, table, 1)
+        log.path(7, "checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json").write_text("torn")
+        await caretaker.round()
+        assert log.versions == [5, 6, 7]
+        assert sorted((log.folder / "_sidecars").iterdir()) == sidecars
