@@ -19,6 +19,8 @@ CHECKPOINT_PROTECTION_FEATURE = "checkpointProtection"
 DEFAULT_CHECKPOINT_INTERVAL = 10
 DAY_MS = 24 * 60 * 60 * 1000
 DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
+LONGEST_RETENTION_MS = 2**62
+"""Longer than any log is old: readers hold such numbers in 64 bits."""
 
 _UNITS_US = {
     "week": 7 * DAY_MS * 1000,
@@ -47,7 +49,8 @@ def log_retention_ms(configuration: Mapping[str, str]) -> int:
     if found is None:
         return DEFAULT_LOG_RETENTION_MS
     parts = _PART.findall(found[1])
-    return int(sum(int(count) * _UNITS_US[unit] for count, unit in parts) // 1000)
+    whole_us = sum(int(count) * _UNITS_US[unit] for count, unit in parts)
+    return min(whole_us // 1000, LONGEST_RETENTION_MS)
 
 
 def cleans_expired_logs(configuration: Mapping[str, str]) -> bool:

@@ -6,6 +6,7 @@ travels to the oldest such moment finds the version that was the newest then.
 
 Readers date a version without an in-commit timestamp by its file, and by at least a millisecond
 after the version before. So a log is never cut at a version that owes its date to the one before.
+Where stores date files by the second, most versions of a table may be such.
 """
 
 from tidegate_protocol.log.file_names import (
@@ -41,10 +42,12 @@ def version_of(name: str) -> int | None:
 
 
 class Expiry:
-    """What a log's files, in the order of their names, say of where it may be cut."""
+    """What a log's files, in the order of their names, say of where it may be cut. From the version
+    `dated_since` on commits have in-commit timestamps; None where they have none."""
 
-    def __init__(self, cutoff_ms: int) -> None:
+    def __init__(self, cutoff_ms: int, *, dated_since: int | None = None) -> None:
         self._cutoff_ms = cutoff_ms
+        self._dated_since = dated_since
         self._checkpoints = Listing()
         self._adjusted_ms = -1
         self._places: set[int] = set()
@@ -65,7 +68,8 @@ class Expiry:
         if not isinstance(parse(name), CommitFile):
             self._checkpoints.take([(name, size)])
             return
-        is_own = modified_ms > self._adjusted_ms
+        is_dated = self._dated_since is not None and version >= self._dated_since
+        is_own = is_dated or modified_ms > self._adjusted_ms
         self._adjusted_ms = modified_ms if is_own else self._adjusted_ms + 1
         if self._adjusted_ms >= self._cutoff_ms:
             self.is_over = True

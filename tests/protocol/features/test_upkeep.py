@@ -4,6 +4,7 @@ import pytest
 
 from tidegate_protocol.features.upkeep import (
     DAY_MS,
+    LONGEST_RETENTION_MS,
     checkpoint_interval,
     cleans_expired_logs,
     log_retention_ms,
@@ -33,6 +34,7 @@ def test_checkpoint_interval(text, interval):
         ("interval 1 month", 30 * DAY_MS),
         ("soon", 30 * DAY_MS),
         ("interval 0 days", 0),
+        ("interval 999999999999999999 weeks", LONGEST_RETENTION_MS),
     ],
 )
 def test_log_retention(text, retention_ms):

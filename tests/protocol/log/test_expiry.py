@@ -89,6 +89,17 @@ def test_a_version_that_owes_its_date_to_another_is_no_place_to_cut():
     assert cut(expiry) == 3
 
 
+def test_a_version_with_an_in_commit_timestamp_owes_its_date_to_none():
+    dates = (10, 30, 30, 30, 40)
+    for dated_since, expected in ((None, 1), (0, 3), (2, 3), (3, 3), (4, 1)):
+        expiry = Expiry(CUTOFF_MS, dated_since=dated_since)
+        for version, modified_ms in enumerate(dates):
+            if version in (1, 3):
+                expiry.take(f"{version:020d}.checkpoint.parquet", 1, 1)
+            expiry.take(f"{version:020d}.json", 1, modified_ms)
+        assert cut(expiry) == expected, dated_since
+
+
 def test_a_date_that_is_moved_past_the_cutoff_has_not_expired():
     assert cut(log_of(10, 99, 5, 6, checkpoints=(1, 3))) == 1
 

@@ -70,7 +70,8 @@ def rows(connection: psycopg.Connection[Any], table_id: str) -> Rows:
 
 
 def log(location: Path) -> dict[int, bytes]:
-    """Every file of the table's log by its version. There is nothing but commits in it."""
+    """Every commit of the table's log by its version. Beside them are checksums at the most."""
     folder = location / "_delta_log"
-    found = {path.name: path.read_bytes() for path in folder.iterdir()} if folder.is_dir() else {}
-    return {int(name.removesuffix(".json")): content for name, content in found.items()}
+    found = list(folder.iterdir()) if folder.is_dir() else []
+    assert {path.suffix for path in found} <= {".json", ".crc"}
+    return {int(path.stem): path.read_bytes() for path in found if path.suffix == ".json"}

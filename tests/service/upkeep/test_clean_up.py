@@ -29,6 +29,7 @@ from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.upkeep import UpkeepRecord
 from tidegate_service.core.tables import history
 from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.upkeep import clean_up as module
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 from tidegate_service.storage.local import listing
@@ -211,6 +212,24 @@ async def test_a_log_of_more_files_than_are_listed_is_cleaned_up_in_portions(
     await caretaker.round()
     assert log.versions == [5, 6, 7, 8, 9]
     await is_readable(index, log, table)
+
+
+async def test_what_takes_long_is_done_in_portions(
+    world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker, monkeypatch
+):
+    monkeypatch.setattr(module, "REMOVED_AT_ONCE", 3)
+    monkeypatch.setattr(module, "RUN_S", -1.0)
+    table = await expired(world, engine)
+    log = LogOf(world, table)
+    first = [0]
+    while first[-1] != 5:
+        assert await caretaker.round() == 1
+        assert log.versions[0] > first[-1]
+        first.append(log.versions[0])
+        await is_readable(index, log, table)
+    assert len(first) > 2
+    await caretaker.round()
+    assert await caretaker.round() == 0
 
 
 async def test_a_catalog_managed_log_is_cut_where_it_is_published(

@@ -18,6 +18,8 @@ from tidegate_service.core.ports.upkeep import Counted, Done, UpkeepRecord, Upke
 
 WAITING = 1000
 """Checksums that wait for their versions to be published, at most."""
+LONG_METADATA = 1024 * 1024
+"""In bytes. Versions of a table with more have no checksums."""
 DELETION_VECTORS = "deletionVectors"
 
 
@@ -40,6 +42,9 @@ class Checksums:
             if counted is None:
                 return Done(version=record.version, due_version=table.published_version + 1)
             version, checksum = counted.table.latest_version, checksum_of(counted)
+            if len(checksum.metadata.raw) > LONG_METADATA:
+                # It would be written again with every commit.
+                return Done(version=record.version, due_version=table.published_version + 1)
             if version > counted.table.published_version:
                 self._waiting[table.id] = (counted.table.epoch, version, checksum)
                 while len(self._waiting) > WAITING:

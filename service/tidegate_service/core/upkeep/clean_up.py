@@ -6,6 +6,10 @@ in the order of their versions, so whatever is left when a run is cut off is a l
 goes on with it. The audit trail says so before the first one is deleted.
 """
 
+from collections import OrderedDict
+from collections.abc import Callable
+
+from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.upkeep import (
     DAY_MS,
     cleans_expired_logs,
@@ -20,6 +24,7 @@ from tidegate_service.core.access.roles import SERVICE
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.file_set import FileSet
+from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, UpkeepStep, around
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry, UpkeepKind
 from tidegate_service.core.ports.expired import DeletionRefused, ExpiredLog
@@ -33,6 +38,10 @@ LEAST_RETENTION_MS = 60 * 60 * 1000
 """However short a table's own retention: nothing is deleted that a request, a publisher or a PUT
 that is on its way may still be about."""
 REMOVED_AT_ONCE = 100
+RUN_S = 5.0
+"""After so long a run leaves the rest to the next one: other upkeep waits for it."""
+CHECKED = 1000
+"""Tables whose last checkpoint that was read is remembered."""
 SPREAD_S = 3600
 """Tables are cleaned up within so long after midnight, not all at once."""
 
@@ -51,12 +60,15 @@ class CleanUp:
         *,
         faults: FaultPoints = NO_FAULTS,
         telemetry: Telemetry = SILENT,
+        monotonic_s: Callable[[], float] = elapsed_s,
     ) -> None:
         self._index = index
         self._upkeep = upkeep
         self._storage = storage
         self._faults = faults
         self._telemetry = telemetry
+        self._monotonic_s = monotonic_s
+        self._checked: OrderedDict[str, tuple[int, Checkpoint]] = OrderedDict()
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
         glance = await self._index.glance(table.id)
@@ -76,21 +88,25 @@ class CleanUp:
                 await self._look(run, before_ms, protected_before(protocol, metadata))
             if run.first is not None and run.below > run.first:
                 await self._remove(run)
-            async with around(self._faults, UpkeepStep.L4_REMOVE_SIDECARS):
-                await remove_unreferenced(
-                    run.log, run.expired, glance.table, protocol, before_ms=before_ms
-                )
+            if run.is_whole:
+                async with around(self._faults, UpkeepStep.L4_REMOVE_SIDECARS):
+                    await remove_unreferenced(
+                        run.log, run.expired, glance.table, protocol, before_ms=before_ms
+                    )
         except (DeletionRefused, CannotCut) as hindered:
             return Done(version=record.version, due_in_s=due_in_s, trouble=str(hindered))
-        version = max(record.version, run.below)
-        # Of a log with more files than are listed, only the first were seen.
-        return Done(version=version, due_in_s=due_in_s if run.is_whole else 0.0)
+        if not run.is_whole:
+            return Done(version=record.version, due_in_s=0.0)
+        return Done(version=max(record.version, run.below), due_in_s=due_in_s)
 
     async def _look(self, run: "_Run", before_ms: int, protected: int) -> None:
         """Find out below which version the log is to be deleted. Raises `CannotCut`."""
         table = run.table
         oldest = await self._index.version_at(table.id, before_ms - 1)
-        expiry = Expiry(before_ms)
+        assert table.metadata is not None, "it has a version"
+        properties = TableProperties.parse(table.metadata.configuration)
+        since = properties.in_commit_timestamp_enablement_version or 0
+        expiry = Expiry(before_ms, dated_since=since if properties.in_commit_timestamps else None)
         try:
             async for entries in run.log.entries():
                 for entry in entries:
@@ -110,7 +126,10 @@ class CleanUp:
             run.below = checkpoint.version
 
     async def _check(self, log: Log, table: TableRecord, checkpoint: Checkpoint) -> None:
-        """Raise `CannotCut` unless the checkpoint is what the index has of its version."""
+        """Raise `CannotCut` unless the checkpoint is what the index has of its version. One that
+        was is not read again for the next portion of the log."""
+        if self._checked.get(table.id) == (table.epoch, checkpoint):
+            return
         theirs, ours = FileSet(), FileSet()
         version = checkpoint.version
         state = await self._index.state_at(table.id, version)
@@ -134,6 +153,9 @@ class CleanUp:
                 f"the checkpoint of version {version} is not what the index has of it; compare the "
                 "table with `tidegate verify`"
             )
+        self._checked[table.id] = (table.epoch, checkpoint)
+        while len(self._checked) > CHECKED:
+            self._checked.popitem(last=False)
 
     async def _remove(self, run: "_Run") -> None:
         """Delete what is of versions below, in their order. Raises `DeletionRefused`."""
@@ -142,6 +164,7 @@ class CleanUp:
                 deed=Deed.CLEAN_UP, by=SERVICE, from_version=run.first, version=run.below - 1
             )
             await self._upkeep.note(run.table.id, change)
+        until = self._monotonic_s() + RUN_S
         names: list[str] = []
         try:
             async for entries in run.log.entries():
@@ -154,6 +177,9 @@ class CleanUp:
                 while len(names) >= REMOVED_AT_ONCE:
                     await self._remove_some(run, names[:REMOVED_AT_ONCE])
                     del names[:REMOVED_AT_ONCE]
+                    if self._monotonic_s() > until:
+                        run.is_whole = False
+                        return
                 if any(version is not None and version >= run.below for version in versions):
                     break
         except UnreadableFile:
@@ -171,7 +197,8 @@ class CannotCut(Exception):
 
 
 class _Run:
-    """One clean-up of a table's log: files of versions from `first` to before `below` are to go."""
+    """One clean-up of a table's log: files of versions from `first` to before `below` are to go.
+    `is_whole` is False where more than was seen, or done, is left for the next one."""
 
     def __init__(self, storage: Storage, table: TableRecord) -> None:
         self.table = table

@@ -36,6 +36,7 @@ FILES = 50
 """Files that are told one by one, as Delta does by default."""
 FILES_BYTES = 256 * 1024
 VECTORS = 2_000
+VECTORS_BYTES = 4 * 1024 * 1024
 SMALL_ACTIONS = 1_000
 """Application transactions, or domains, that are told."""
 SMALL_ACTIONS_BYTES = 1024 * 1024
@@ -59,8 +60,8 @@ async def counted(connection: AsyncConnection, table_id: UUID) -> Counted | None
         commits.c.table_id == table_id, commits.c.version == table.latest_version
     )
     head = commit_record((await connection.execute(of_head)).one())
-    txns = await _actions(connection, app_transactions, table_id)
-    domains = await _actions(connection, domain_metadata, table_id)
+    txns = await _small(connection, app_transactions, table_id)
+    domains = await _small(connection, domain_metadata, table_id)
     few = await _has_few_rows(connection, table_id)
     return Counted(
         table=table,
@@ -69,21 +70,15 @@ async def counted(connection: AsyncConnection, table_id: UUID) -> Counted | None
         domains=None if domains is None else [domain_of(action) for action in domains],
         bins=await _bins(connection, table_id) if few else None,
         cardinalities=await _cardinalities(connection, table_id) if few else None,
-        files=await _files(connection, table_id) if few and table.num_files <= FILES else None,
+        files=await _files(connection, table_id) if few else None,
     )
 
 
-async def _actions(
+async def _small(
     connection: AsyncConnection, source: Table, table_id: UUID
 ) -> Sequence[bytes] | None:
-    """The actions of a small kind; None where they are many, or long."""
-    query = select(source.c.action).where(source.c.table_id == table_id).limit(SMALL_ACTIONS + 1)
-    some = query.subquery()
-    sizes = select(func.count(), func.coalesce(func.sum(func.octet_length(some.c.action)), 0))
-    number, size = (await connection.execute(sizes.select_from(some))).one()
-    if number > SMALL_ACTIONS or size > SMALL_ACTIONS_BYTES:
-        return None
-    return (await connection.execute(query)).scalars().all()
+    query = select(source.c.action).where(source.c.table_id == table_id)
+    return await _few_actions(connection, query, SMALL_ACTIONS, SMALL_ACTIONS_BYTES)
 
 
 async def _has_few_rows(connection: AsyncConnection, table_id: UUID) -> bool:
@@ -100,17 +95,30 @@ async def _bins(connection: AsyncConnection, table_id: UUID) -> Mapping[int, tup
 
 
 async def _cardinalities(connection: AsyncConnection, table_id: UUID) -> Sequence[int] | None:
-    with_vectors = _live(table_id).where(files.c.dv_id != "").limit(VECTORS + 1)
-    found = (await connection.execute(with_vectors)).scalars().all()
-    if len(found) > VECTORS:
+    found = await _few_actions(
+        connection, _live(table_id).where(files.c.dv_id != ""), VECTORS, VECTORS_BYTES
+    )
+    if found is None:
         return None
     vectors = (add_of(raw).deletion_vector for raw in found)
     return [vector.cardinality for vector in vectors if vector is not None]
 
 
 async def _files(connection: AsyncConnection, table_id: UUID) -> Sequence[Add] | None:
-    found = (await connection.execute(_live(table_id))).scalars().all()
-    return [add_of(raw) for raw in found] if sum(map(len, found)) <= FILES_BYTES else None
+    found = await _few_actions(connection, _live(table_id), FILES, FILES_BYTES)
+    return None if found is None else [add_of(raw) for raw in found]
+
+
+async def _few_actions(
+    connection: AsyncConnection, query: Select[bytes], most: int, most_bytes: int
+) -> Sequence[bytes] | None:
+    """The actions that a query finds; None where they are many, or long."""
+    some = query.limit(most + 1).subquery()
+    sizes = select(func.count(), func.coalesce(func.sum(func.octet_length(some.c.action)), 0))
+    number, size = (await connection.execute(sizes.select_from(some))).one()
+    if number > most or size > most_bytes:
+        return None
+    return (await connection.execute(query)).scalars().all()
 
 
 def _live(table_id: UUID) -> Select[bytes]:
