@@ -189,11 +189,10 @@ async def test_one_that_was_seen_going_on_is_counted_anew(database_url, other, s
         assert await sweeper.look() == 1
 
 
-async def test_an_instance_looks_by_itself(database_url, engine, other, monkeypatch):
-    monkeypatch.setattr("tidegate_service.index.postgres.sweeper.INTERVAL_S", 0.0)
+async def test_an_instance_looks_by_itself(database_url, engine, other):
     with session(database_url) as victim:
         within_a_copy(victim.pgconn)
-        async with sweeping(engine):
+        async with sweeping(engine, interval_s=0.0):
             await gone(other, victim)
 
 

@@ -24,9 +24,10 @@ COUNT = 2 * STAGED_AT_ONCE + 3
 Put = Callable[[], list[PutResult]]
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> LocalFiles:
-    return LocalFiles(tmp_path)
+@pytest.fixture(params=[math.inf, -1.0], ids=["quick", "slow"])
+def files(request, tmp_path: Path) -> LocalFiles:
+    """On a disk that answers at once, and on one that never does."""
+    return LocalFiles(tmp_path, slow_s=request.param)
 
 
 @pytest.fixture
@@ -42,12 +43,6 @@ def there(root: Path) -> list[str]:
 
 def temporaries(root: Path) -> list[Path]:
     return list(root.rglob("*.tmp"))
-
-
-@pytest.fixture(autouse=True, params=[math.inf, -1.0], ids=["quick", "slow"])
-def patience(request, monkeypatch):
-    """A disk that answers at once, and one that never does."""
-    monkeypatch.setattr(local_files, "SLOW_S", request.param)
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, call: str, number: int, code: int) -> None:
@@ -154,10 +149,9 @@ def test_how_far_syncing_gets_and_by_whom(monkeypatch, course, others, expected)
             now += {QUICK: 0.0, SLOW: 1.0, LATE: 100.0}[course[place]]
 
     monkeypatch.setattr(os, "fsync", scripted)
-    monkeypatch.setattr(local_files, "SLOW_S", 0.5)
     monkeypatch.setattr(local_files.time, "monotonic", lambda: now)
     with ThreadPoolExecutor(4) as syncing:
-        synced, failed = local_files._sync(range(len(course)), 60.0, syncing)
+        synced, failed = local_files._sync(range(len(course)), 60.0, syncing, 0.5)
     assert (synced, failed and failed.errno) == expected
     assert len(by_others) == others
 

@@ -86,10 +86,10 @@ class Sweeper:
                 )
         return ended
 
-    async def run_on(self) -> None:
+    async def run_on(self, interval_s: float) -> None:
         """Look after look, for ever: what a look meets is logged, and met again."""
         while True:
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(interval_s)
             try:
                 await self.look()
             except ServiceError as error:
@@ -99,9 +99,9 @@ class Sweeper:
 
 
 @asynccontextmanager
-async def sweeping(engine: AsyncEngine) -> AsyncIterator[None]:
+async def sweeping(engine: AsyncEngine, *, interval_s: float = INTERVAL_S) -> AsyncIterator[None]:
     """Within it, silent sessions are looked for."""
-    task = asyncio.create_task(Sweeper(engine).run_on(), name="sweeper")
+    task = asyncio.create_task(Sweeper(engine).run_on(interval_s), name="sweeper")
     try:
         yield
     finally:

@@ -71,7 +71,8 @@ class LocalFiles:
     right to search.
     """
 
-    def __init__(self, root: Path, *, mode: int = 0o777) -> None:
+    def __init__(self, root: Path, *, mode: int = 0o777, slow_s: float = SLOW_S) -> None:
+        self._slow_s = slow_s
         self._root = root
         self.mode = mode
         self._syncing = ThreadPoolExecutor(
@@ -261,7 +262,7 @@ class LocalFiles:
                 for _, _, descriptor in staged:
                     _begin_to_sync(descriptor)
             descriptors = [descriptor for _, _, descriptor in staged]
-            synced, not_synced = _sync(descriptors, until, self._syncing)
+            synced, not_synced = _sync(descriptors, until, self._syncing, self._slow_s)
             if synced < len(staged):
                 failed = not_synced
             for name, temporary, _ in staged[:synced]:
@@ -274,7 +275,7 @@ class LocalFiles:
 
 
 def _sync(
-    descriptors: Sequence[int], until: float, syncing: Executor
+    descriptors: Sequence[int], until: float, syncing: Executor, slow_s: float
 ) -> tuple[int, OSError | None]:
     """How many of the first files are on the disk, and what is wrong with the next one, if anything
     but the time. One by one while the disk answers at once, which costs least; one that is told
@@ -293,7 +294,7 @@ def _sync(
                 return place + 1, None
         return len(descriptors), None
 
-    first, failed = some(0, 1, SLOW_S)
+    first, failed = some(0, 1, slow_s)
     lanes = min(SYNCED_AT_ONCE, len(descriptors) - first)
     if failed is not None or lanes == 0 or time.monotonic() > until:
         return first, failed
