@@ -23,6 +23,19 @@ def add(path: str, x: str | None = "1", *, dv: str | None = None, **fields: Any)
     return actions.add(path, {"x": x}, **{"size": 10, **_vector(dv), **fields})
 
 
+def add_of_values(path: str, x: str | None = "1", **values: Any) -> Add:
+    """As `add`, made of the action's own values instead of a log line's."""
+    fields: dict[str, Any] = {
+        "path": path,
+        "partition_values": {"x": x},
+        "size": 10,
+        "modification_time": 1,
+        "data_change": True,
+        "stats": '{"numRecords":1}',
+    }
+    return Add(**fields | values)
+
+
 def remove(path: str, x: str | None = "1", *, dv: str | None = None, **fields: Any) -> Remove:
     """A remove that says all of the file that it takes away."""
     return actions.decoded(lines.removal(path, {"x": x}, **_vector(dv), **fields))

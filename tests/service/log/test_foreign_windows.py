@@ -2,9 +2,10 @@
 
 import pytest
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.commit.far_ahead import FAR, PORTION, written_past
 from tests.service.commit.grouping import instance
-from tests.service.world import add, proposal, remove
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.index.locking import section

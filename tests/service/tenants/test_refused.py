@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.service.api.http.requests_by_hand import add, proposal
+from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import Service, attacked
 
 pytestmark = pytest.mark.alone

@@ -8,8 +8,10 @@ from deltalake import DeltaTable
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.tables.delta_logs import DeltaLog, line
-from tests.service.world import World, add, proposal
+from tests.service.world import World
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord

@@ -9,8 +9,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.upkeep.jobs import Counting
-from tests.service.world import World, add, proposal
+from tests.service.world import World
 from tidegate_service.background import caretaker as module
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.background.publisher import Publisher

@@ -4,6 +4,8 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.upkeep.checkpoints import (
     SMALL,
     by_deltalake,
@@ -13,7 +15,6 @@ from tests.service.upkeep.checkpoints import (
     live,
     paths_of,
 )
-from tests.service.world import add, proposal, remove
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose

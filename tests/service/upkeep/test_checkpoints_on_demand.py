@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.service.api.http.requests_by_hand import add, proposal
+from tests.builders.flights import add, proposal
 from tests.service.process.command_line import invoke
 
 

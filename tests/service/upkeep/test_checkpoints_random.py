@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.service.tables.delta_logs import DeltaLog, add, folded, metadata, names, remove
+from tests.builders.by_x import add, add_of_values
+from tests.service.tables.delta_logs import DeltaLog, folded, metadata, names
 from tests.service.tables.test_register_random import one_of_each
 from tests.service.world import make_world
 from tidegate_protocol.log.actions import (
@@ -57,7 +58,7 @@ vectors = st.none() | st.sampled_from(
 )
 actions: st.SearchStrategy[Action] = st.one_of(
     st.builds(
-        lambda path, vector, fields: add(path, deletion_vector=vector, **fields),
+        lambda path, vector, fields: add_of_values(path, deletion_vector=vector, **fields),
         paths,
         vectors,
         st.fixed_dictionaries(
@@ -74,7 +75,9 @@ actions: st.SearchStrategy[Action] = st.one_of(
         ),
     ),
     st.builds(
-        lambda path, vector, at: remove(path, deletion_vector=vector, deletion_timestamp=at),
+        lambda path, vector, at: Remove(
+            path=path, data_change=True, deletion_vector=vector, deletion_timestamp=at
+        ),
         paths,
         vectors,
         st.sampled_from([NOW_MS, NOW_MS - 1, LONG_AGO]),

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.world import World, add, proposal, remove
+from tests.builders.by_x import add, add_of_values, remove
+from tests.builders.proposals import proposal
+from tests.service.world import World
 from tidegate_protocol.checksum.checksum import decode
 from tidegate_protocol.checksum.histograms import SIZE_BINS
 from tidegate_protocol.log.actions import DeletionVector, Txn
@@ -70,7 +72,7 @@ async def test_all_fields(world: World, caretaker: Caretaker):
     )
     stats = '{"numRecords":100,"tightBounds":false}'
     actions = [
-        add("a", deletion_vector=vector, stats=stats),
+        add_of_values("a", stats=stats, deletion_vector=vector),
         add("b"),
         Txn(app_id="app", version=7),
     ]
@@ -110,7 +112,10 @@ async def test_each_bound_leaves_out_its_own(
         storage_type="i", path_or_inline_dv="a" * 20, size_in_bytes=10, cardinality=42
     )
     stats = '{"numRecords":100,"tightBounds":false}'
-    actions = [add("a", deletion_vector=vector, stats=stats), Txn(app_id="app", version=7)]
+    actions = [
+        add_of_values("a", stats=stats, deletion_vector=vector),
+        Txn(app_id="app", version=7),
+    ]
     await propose(world.context, table.id, proposal(*actions))
     await caretaker.round()
     head = written(world, table)[1]

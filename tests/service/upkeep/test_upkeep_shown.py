@@ -7,7 +7,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from tests.service.api.http.requests_by_hand import TABLE, add, proposal, table_body
+from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.service.serving import running
 from tidegate_service.cli.commands import cli
 from tidegate_service.settings import Settings

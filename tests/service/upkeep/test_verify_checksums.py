@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from tests.service.world import World, add, proposal
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
+from tests.service.world import World
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.core.commit.propose import propose
