@@ -12,6 +12,8 @@ from typing import TypeVar, TypeVarTuple, Unpack
 
 from tidegate_protocol.log.actions import Metadata, holds
 from tidegate_protocol.proposal.transaction import Proposal
+from tidegate_service.core.observe import correlation
+from tidegate_service.core.sharing.turns import Turns
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -31,7 +33,10 @@ SWITCH_S = 0.0005
 work. With Python's 5 ms, whoever feeds the database lets it wait between two pieces of what a
 thread has made: a tenth of the time of a very large commit. Small ones pay for it with as much."""
 
-_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="heavy")
+THREADS = 2
+_threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="heavy")
+_turns = Turns(THREADS)
+_NOBODYS = ""
 
 
 def weight_of_log(content: Sized) -> int:
@@ -57,11 +62,14 @@ def _has_long_metadata(proposal: Proposal) -> bool:
 
 async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """The result of `work(*args)`, which goes through `size` actions; off the event loop where
-    they are many."""
+    they are many, in the turn of the principal whose request it is done for."""
     if size < HEAVY:
         return work(*args)
+    request = correlation.current()
+    who = None if request is None else request.share
     with sharing:
-        return await asyncio.get_running_loop().run_in_executor(_threads, work, *args)
+        async with _turns.turn(who or _NOBODYS):
+            return await asyncio.get_running_loop().run_in_executor(_threads, work, *args)
 
 
 class _Sharing:
