@@ -13,7 +13,8 @@ from typing import TypeVar, TypeVarTuple, Unpack
 from tidegate_protocol.log.actions import Metadata, holds
 from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.core.observe import correlation
-from tidegate_service.core.sharing.turns import Turns
+from tidegate_service.core.sharing.shares import most_of_one
+from tidegate_service.core.sharing.turns import OwnTurns, Turns
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -36,6 +37,8 @@ thread has made: a tenth of the time of a very large commit. Small ones pay for 
 THREADS = 2
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="heavy")
 _turns = Turns(THREADS)
+# One principal's pass may take seconds: another one's finds a thread that is free, or soon is.
+_own = OwnTurns(most_of_one(THREADS))
 _NOBODYS = ""
 
 
@@ -68,7 +71,7 @@ async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     request = correlation.current()
     who = None if request is None else request.share
     with sharing:
-        async with _turns.turn(who or _NOBODYS):
+        async with _own.turn(who), _turns.turn(who or _NOBODYS):
             return await asyncio.get_running_loop().run_in_executor(_threads, work, *args)
 
 
