@@ -27,8 +27,11 @@ content is held as a whole."""
 SCANS_BEGUN = 4
 """Scans at a time whose table is looked up and whose predicates are read, and contents that are
 read: others wait, which costs nobody anything if they leave."""
-VERIFYING = 2
+VERIFYING = 1
 """Comparisons of an index with its log that one principal has at a time; its others wait."""
+COMPARING = 2
+"""Threads for these: what a large version is made of is one piece of work, and takes seconds, so
+one principal's leaves a thread to another's."""
 LOOKUPS = 4
 """Tables that are looked up for one principal at a time: commits want connections, too."""
 SCAN_PAGES = 2
@@ -80,7 +83,7 @@ class Context:
     defining: Turns = field(default_factory=lambda: Turns(1))
     lookups: OwnTurns = field(default_factory=lambda: OwnTurns(LOOKUPS))
     verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))
-    verify_threads: Pool = field(default_factory=lambda: Pool("verify", 1))
+    verify_threads: Pool = field(default_factory=lambda: Pool("verify", COMPARING))
     scan_threads: Pool = field(default_factory=lambda: Pool("scans", 1))
     body_threads: Pool = field(default_factory=lambda: Pool("bodies", 2))
 

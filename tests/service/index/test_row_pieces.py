@@ -5,13 +5,14 @@ from uuid import UUID
 import pytest
 
 from tests.builders.by_x import add
+from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_protocol.log.bulk import BulkDecoder
-from tidegate_protocol.log.codec import encode, with_fields
+from tidegate_protocol.log.codec import decode, encode, with_fields
 from tidegate_protocol.log.spooled import SpooledAdd
 from tidegate_service.core.log.compressed_lines import Spool
 from tidegate_service.index.rows import file_rows
 from tidegate_service.index.rows.file_rows import FileChange, pieces
-from tidegate_service.index.writing import bulk_files
+from tidegate_service.index.writing import bulk_files, writes
 
 TABLE = UUID(int=1)
 
@@ -50,6 +51,22 @@ def test_rows_of_a_statement(sizes, lengths, monkeypatch):
     found = list(pieces(given))
     assert [len(piece) for piece in found] == lengths
     assert [change for piece in found for change in piece] == given
+
+
+@pytest.mark.parametrize(("sizes", "statements"), [([10] * 4, 1), ([10] * 5, 2), ([900] * 4, 2)])
+def test_domains_and_applications_of_a_statement(sizes, statements, monkeypatch):
+    monkeypatch.setattr(file_rows, "ROWS", 4)
+    monkeypatch.setattr(file_rows, "ROWS_BYTES", 2100)
+    texts = ["x" * size for size in sizes]
+    domains = [
+        DomainMetadata(domain=str(at), configuration=text, removed=False)
+        for at, text in enumerate(texts)
+    ]
+    txns = [Txn(app_id=f"{at}{text}", version=1) for at, text in enumerate(texts)]
+    of_domains = {(TABLE, one.domain): (1, decode(encode(one))) for one in domains}
+    of_txns = {(TABLE, one.app_id): (1, decode(encode(one))) for one in txns}
+    assert len(list(writes.set_domains(of_domains))) == statements
+    assert len(list(writes.set_app_transactions(of_txns))) == statements
 
 
 def spooled(lines: int, size: int, spool: Spool) -> list[SpooledAdd]:

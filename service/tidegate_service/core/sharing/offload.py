@@ -14,6 +14,9 @@ from tidegate_protocol.log import content as contents
 from tidegate_protocol.log.actions import Metadata, holds
 from tidegate_protocol.log.content import Content
 from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, Proposal
+from tidegate_service.core.observe import correlation
+from tidegate_service.core.sharing.shares import most_of_one
+from tidegate_service.core.sharing.turns import OwnTurns, Turns
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -33,7 +36,12 @@ SWITCH_S = 0.0005
 work. With Python's 5 ms, whoever feeds the database lets it wait between two pieces of what a
 thread has made: a tenth of the time of a very large commit. Small ones pay for it with as much."""
 
-_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="heavy")
+THREADS = 2
+_threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="heavy")
+_turns = Turns(THREADS)
+# One principal's pass may take seconds: another one's finds a thread that is free, or soon is.
+_own = OwnTurns(most_of_one(THREADS))
+_NOBODYS = ""
 
 
 def weight_of_log(content: Sized) -> int:
@@ -70,11 +78,14 @@ async def sha256_of(content: Content) -> str:
 
 async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """The result of `work(*args)`, which goes through `size` actions; off the event loop where
-    they are many."""
+    they are many, in the turn of the principal whose request it is done for."""
     if size < HEAVY:
         return work(*args)
+    request = correlation.current()
+    who = None if request is None else request.share
     with sharing:
-        return await asyncio.get_running_loop().run_in_executor(_threads, work, *args)
+        async with _own.turn(who), _turns.turn(who or _NOBODYS):
+            return await asyncio.get_running_loop().run_in_executor(_threads, work, *args)
 
 
 class _Sharing:

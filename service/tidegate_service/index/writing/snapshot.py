@@ -3,6 +3,7 @@
 It is written in the transaction that makes the table, so nobody sees a part of it.
 """
 
+import itertools
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -75,7 +76,8 @@ class BaseLoad:
         table_id, version = self._table_id, self._version
         txns = {(table_id, app_id): (version, txn) for app_id, txn in effects.txns.items()}
         domains = {(table_id, name): (version, domain) for name, domain in effects.domains.items()}
-        await pipeline.run(driver, [*set_app_transactions(txns), *set_domains(domains)])
+        for query in itertools.chain(set_app_transactions(txns), set_domains(domains)):
+            await pipeline.run(driver, [query])
         for some in file_rows.sized(effects.removed.items(), lambda removed: len(removed[1].raw)):
             await pipeline.run(driver, [insert_tombstones(table_id, version, some)])
         self._protocol = effects.protocol or self._protocol

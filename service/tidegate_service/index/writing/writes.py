@@ -42,7 +42,7 @@ from tidegate_service.index.postgres.pipeline import (
 from tidegate_service.index.rows import commit_rows, file_rows
 from tidegate_service.index.rows.commit_rows import NewCommit
 from tidegate_service.index.rows.effects import Effects, FileKey
-from tidegate_service.index.rows.file_rows import ROWS, FileChange, chunks
+from tidegate_service.index.rows.file_rows import ROWS, FileChange, chunks, sized
 from tidegate_service.index.rows.partitions import look_at_each, needs_looking_at
 from tidegate_service.index.rows.records import compressed, metadata_of, protocol_of
 from tidegate_service.index.writing import bulk_files
@@ -301,8 +301,8 @@ def run_domains(run: Sequence[Staged]) -> dict[Keyed, tuple[int, DomainMetadata]
 
 
 def set_app_transactions(txns: Mapping[Keyed, tuple[int, Txn]]) -> Iterator[Query]:
-    for chunk in chunks(list(txns.items())):
-        yield Query(_SET_APP_TRANSACTIONS, *_keyed_columns(chunk))
+    for piece in sized(txns.items(), _bytes_of_keyed):
+        yield Query(_SET_APP_TRANSACTIONS, *_keyed_columns(piece))
 
 
 def set_domains(domains: Mapping[Keyed, tuple[int, DomainMetadata]]) -> Iterator[Query]:
@@ -310,8 +310,13 @@ def set_domains(domains: Mapping[Keyed, tuple[int, DomainMetadata]]) -> Iterator
     for keys in chunks(removed):
         tables, names = [table_id for table_id, _ in keys], [name for _, name in keys]
         yield Query(_DROP_DOMAINS, uuids(tables), texts(names))
-    for chunk in chunks([item for item in domains.items() if not item[1][1].removed]):
-        yield Query(_SET_DOMAINS, *_keyed_columns(chunk))
+    kept = (item for item in domains.items() if not item[1][1].removed)
+    for piece in sized(kept, _bytes_of_keyed):
+        yield Query(_SET_DOMAINS, *_keyed_columns(piece))
+
+
+def _bytes_of_keyed(row: tuple[Keyed, tuple[int, Txn | DomainMetadata]]) -> int:
+    return len(row[1][1].raw)
 
 
 def _keyed_columns(

@@ -5,6 +5,9 @@ import threading
 
 import pytest
 
+from tidegate_service.core.observe import correlation
+from tidegate_service.core.observe.correlation import Correlation
+from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.core.sharing.turns import OwnTurns, Passes, Turns
 
@@ -117,6 +120,32 @@ class TestPool:
     async def test_what_work_raises_is_raised(self):
         with pytest.raises(ZeroDivisionError):
             await Pool("test", 1).run("a", lambda: 1 // 0)
+
+
+async def test_the_threads_for_large_commits_are_nobodys_alone():
+    """However much one principal asks of them, another one's pass begins."""
+    go, begun = threading.Event(), list[str]()
+
+    async def work(principal: str) -> None:
+        correlation.enter(Correlation(id="r", share=principal))
+
+        def pass_over() -> None:
+            begun.append(principal)
+            assert go.wait(60)
+
+        await offload.run(offload.HEAVY, pass_over)
+
+    working = [asyncio.create_task(work("a")) for _ in range(offload.THREADS + 3)]
+    await asyncio.sleep(0)
+    working.append(asyncio.create_task(work("b")))
+    try:
+        async with asyncio.timeout(60):
+            while "b" not in begun:
+                await asyncio.sleep(0.001)
+        assert begun.count("a") < offload.THREADS
+    finally:
+        go.set()
+        await asyncio.gather(*working)
 
 
 async def test_in_each_pass_some_begin_and_principals_have_their_turns():
