@@ -13,8 +13,8 @@ secrets are among them."""
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = (
-    # Several Javas start at once on few cores. Compiling for the long run, and collecting garbage in
-    # threads of its own, would be most of their work.
+    # Several Javas start at once on few cores. Compiling for the long run, and threads that collect
+    # garbage, would be most of their work.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
