@@ -12,6 +12,13 @@ SETTINGS_VARIABLE = "TIDEGATE_DEMO_SPARK"
 secrets are among them."""
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_JAVA_OPTIONS = (
+    # Several Javas start at once on few cores. Compiling for the long run, and threads that collect
+    # garbage, would be most of their work.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+)
 
 
 def session(name: str, *, cores: int) -> SparkSession:
@@ -20,9 +27,7 @@ def session(name: str, *, cores: int) -> SparkSession:
         SparkSession.builder.master(f"local[{cores}]")
         .appName(name)
         .config("spark.driver.memory", "1g")
-        # Several Javas start at once, and compiling for the long run would be most of their work.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+        .config("spark.driver.extraJavaOptions", " ".join(_JAVA_OPTIONS))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")

@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--predicates",
         type=int,
-        default=10_000,
+        default=3_000,
         metavar="COUNT",
         help="how many predicates tests/spark/test_generated_predicates.py makes",
     )

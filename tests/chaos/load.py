@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 
+from tests.builders import lines
 from tests.chaos.history import (
     AbortedBy,
     Answer,
@@ -263,10 +264,8 @@ def _meaning(status: int) -> Answer:
 
 
 def _body(work: Work) -> dict[str, Any]:
-    removes = [
-        {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}}
-        for path in work.removes
-    ]
+    removes = [lines.remove(path) for path in work.removes]
+    adds = [lines.add(path, {"p": partition}, stats=None) for path, partition in work.adds]
     apps = [] if work.app is None else [work.app]
     steps = [{"txn": {"appId": app, "version": work.read_version}} for app in apps]
     return {
@@ -278,17 +277,5 @@ def _body(work: Work) -> dict[str, Any]:
             "whole_table": work.whole_table,
             "app_ids": apps,
         },
-        "actions": [*removes, *(_add(path, partition) for path, partition in work.adds), *steps],
-    }
-
-
-def _add(path: str, partition: str) -> dict[str, Any]:
-    return {
-        "add": {
-            "path": path,
-            "partitionValues": {"p": partition},
-            "size": 100,
-            "modificationTime": 1,
-            "dataChange": True,
-        }
+        "actions": [*removes, *adds, *steps],
     }

@@ -51,18 +51,6 @@ def head(name: str = "main.air.flights", version: int = 4, **changes: object) ->
     } | changes
 
 
-def add(path: str, month: str | None = "5", **changes: object) -> dict[str, object]:
-    body = {
-        "path": path,
-        "partitionValues": {"month": month},
-        "size": 10,
-        "modificationTime": 1700000000000,
-        "dataChange": True,
-        "stats": '{"numRecords":3}',
-    }
-    return {"add": body | changes}
-
-
 def scan(*files: dict[str, object], version: int = 4) -> dict[str, object]:
     return {
         "table": "main.air.flights",

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from tests.builders import flights
 from tests.client import answers
 from tests.client.loopback import CutOff, OfService
 from tidegate import DataFile
@@ -95,7 +96,7 @@ class TestBytes:
 
 class TestScan:
     def test_a_scan_without_anything_asks_for_the_latest_version(self, scripted_table, loopback):
-        loopback.answer(200, answers.scan(answers.add("a.parquet"), version=6))
+        loopback.answer(200, answers.scan(flights.add("a.parquet"), version=6))
         scan = scripted_table.scan()
         assert (loopback.seen[0].path, loopback.seen[0].json) == (f"{TABLE}/scan", {})
         assert (scan.version, scan.timestamp) == (6, 1700000000123)
@@ -105,7 +106,7 @@ class TestScan:
     def test_a_file_has_the_logs_fields_and_keeps_the_ones_nobody_knows(
         self, scripted_table, loopback
     ):
-        loopback.answer(200, answers.scan(answers.add("a%20b.parquet", None, future={"x": [1]})))
+        loopback.answer(200, answers.scan(flights.add("a%20b.parquet", None, future={"x": [1]})))
         (file,) = scripted_table.scan().files
         assert isinstance(file, DataFile)
         assert (file.path, file.partition_values, file.size) == (

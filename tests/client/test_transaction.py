@@ -3,6 +3,7 @@
 import pytest
 
 import tidegate
+from tests.builders import flights
 from tests.client import answers
 from tidegate import DataFile, IsolationLevel, TransactionState
 from tidegate.errors import InvalidProposal
@@ -66,7 +67,7 @@ def test_an_append_reads_nothing(txn, loopback):
 
 
 def test_a_filter_is_scanned_at_the_read_version_and_recorded(txn, loopback):
-    files = [answers.add("month=5/a%20b.parquet"), answers.add("month=5/b.parquet")]
+    files = [flights.add("month=5/a%20b.parquet"), flights.add("month=5/b.parquet")]
     loopback.answer(200, answers.scan(*files))
     found = txn.filter_files("month = 5")
     assert loopback.seen[0].json == {"predicates": ["month = 5"], "version": 4}
@@ -87,9 +88,9 @@ def test_a_filter_that_finds_nothing_was_read_all_the_same(txn, loopback):
 
 def test_filters_add_up_and_each_counts_once(txn, loopback):
     for _ in range(2):
-        loopback.answer(200, answers.scan(answers.add("b.parquet")))
+        loopback.answer(200, answers.scan(flights.add("b.parquet")))
         txn.filter_files("month = 6")
-    loopback.answer(200, answers.scan(answers.add("a.parquet")))
+    loopback.answer(200, answers.scan(flights.add("a.parquet")))
     txn.filter_files("month = 5")
     reads = proposed(txn, loopback)["reads"]
     assert reads["predicates"] == ["month = 6", "month = 5"]
@@ -97,7 +98,7 @@ def test_filters_add_up_and_each_counts_once(txn, loopback):
 
 
 def test_a_scan_without_a_filter_reads_the_whole_table(txn, loopback):
-    loopback.answer(200, answers.scan(answers.add("a.parquet")))
+    loopback.answer(200, answers.scan(flights.add("a.parquet")))
     assert len(txn.filter_files()) == 1
     assert loopback.seen[0].json == {"version": 4}
     assert proposed(txn, loopback)["reads"]["whole_table"] is True
@@ -132,7 +133,7 @@ def test_a_removed_file_takes_everything_known_of_it_along(txn, loopback):
     loopback.answer(
         200,
         answers.scan(
-            answers.add(
+            flights.add(
                 "a%20b.parquet", deletionVector=vector, baseRowId=7, defaultRowCommitVersion=3
             )
         ),
@@ -163,7 +164,7 @@ def test_a_rewrite_says_that_no_data_changes(txn, loopback):
 
 
 def test_a_file_that_is_added_again_keeps_its_bytes(txn, loopback):
-    loopback.answer(200, answers.scan(answers.add("a.parquet", future={"x": 1.50})))
+    loopback.answer(200, answers.scan(flights.add("a.parquet", future={"x": 1.50})))
     (file,) = txn.filter_files("month = 5")
     txn.add([file])
     proposed(txn, loopback)

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from tests.builders import lines
 from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
 from tests.service.commit.committing import paths
@@ -40,18 +41,13 @@ def write_past(world: World, faults: FaultyStorage, table: TableRecord, content:
     faults.before = before
 
 
-def foreign(*lines: dict) -> bytes:
+def foreign(*actions: dict) -> bytes:
     info = {"commitInfo": {"operation": "WRITE", "timestamp": 1}}
-    return b"".join(json.dumps(line).encode() + b"\n" for line in (info, *lines))
+    return b"".join(json.dumps(action).encode() + b"\n" for action in (info, *actions))
 
 
 def appended(path: str) -> dict:
-    body = {"path": path, "partitionValues": {"x": "1"}, "size": 10, "modificationTime": 1}
-    return {"add": {**body, "dataChange": True}}
-
-
-def removed(path: str) -> dict:
-    return {"remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}}
+    return lines.add(path, {"x": "1"}, stats=None)
 
 
 async def test_a_foreign_file_in_the_middle_moves_the_rest_up(world, faults, database_url):
@@ -78,7 +74,7 @@ async def test_a_foreign_file_may_be_what_the_rest_conflicts_with(world, faults)
     one = instance(world)
     table = await world.create()
     await one.propose(table, proposal(add("a"), add("b")))
-    write_past(world, faults, table, foreign(removed("b")))
+    write_past(world, faults, table, foreign(lines.remove("b")))
     reads = {"read_version": 1}
     told = await one.at_once(
         table,

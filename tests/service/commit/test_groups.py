@@ -34,8 +34,7 @@ def versions(told) -> list[int]:
 
 @BOTH
 async def test_proposals_of_one_table_land_together(world, database_url, catalog_managed):
-    one = instance(world)
-    table = await world.create(catalog_managed=catalog_managed)
+    one, table = instance(world), await world.create(catalog_managed=catalog_managed)
     sent = [proposal(add(f"a{n}"), read_version=0) for n in range(40)]
     told = await one.at_once(table, *sent)
     assert versions(told) == list(range(1, 41))

@@ -110,7 +110,7 @@ class TestRowTracking:
         landed = await propose(world.context, table.id, mine)
         assert isinstance(landed, Committed)
         found = {
-            path: (file.baseRowId, file.defaultRowCommitVersion)
+            path: (file.base_row_id, file.default_row_commit_version)
             for path, file in (await files(world, table)).items()
         }
         assert found == {"a": (0, 1), "b": (4, 2)}
@@ -125,7 +125,7 @@ class TestRowTracking:
             world.context, table.id, proposal(again, read_version=1, operation="COMPUTE STATS")
         )
         assert isinstance(landed, Committed)
-        found = {path: file.baseRowId for path, file in (await files(world, table)).items()}
+        found = {path: file.base_row_id for path, file in (await files(world, table)).items()}
         assert found == {"a": 0, "w": 4}
 
     @BOTH
@@ -145,7 +145,7 @@ class TestRowTracking:
             proposal(on, *again, read_version=1, operation="SET TBLPROPERTIES"),
         )
         assert isinstance(landed, Committed)
-        assert {file.baseRowId for file in (await files(world, table)).values()} == {0, 1}
+        assert {file.base_row_id for file in (await files(world, table)).values()} == {0, 1}
 
     async def test_the_log_is_one_that_others_read(self, world):
         table = await world.create(properties={**ROW_TRACKING, "delta.enableRowTracking": "true"})
