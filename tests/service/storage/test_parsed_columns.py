@@ -118,7 +118,6 @@ def test_one_that_arrow_cannot_read_among_others():
     ("stats", "expected"),
     [
         ("nothing", None),
-        ({"numRecords": -1}, {}),
         ({"numRecords": 2**70, "nullCount": {"l": "many"}}, {"nullCount": {}}),
         ({"minValues": {"l": "x", "d": 5, "s": "t"}}, {"minValues": {}}),
         ({"minValues": [], "nullCount": 3, "tightBounds": "no"}, {}),
@@ -134,8 +133,9 @@ def test_what_is_no_value_is_not_known(stats, expected):
 
 def test_partition_values_that_are_none():
     found = read(line(None, day="yesterday", n=None), line(None, n=""), line(None))
-    assert [row["partitionValues_parsed"]["day"] for row in found] == [
-        None,
-        *[date(2024, 2, 29)] * 2,
+    day = date(2024, 2, 29)
+    assert [row["partitionValues_parsed"] for row in found] == [
+        {"day": None, "n": None},
+        {"day": day, "n": None},
+        {"day": day, "n": 7},
     ]
-    assert [row["partitionValues_parsed"]["n"] for row in found] == [None, None, 7]
