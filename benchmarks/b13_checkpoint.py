@@ -50,14 +50,14 @@ def run(world: World, scale: Scale) -> Result:
 def _measured(service: Service, table: Table, files: int, scale: Scale) -> Result:
     log = large_tables.log_folder(table)
     pairs: list[Pair] = []
-    opening: list[float] = []
+    alone: list[float] = []
     peaks: list[float] = []
     with Connection(service) as connection:
         checkpoint(connection, table)
         for _ in range(scale.runs):
             _forget(log)
-            against, opened = _by_deltalake(log.parent)
-            opening.append(opened)
+            opened, against = _by_deltalake(log.parent)
+            alone.append(against - opened)
             _forget(log)
             processes.forget_peak(service.pid)
             seconds, written = checkpoint(connection, table)
@@ -71,7 +71,7 @@ def _measured(service: Service, table: Table, files: int, scale: Scale) -> Resul
     peak = Limit(
         name="the service's peak of memory", unit="MB", values=tuple(peaks), floor=_PEAK_MB
     )
-    return Result(figures=(figure,), limits=(peak,), notes=(_note(files, median(opening)),))
+    return Result(figures=(figure,), limits=(peak,), notes=(_note(files, median(alone)),))
 
 
 def _forget(log: Path) -> None:
@@ -81,20 +81,21 @@ def _forget(log: Path) -> None:
 
 
 def _by_deltalake(folder: Path) -> tuple[float, float]:
-    """The seconds of `create_checkpoint` alone, and of opening the table before it."""
+    """The seconds until the table is opened, and until its checkpoint is there."""
     began = time.perf_counter()
     table = DeltaTable(folder)
     opened = time.perf_counter()
     table.create_checkpoint()
-    return time.perf_counter() - opened, opened - began
+    return opened - began, time.perf_counter() - began
 
 
-def _note(files: int, opening: float) -> str:
+def _note(files: int, alone: float) -> str:
     return (
         f"{files:,} files of {_COMMITS} commits. Before each turn the checkpoint of the one before "
         "is deleted. The service is asked over HTTP and reads its index; its peak includes what is "
-        "left of taking the files in. deltalake is timed for `create_checkpoint` alone, of a table "
-        f"that it has opened ({opening:.2f} s)."
+        "left of taking the files in. deltalake opens the table, which has to be read before "
+        f"anything can be made of it, and writes what it has in memory then: {alone:.2f} s of its "
+        "time are `create_checkpoint` alone."
     )
 
 
@@ -102,6 +103,6 @@ BENCH = Bench(
     id="b13",
     title="a checkpoint of many files",
     measured="a classic checkpoint written by the service, over HTTP, and its peak of memory",
-    against="deltalake.create_checkpoint of the same table, opened before",
+    against="deltalake opening the same table, and its create_checkpoint",
     run=run,
 )

@@ -19,7 +19,7 @@ _PROPERTIES = {"delta.checkpointPolicy": "v2", "delta.feature.v2Checkpoint": "su
 
 
 def run(world: World, scale: Scale) -> Result:
-    files = scale.pick(quick=20_000, full=1_000_000)
+    files = scale.pick(quick=100_000, full=1_000_000)
     pairs: list[Pair] = []
     written_again: list[int] = []
     numbers = itertools.count(1)

@@ -12,12 +12,12 @@ from tidegate_protocol.log.actions import Add
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.upkeep.checkpoint import (
-    CheckpointSizes,
+    CheckpointLayout,
     CheckpointWritten,
     write_checkpoint,
 )
 
-SMALL = CheckpointSizes(part_files=3, sidecar_files=3)
+SMALL = CheckpointLayout(part_files=3, sidecar_files=3)
 
 
 async def checkpointed(

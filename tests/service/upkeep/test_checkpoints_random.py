@@ -28,7 +28,7 @@ from tidegate_protocol.log.segment import Checkpoint, Listing, choose_segment
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.tables.lookup import forget_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.core.upkeep.checkpoint import CheckpointSizes, write_checkpoint
+from tidegate_service.core.upkeep.checkpoint import CheckpointLayout, write_checkpoint
 from tidegate_service.index.checkpoints import snapshots as pages
 from tidegate_service.storage import ObjectStorage
 
@@ -152,12 +152,12 @@ async def test_it_is_the_fold_of_the_commits(
     table, _ = await register_table(
         world.context, RegisterTable(name=next(names), location=log.location)
     )
-    sizes = CheckpointSizes(part_files=part_files, sidecar_files=2)
+    layout = CheckpointLayout(part_files=part_files, sidecar_files=2)
     versions = sorted(version for version in at if version < len(history))
     try:
         for version in versions:
             written = await write_checkpoint(
-                index, world.context.storage, table, version, sizes=sizes
+                index, world.context.storage, table, version, layout=layout
             )
             assert written.version == version
             if kind == "v2":

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 from uuid import uuid4
 
 from tidegate_protocol.base.problems import Code
@@ -64,14 +65,16 @@ class CheckpointWritten:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointSizes:
-    """How many live files are in a part and in a sidecar, about."""
+class CheckpointLayout:
+    """How many live files are in a part and in a sidecar, about, and what the main file of a V2
+    checkpoint is."""
 
     part_files: int = PART_FILES
     sidecar_files: int = SIDECAR_FILES
+    v2_form: Literal["json", "parquet"] = "parquet"
 
 
-SIZES = CheckpointSizes()
+LAYOUT = CheckpointLayout()
 
 
 async def write_checkpoint(
@@ -80,7 +83,7 @@ async def write_checkpoint(
     table: TableRecord,
     version: int | None = None,
     *,
-    sizes: CheckpointSizes = SIZES,
+    layout: CheckpointLayout = LAYOUT,
     faults: FaultPoints = NO_FAULTS,
     new_id: Callable[[], str] = lambda: str(uuid4()),
     monotonic_s: Callable[[], float] = time.monotonic,
@@ -112,7 +115,7 @@ async def write_checkpoint(
         table_id=table.id,
         head=head,
         policy=policy_of(head.protocol, head.metadata),
-        sizes=sizes,
+        layout=layout,
         faults=faults,
         new_id=new_id,
     )
@@ -148,7 +151,7 @@ class _Writing:
     table_id: str
     head: SnapshotHead
     policy: CheckpointPolicy
-    sizes: CheckpointSizes
+    layout: CheckpointLayout
     faults: FaultPoints
     new_id: Callable[[], str]
 
@@ -157,7 +160,7 @@ class _Writing:
         actions = small_actions(self.head, self.policy)
         if self.policy.is_v2:
             return await self._v2(columns, actions)
-        parts = max(1, -(-self.head.num_files // self.sizes.part_files))
+        parts = max(1, -(-self.head.num_files // self.layout.part_files))
         if parts == 1:
             return await self._classic(columns, actions)
         return await self._multi_part(columns, actions, parts)
@@ -207,7 +210,8 @@ class _Writing:
             columns,
             policy=self.policy,
             actions=actions,
-            sidecar_files=self.sizes.sidecar_files,
+            sidecar_files=self.layout.sidecar_files,
+            form=self.layout.v2_form,
             faults=self.faults,
             new_id=self.new_id,
         )

@@ -9,6 +9,7 @@ are written anew, and the others cost nothing.
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Literal
 
 import msgspec
 
@@ -60,6 +61,7 @@ async def write_v2(
     policy: CheckpointPolicy,
     actions: Sequence[Action],
     sidecar_files: int,
+    form: Literal["json", "parquet"],
     faults: FaultPoints,
     new_id: Callable[[], str],
 ) -> V2Written:
@@ -79,7 +81,7 @@ async def write_v2(
             )
             sidecars = [one async for one in _renewed(writing, known.sidecars, changed)]
     _check_complete(sidecars, rows, head)
-    name = v2_checkpoint_name(head.version, new_id(), "parquet")
+    name = v2_checkpoint_name(head.version, new_id(), form)
     lines = [_checkpoint_metadata(head.version), *actions, *map(_sidecar, sidecars)]
     async with files.writing(name, columns) as file:
         await file.take_actions(lines)

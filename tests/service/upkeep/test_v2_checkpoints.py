@@ -1,0 +1,115 @@
+"""V2 checkpoints: what did not change is named again."""
+
+import json
+
+import pytest
+
+from tests.service.upkeep.checkpoints import (
+    SMALL,
+    by_deltalake,
+    checkpointed,
+    folder_of,
+    live,
+    paths_of,
+)
+from tests.service.world import add, proposal, remove
+from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.maintenance.rebuild import rebuild_table
+from tidegate_service.index.checkpoints import snapshots
+
+pytestmark = pytest.mark.anyio
+
+V2 = {"delta.checkpointPolicy": "v2", "delta.feature.v2Checkpoint": "supported"}
+
+
+@pytest.fixture
+async def table(world, monkeypatch):
+    """Twelve files in four partitions, three of them a sidecar, and a first checkpoint."""
+    monkeypatch.setattr(snapshots, "FILES_A_PAGE", 3)
+    made = await world.create(properties=V2)
+    files = [add(f"x={x}/{n}.parquet", str(x)) for x in range(4) for n in range(3)]
+    await propose(world.context, made.name, proposal(*files))
+    first = await checkpointed(world, made, layout=SMALL)
+    assert (first.files, first.files_written) == (5, 5)
+    return made
+
+
+def sidecars(table) -> set[str]:
+    return {path.name for path in (folder_of(table) / "_delta_log/_sidecars").iterdir()}
+
+
+async def check(world, table, tmp_path, version) -> None:
+    theirs = by_deltalake(folder_of(table), tmp_path)
+    assert theirs.version() == version
+    assert paths_of(theirs) == {path for path, _ in await live(world, table, version)}
+
+
+async def test_nothing_changed(world, table, tmp_path):
+    before = sidecars(table)
+    written = await checkpointed(world, table, layout=SMALL)
+    assert (written.files, written.files_written) == (5, 1)
+    assert sidecars(table) == before
+    await check(world, table, tmp_path, 1)
+
+
+async def test_an_append_to_one_partition(world, table, tmp_path):
+    before = sidecars(table)
+    await propose(world.context, table.name, proposal(add("x=2/9.parquet", "2")))
+    written = await checkpointed(world, table, layout=SMALL)
+    assert len(sidecars(table) - before) == written.files_written - 1 == 2
+    assert written.files == 6
+    await check(world, table, tmp_path, 2)
+
+
+async def test_a_removal(world, table, tmp_path):
+    gone = [remove(f"x=1/{n}.parquet", "1") for n in range(3)]
+    await propose(world.context, table.name, proposal(*gone, read_version=1, operation="DELETE"))
+    written = await checkpointed(world, table, layout=SMALL)
+    assert (written.files, written.files_written) == (5, 2)
+    await check(world, table, tmp_path, 2)
+    # The sidecar that has no file any more still stands for the keys that it had.
+    await propose(world.context, table.name, proposal(add("x=1/11.parquet")))
+    assert (await checkpointed(world, table, layout=SMALL)).files_written == 2
+    await check(world, table, tmp_path, 3)
+
+
+async def test_files_before_and_behind_all_others(world, table, tmp_path):
+    files = [add("a.parquet", "1"), add("z.parquet", "1")]
+    await propose(world.context, table.name, proposal(*files))
+    written = await checkpointed(world, table, layout=SMALL)
+    assert written.files_written == 5
+    await check(world, table, tmp_path, 2)
+
+
+async def test_all_is_written_anew_where_a_sidecar_is_gone(world, table, tmp_path):
+    (folder_of(table) / "_delta_log/_sidecars" / min(sidecars(table))).unlink()
+    await propose(world.context, table.name, proposal(add("x=3/9.parquet", "3")))
+    written = await checkpointed(world, table, layout=SMALL)
+    assert (written.files, written.files_written) == (6, 6)
+    await check(world, table, tmp_path, 2)
+
+
+async def test_and_where_the_index_was_made_anew(world, table, tmp_path):
+    await rebuild_table(world.context, table.id)
+    assert (await checkpointed(world, table, layout=SMALL)).files_written == 5
+    await check(world, table, tmp_path, 1)
+
+
+async def test_and_where_there_are_too_many(world, table, tmp_path):
+    large = type(SMALL)(sidecar_files=1_000)
+    await checkpointed(world, table, layout=SMALL)
+    for number in range(9):
+        await propose(world.context, table.name, proposal(add(f"x=3/{number}-new.parquet", "3")))
+        await checkpointed(world, table, layout=SMALL)
+    written = await checkpointed(world, table, layout=large)
+    assert written.files_written <= written.files
+    await check(world, table, tmp_path, 10)
+
+
+async def test_the_pointer_names_the_main_file(world, table):
+    found = json.loads((folder_of(table) / "_delta_log/_last_checkpoint").read_text())
+    main = folder_of(table) / "_delta_log" / found["v2Checkpoint"]["path"]
+    assert main.stat().st_size == found["v2Checkpoint"]["sizeInBytes"]
+    assert found["numOfAddFiles"] == 12
+    size = sum((main.parent / "_sidecars" / name).stat().st_size for name in sidecars(table))
+    assert found["sizeInBytes"] == main.stat().st_size + size
