@@ -7,11 +7,12 @@ from functools import partial
 import psycopg
 import pytest
 
+from tests.builders import lines
 from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
 from tests.service.commit.committing import paths
 from tests.service.commit.grouping import instance, transactions
-from tests.service.commit.test_group_files import appended, foreign, removed
+from tests.service.commit.test_group_files import appended, foreign
 from tests.service.faults import Fault, FaultyLog
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Txn
@@ -175,7 +176,7 @@ async def test_a_foreign_file_in_the_middle(world, watched):
     """Whatever was decided behind it is decided again: the conflict with it, and the one with a
     member that did not land."""
     faults, one, table = await watched()
-    faults.deed = lambda: world.log_file(table, 3).write_bytes(foreign(removed("b")))
+    faults.deed = lambda: world.log_file(table, 3).write_bytes(foreign(lines.remove("b")))
     sent = [
         proposal(add("c"), read_version=1),
         proposal(remove("b"), read_version=1, files=frozenset({"b"})),

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.upkeep.checkpoints import (
     SMALL,
     by_deltalake,
@@ -12,7 +14,6 @@ from tests.service.upkeep.checkpoints import (
     live,
     paths_of,
 )
-from tests.service.world import add, proposal, remove
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.index.checkpoints import snapshots
