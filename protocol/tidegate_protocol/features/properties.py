@@ -22,6 +22,8 @@ STATISTICS_DISJOINTNESS = "tidegate.statisticsDisjointness"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 MAX_PROPERTIES = 2_000
 """Of a table. Each commit looks at its table's."""
+MAX_PROPERTY_LENGTH = 64 * 1024
+"""Of a value, in characters. Each commit may have to parse it."""
 COLUMN_MAPPING_MAX_ID = "delta.columnMapping.maxColumnId"
 CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 ENABLE_ROW_TRACKING = "delta.enableRowTracking"
@@ -213,8 +215,8 @@ class TableProperties:
         """The properties of a metaData action; those of a table to be go through `canonical`
         first. Unknown ones are kept in `configuration`.
 
-        Raises `InvalidProperty` for a value that this class cannot hold, and for more than
-        `MAX_PROPERTIES`.
+        Raises `InvalidProperty` for a value that this class cannot hold or that is longer than
+        `MAX_PROPERTY_LENGTH`, and for more than `MAX_PROPERTIES`.
         """
         if len(configuration) > MAX_PROPERTIES:
             raise InvalidProperty(
@@ -226,6 +228,12 @@ class TableProperties:
     @classmethod
     def _parse(cls, items: _Items) -> "TableProperties":
         configuration = dict(items)
+        for name, value in items:
+            if len(value) > MAX_PROPERTY_LENGTH:
+                raise InvalidProperty(
+                    f"{excerpt(name)} has {len(value)} characters; no more than "
+                    f"{MAX_PROPERTY_LENGTH} are taken"
+                )
         enabled = frozenset(
             name for name in configuration if name in _SWITCHES and _is_enabled(configuration, name)
         )

@@ -94,7 +94,13 @@ class TestWhatIsHeld:
         assert [window.weight_after(version) for version in (0, 2, 4, 5)] == [9, 9, 3, 0]
 
     @pytest.mark.parametrize(
-        ("action", "kilobytes"), [(add("a", {"x": "v" * 3000}), 2), (remove("r" * 1024), 1)]
+        ("action", "kilobytes"),
+        [
+            (add("a", {"x": "v" * 2900}), 2),
+            (remove("r" * 1024), 1),
+            # Few bytes, and an object for each of them.
+            (add("a", tags={f"{tag:02x}": "" for tag in range(250)}), 24),
+        ],
     )
     def test_actions_whose_bytes_are_elsewhere_weigh_what_they_hold(self, action, kilobytes):
         (kept,) = BulkDecoder(Held).keep([action])

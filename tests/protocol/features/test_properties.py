@@ -102,7 +102,7 @@ class TestParse:
             ("delta.dataSkippingNumIndexedCols", "-2", "an integer of at least -1"),
             ("delta.dataSkippingNumIndexedCols", "1_0", "an integer of at least -1"),
             ("delta.dataSkippingNumIndexedCols", "٣", "an integer of at least -1"),
-            ("delta.dataSkippingStatsColumns", "a,,b", "a name is missing"),
+            ("delta.dataSkippingStatsColumns", "a,,b", "expected a name at 2"),
             ("delta.dataSkippingStringPrefixLength", "1.5", "an integer of at least 0"),
             ("delta.columnMapping.mode", "index", "one of none, name, id"),
             ("delta.feature.deletionVectors", "off", "expected 'supported'"),

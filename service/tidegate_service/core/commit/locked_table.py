@@ -1,23 +1,23 @@
 """A table under its lock, with its newest commits in memory."""
 
 from dataclasses import replace
+from functools import partial
 
 from tidegate_protocol.conflict.window import CommitWindow
 from tidegate_protocol.features.known import ROW_TRACKING
-from tidegate_protocol.features.row_tracking import mark_before
+from tidegate_protocol.features.row_tracking import first_with_mark, mark_before
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, ReadState
 from tidegate_protocol.replay.commits import summarize
 from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE, WindowCache
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
+from tidegate_service.core.sharing import offload
 
 SHARED_BYTES = 256 * 1024
 """How many bytes of commits a shared group reads again: it takes milliseconds."""
 MOST_BYTES = 512 * 1024 * 1024
 """How many bytes of commits are read again for one proposal, at most."""
-_CHARACTERS = 64
-"""So many characters of predicates, evaluated for a partition, take about as long as an action."""
 
 
 class LockedTable:
@@ -34,7 +34,6 @@ class LockedTable:
         self.section = section
         self.shared = shared
         self._most_bytes = SHARED_BYTES if shared else MOST_BYTES
-        self._read_weight = 0
         self._windows = windows
         self._epoch = section.table.epoch
         self._window = windows.take(section.table, section.database)
@@ -62,22 +61,14 @@ class LockedTable:
         # The index has the high-water mark of the head, not of the version.
         latest = await self.section.row_id_high_water_mark()
         winners = () if version == self.head else self._window.winners(version)
-        return replace(state, row_id_high_water_mark=mark_before(winners, latest))
+        first = first_with_mark(winners)
+        weight = 0 if first is None else first.weight
+        mark = await offload.run(weight, mark_before, winners, latest)
+        return replace(state, row_id_high_water_mark=mark)
 
     def weight_of(self, txn: PreparedTransaction) -> int:
-        """How heavy the conflict check of a transaction by the window is, in actions.
-
-        A window that is too large to be kept weighs all that it holds. Any other weighs what was
-        just read into it, since it indexes each commit once. Evaluating the predicates for each
-        winner's partitions may weigh more.
-        """
-        held = self._window.weight
-        weight = held if held > ACTIONS_A_TABLE else self._read_weight
-        length = txn.proposal.reads.length
-        if length:
-            newer = self._window.weight_after(txn.judged_through)
-            weight = max(weight, newer * length // _CHARACTERS)
-        return weight
+        """How heavy `judge` is for the transaction, in actions."""
+        return 0 if txn.judged_through == self.head else self._window.weight_of(txn)
 
     def judge(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
         """The transaction rebased past every commit since its read version, or its first conflict.
@@ -96,7 +87,8 @@ class LockedTable:
             self._window = CommitWindow(after=version)
             return
         # Before the section takes the commit: after that, nothing may fail.
-        winner = summarize(version, commit.actions, timestamp_fallback=time)
+        summary = partial(summarize, timestamp_fallback=time)
+        winner = await offload.run(commit.weight, summary, version, commit.actions)
         await self.section.append(commit)
         self._window.append(winner)
 
@@ -131,7 +123,6 @@ class LockedTable:
         older = await self.section.winners(after, self._window.after, most_bytes=most)
         if newer is None or older is None:
             return False
-        before = 0 if older else self._window.weight
         if older:
             held = self._window.winners(self._window.after)
             self._window = CommitWindow(after=after)
@@ -139,5 +130,4 @@ class LockedTable:
                 self._window.append(winner)
         for winner in newer:
             self._window.append(winner)
-        self._read_weight = max(self._read_weight, self._window.weight - before)
         return True
