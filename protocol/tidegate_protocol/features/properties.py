@@ -213,10 +213,8 @@ class TableProperties:
     @classmethod
     def parse(cls, configuration: Mapping[str, str]) -> "TableProperties":
         """The properties of a metaData action; those of a table to be go through `canonical`
-        first. Unknown ones are kept in `configuration`.
-
-        Raises `InvalidProperty` for a value that this class cannot hold or that is longer than
-        `MAX_PROPERTY_LENGTH`, and for more than `MAX_PROPERTIES`.
+        first. Unknown ones are kept in `configuration`. Raises `InvalidProperty` for a value that
+        this class cannot hold or that is too long, and for too many.
         """
         if len(configuration) > MAX_PROPERTIES:
             raise InvalidProperty(
@@ -228,12 +226,9 @@ class TableProperties:
     @classmethod
     def _parse(cls, items: _Items) -> "TableProperties":
         configuration = dict(items)
-        for name, value in items:
-            if len(value) > MAX_PROPERTY_LENGTH:
-                raise InvalidProperty(
-                    f"{excerpt(name)} has {len(value)} characters; no more than "
-                    f"{MAX_PROPERTY_LENGTH} are taken"
-                )
+        long = [name for name, value in items if len(value) > MAX_PROPERTY_LENGTH]
+        if long:
+            raise InvalidProperty(f"{long[0]} has more than {MAX_PROPERTY_LENGTH} characters")
         enabled = frozenset(
             name for name in configuration if name in _SWITCHES and _is_enabled(configuration, name)
         )

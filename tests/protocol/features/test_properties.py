@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tidegate_protocol.features.properties import (
     MAX_PROPERTIES,
+    MAX_PROPERTY_LENGTH,
     InvalidProperty,
     TableProperties,
     canonical,
@@ -123,6 +124,11 @@ class TestParse:
         assert parse(most).configuration == most
         with pytest.raises(InvalidProperty, match=f"there are {MAX_PROPERTIES + 1} table prop"):
             parse({**most, "one more": ""})
+
+    def test_they_are_only_so_long(self):
+        assert parse({"p": "v" * MAX_PROPERTY_LENGTH}).configuration
+        with pytest.raises(InvalidProperty, match="p has more than 65536 characters"):
+            parse({"p": "v" * (MAX_PROPERTY_LENGTH + 1)})
 
     @given(st.dictionaries(st.text(), st.text()))
     def test_free_properties_are_never_an_error(self, configuration):

@@ -21,7 +21,7 @@ HEAVY = 1_000
 them. To begin one in a thread takes a tenth of a millisecond."""
 
 LONG = 5_000
-"""Actions that nobody else's proposal should wait for. What takes long to be read weighs as much."""
+"""So many actions no other proposal should wait for. What takes long to be read weighs as much."""
 
 LONG_METADATA = 4 * 1024
 """In bytes, of a metaData action whose expressions have to be parsed."""
