@@ -15,7 +15,7 @@ from tidegate_protocol.conflict.protocol import protocol_rule
 from tidegate_protocol.conflict.row_tracking import demands_rule, only_row_ids, row_tracking_rule
 from tidegate_protocol.features import row_tracking
 from tidegate_protocol.features.properties import TableProperties
-from tidegate_protocol.log.actions import DomainMetadata, UnknownAction
+from tidegate_protocol.log.actions import DomainMetadata, UnknownAction, holds
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.prepare.system_domains import CLUSTERING_DOMAIN
@@ -55,19 +55,19 @@ def unknown_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTra
     """Actions of unknown kind may mean anything, on either side."""
     for unknown in winner.unknown:
         return cannot_check(winner, f"holds an action of unknown kind {unknown.kind!r}")
-    for action in txn.actions:
-        if isinstance(action, UnknownAction):
-            what = f"was followed by a transaction with an action of unknown kind {action.kind!r}"
-            return cannot_check(winner, what)
+    if holds(txn.actions, UnknownAction):
+        kind = next(action.kind for action in txn.actions if isinstance(action, UnknownAction))
+        what = f"was followed by a transaction with an action of unknown kind {kind!r}"
+        return cannot_check(winner, what)
     return txn
 
 
 def domain_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
     """Two commits that write one metadata domain conflict; which values does not matter. A table
     that is replaced loses the clustering that the winner gave it."""
-    if not winner.domains:
-        return txn
     theirs = {domain.domain for domain in winner.domains if domain.domain != row_tracking.DOMAIN}
+    if not theirs:
+        return txn
     for action in txn.actions:
         if isinstance(action, DomainMetadata) and action.domain in theirs:
             what = (

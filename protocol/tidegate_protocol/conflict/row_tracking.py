@@ -55,12 +55,12 @@ def row_tracking_rule(
 
 def demands_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
     """What the transaction makes of the table must suit the files that were added meanwhile."""
-    for demand in txn.demands:
-        violation = first_violation(demand, winner.adds, txn.actions)
-        if violation is not None:
-            what = f"added {violation.path!r}, but the transaction needs that every file {demand}"
-            return conflict(Code.PROTOCOL_CHANGED, winner, what, path=violation.path)
-    return txn
+    violation = first_violation(txn.demands, winner.adds, txn.actions) if txn.demands else None
+    if violation is None:
+        return txn
+    add, demand = violation
+    what = f"added {add.path!r}, but the transaction needs that every file {demand}"
+    return conflict(Code.PROTOCOL_CHANGED, winner, what, path=add.path)
 
 
 def only_row_ids(operation: str | None, actions: Sequence[Action]) -> bool:

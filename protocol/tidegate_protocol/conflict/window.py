@@ -1,32 +1,32 @@
 """The newest commits of a table, held so that many transactions can be checked against them."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tidegate_protocol.conflict import checker
 from tidegate_protocol.conflict.postings import tail
 from tidegate_protocol.conflict.window_index import WinnerIndex, is_quiet, needs_every_winner
-from tidegate_protocol.log.actions import Action
-from tidegate_protocol.log.spooled import SpooledAdd, SpooledRemove
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, WinningCommit
 
-_NOTHING: Mapping[str, str | None] = {}
+_CHARACTERS = 64
+"""So many characters of predicates, evaluated for a partition, take about as long as an action."""
 
 
 class CommitWindow:
     """The newest commits of one table, without a gap, as the conflict rules look at them.
 
     It holds the versions `after` + 1 to `through`, and is empty where the two are equal. It is
-    mutable and belongs to one owner at a time. `weight` is the number of actions held, and of the
-    kilobytes that they are.
+    mutable and belongs to one owner at a time.
     """
 
     def __init__(self, *, after: int) -> None:
         """An empty window, whose first winner is version `after` + 1."""
         self.after = after
-        self.weight = 0
         self._winners: list[WinningCommit] = []
+        # Of all that was ever held, up to and with each winner, and what is forgotten of it.
+        self._weights: list[int] = []
+        self._forgotten_weight = 0
         self._table_changes: list[int] = []
         self._others: list[int] = []
         self._index = WinnerIndex()
@@ -38,31 +38,48 @@ class CommitWindow:
         """The newest version that is held, `after` where there is none."""
         return self.after + len(self._winners)
 
+    @property
+    def weight(self) -> int:
+        """That of all winners held."""
+        return self.weight_after(self.after)
+
     def append(self, winner: WinningCommit) -> None:
         """Holds one more commit. Raises `ValueError` unless it is the next one."""
         if winner.version != self.through + 1:
             raise ValueError(f"expected winner {self.through + 1}, found version {winner.version}")
         self._winners.append(winner)
-        self.weight += _weight(winner)
+        self._weights.append(self._weight_through(self.through - 1) + winner.weight)
         if _changes_table(winner):
             self._table_changes.append(winner.version)
         if not is_quiet(winner):
             self._others.append(winner.version)
 
     def weight_after(self, version: int) -> int:
-        """The number of actions in the commits after this version."""
-        return sum(map(_weight, self._winners[max(version - self.after, 0) :]))
+        """That of the commits after this version."""
+        return self._weight_through(self.through) - self._weight_through(version)
+
+    def weight_of(self, txn: PreparedTransaction) -> int:
+        """How much work it is to judge the transaction, in actions: what its winners hold, and as
+        many of its own as each of them is compared with. What is not indexed yet is, first.
+        Raises as `judge`."""
+        after = txn.checked_through
+        self._check_holds(after)
+        newer = self.weight_after(after)
+        if needs_every_winner(txn) or self.changes_table(after):
+            each = len(txn.actions) + len(txn.demands)
+            return newer * (1 + len(txn.demands)) + (self.through - after) * each
+        others = len(tail(self._others, after))
+        if _passes_quiet_ones(txn):
+            return newer + others * len(txn.actions) if others else 0
+        predicates = newer * txn.proposal.reads.length // _CHARACTERS
+        return max(self.weight_after(self._indexed), newer + others * len(txn.actions), predicates)
 
     def drop_after(self, version: int) -> None:
         """Takes back every commit after this version. Where that is below `after`, the window is
         empty then, and its next winner is `version` + 1."""
         kept = max(version - self.after, 0)
-        dropped = self._winners[kept:]
-        self.weight -= sum(map(_weight, dropped))
-        indexed = [w for w in dropped if w.version <= self._indexed and is_quiet(w)]
-        if indexed:
-            self._index.drop(indexed)
-        del self._winners[kept:]
+        self._index.drop_after(version)
+        del self._winners[kept:], self._weights[kept:]
         self.after = min(self.after, version)
         self._indexed = min(self._indexed, version)
         for versions in (self._table_changes, self._others):
@@ -72,15 +89,15 @@ class CommitWindow:
         """Forgets the oldest commits until at most so many commits and actions are held."""
         forgotten = 0
         for winner in self._winners:
-            if len(self._winners) - forgotten <= commits and self.weight <= weight:
+            is_weight_kept = self.weight_after(winner.version - 1) <= weight
+            if len(self._winners) - forgotten <= commits and is_weight_kept:
                 break
-            self.weight -= _weight(winner)
-            if winner.version <= self._indexed and is_quiet(winner):
-                self._index.forget(winner)
+            self._index.forget(winner.version)
             forgotten += 1
         if not forgotten:
             return
-        del self._winners[:forgotten]
+        self._forgotten_weight = self._weights[forgotten - 1]
+        del self._winners[:forgotten], self._weights[:forgotten]
         self.after += forgotten
         self._indexed = max(self._indexed, self.after)
         for versions in (self._table_changes, self._others):
@@ -130,13 +147,20 @@ class CommitWindow:
         return replace(txn, checked_through=self.through)
 
     def _candidates(self, txn: PreparedTransaction) -> Iterator[int]:
-        if txn.is_blind_append and not txn.proposal.reads.app_ids:
+        if _passes_quiet_ones(txn):
             return iter(tail(self._others, txn.checked_through))
         for winner in self._winners[self._indexed - self.after :]:
             if is_quiet(winner):
                 self._index.append(winner)
         self._indexed = self.through
         return self._index.candidates(txn, self._others)
+
+    def _weight_through(self, version: int) -> int:
+        return (
+            self._weights[version - self.after - 1]
+            if version > self.after
+            else (self._forgotten_weight)
+        )
 
     def _check_holds(self, after: int) -> None:
         if after < self.after:
@@ -147,22 +171,6 @@ def _changes_table(winner: WinningCommit) -> bool:
     return winner.metadata is not None or winner.protocol is not None
 
 
-def _weight(winner: WinningCommit) -> int:
-    lists = (winner.adds, winner.removes, winner.txns, winner.domains, winner.unknown)
-    singles = (winner.metadata, winner.protocol, winner.commit_info)
-    weight = sum(single is not None for single in singles)
-    for actions in lists:
-        weight += len(actions) + sum(map(_kilobytes, actions))
-    return weight + sum(_kilobytes(single) for single in singles if single is not None)
-
-
-def _kilobytes(action: Action) -> int:
-    """The whole ones that an action holds."""
-    if not isinstance(action, SpooledAdd | SpooledRemove):
-        return len(action.raw) >> 10
-    # Its bytes are elsewhere.
-    held = len(action.path)
-    for texts in (action.tags, action.partition_values):
-        for name, value in (texts or _NOTHING).items():
-            held += len(name) + len(value or "")
-    return held >> 10
+def _passes_quiet_ones(txn: PreparedTransaction) -> bool:
+    """Whether no quiet winner can mean anything to the transaction."""
+    return txn.is_blind_append and not txn.proposal.reads.app_ids

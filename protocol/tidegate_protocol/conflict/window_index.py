@@ -11,6 +11,7 @@ looks at, and whether that is named here.
 
 from collections.abc import Collection, Iterator, Sequence
 from heapq import merge
+from typing import NamedTuple
 
 from tidegate_protocol.conflict.postings import Postings, tail
 from tidegate_protocol.conflict.row_tracking import only_row_ids
@@ -42,6 +43,15 @@ def needs_every_winner(txn: PreparedTransaction) -> bool:
     )
 
 
+class _Held(NamedTuple):
+    """The keys of a winner. They are kept, since making them from its paths takes long."""
+
+    added_by: Postings[Partition]
+    partitions: Collection[Partition]
+    removed: Collection[str]
+    app_ids: Collection[str]
+
+
 class WinnerIndex:
     """The quiet ones of some winners without a gap, by what a transaction may meet them over."""
 
@@ -50,27 +60,43 @@ class WinnerIndex:
         self._added = Postings[Partition]()
         self._removed = Postings[str]()
         self._applications = Postings[str]()
+        self._held: dict[int, _Held] = {}
 
     def append(self, winner: WinningCommit) -> None:
         """Takes in the next winner, a quiet one."""
-        self._added_by(winner).append(winner.version, _partitions(winner))
-        self._removed.append(winner.version, _removed_paths(winner))
-        self._applications.append(winner.version, _app_ids(winner))
+        is_blind = isolation.is_blind_winner(winner)
+        held = _Held(
+            added_by=self._blindly_added if is_blind else self._added,
+            partitions=_partitions(winner),
+            removed=_removed_paths(winner),
+            app_ids=_app_ids(winner),
+        )
+        self._held[winner.version] = held
+        held.added_by.append(winner.version, held.partitions)
+        self._removed.append(winner.version, held.removed)
+        self._applications.append(winner.version, held.app_ids)
 
-    def drop(self, winners: Sequence[WinningCommit]) -> None:
-        """Takes back the newest of the winners, in their order."""
-        for winner in reversed(winners):
-            self._added_by(winner).drop(winner.version, _partitions(winner))
-            self._removed.drop(winner.version, _removed_paths(winner))
-            self._applications.drop(winner.version, _app_ids(winner))
+    def drop_after(self, version: int) -> None:
+        """Takes back every winner after this version."""
+        dropped = [newer for newer in self._held if newer > version]
+        if not dropped:
+            return
+        for newest in reversed(dropped):
+            held = self._held.pop(newest)
+            held.added_by.drop(newest, held.partitions)
+            self._removed.drop(newest, held.removed)
+            self._applications.drop(newest, held.app_ids)
         for postings in (self._blindly_added, self._added):
             postings.restore_order()
 
-    def forget(self, winner: WinningCommit) -> None:
-        """Forgets the oldest winner."""
-        self._added_by(winner).forget(winner.version, _partitions(winner))
-        self._removed.forget(winner.version, _removed_paths(winner))
-        self._applications.forget(winner.version, _app_ids(winner))
+    def forget(self, version: int) -> None:
+        """Forgets a winner, the oldest one, if it was taken in."""
+        held = self._held.pop(version, None)
+        if held is None:
+            return
+        held.added_by.forget(version, held.partitions)
+        self._removed.forget(version, held.removed)
+        self._applications.forget(version, held.app_ids)
 
     def candidates(self, txn: PreparedTransaction, others: Sequence[int]) -> Iterator[int]:
         """The versions after `txn.checked_through` that it has to be checked against, in order,
@@ -87,9 +113,6 @@ class WinnerIndex:
         found += self._added_to_reads(txn)
         found += self._removed_from(txn)
         return merge(*(versions for versions in found if versions))
-
-    def _added_by(self, winner: WinningCommit) -> Postings[Partition]:
-        return self._blindly_added if isolation.is_blind_winner(winner) else self._added
 
     def _added_to_reads(self, txn: PreparedTransaction) -> Iterator[Sequence[int]]:
         """The winners that the rule on added files does not pass over."""

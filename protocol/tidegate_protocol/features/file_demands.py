@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Action, Add, Remove
 from tidegate_protocol.log.paths import decode
-from tidegate_protocol.log.statistics import statistics_of
+from tidegate_protocol.log.statistics import FileStatistics, statistics_of
 from tidegate_protocol.proposal.transaction import (
     Demand,
     FileDemand,
@@ -15,19 +15,36 @@ from tidegate_protocol.proposal.transaction import (
 )
 
 
-def first_violation(demand: Demand, files: Iterable[Add], actions: Sequence[Action]) -> Add | None:
-    """The first of the live files that is not as demanded; those that the actions remove or
-    commit again are judged by what becomes of them."""
-    replaced = {decode(action.path) for action in actions if isinstance(action, Add | Remove)}
-    return next(
-        (add for add in files if not meets(demand, add) and decode(add.path) not in replaced), None
-    )
+def first_violation(
+    demands: Sequence[Demand], files: Iterable[Add], actions: Sequence[Action]
+) -> tuple[Add, Demand] | None:
+    """The first of the live files that is not as demanded, and what of it is not; those that the
+    actions remove or commit again are judged by what becomes of them."""
+    replaced: set[str] | None = None
+    for add in files:
+        unmet = _unmet(demands, add)
+        if unmet is None:
+            continue
+        if replaced is None:
+            replaced = {decode(a.path) for a in actions if isinstance(a, Add | Remove)}
+        if decode(add.path) not in replaced:
+            return add, unmet
+    return None
 
 
-def meets(demand: Demand, add: Add) -> bool:
-    """Whether a live file is as demanded."""
+def _unmet(demands: Sequence[Demand], add: Add) -> Demand | None:
+    # Once for all columns, of which there may be thousands.
+    statistics = statistics_of(add.stats) if any(map(_asks_statistics, demands)) else None
+    return next((demand for demand in demands if not _meets(demand, add, statistics)), None)
+
+
+def _asks_statistics(demand: Demand) -> bool:
+    return isinstance(demand, NoNulls)
+
+
+def _meets(demand: Demand, add: Add, statistics: FileStatistics | None) -> bool:
     if isinstance(demand, NoNulls):
-        return _has_no_nulls(add, demand.physical_path)
+        return _has_no_nulls(add, demand.physical_path, statistics)
     ids = (add.base_row_id, add.default_row_commit_version)
     return {
         FileDemand.ROW_IDS: None not in ids,
@@ -37,23 +54,24 @@ def meets(demand: Demand, add: Add) -> bool:
     }[demand]
 
 
-def _has_no_nulls(add: Add, physical_path: tuple[str, ...]) -> bool:
+def _has_no_nulls(
+    add: Add, physical_path: tuple[str, ...], statistics: FileStatistics | None
+) -> bool:
     name = physical_path[0]
     if name in add.partition_values:
         return add.partition_values[name] is not None
-    stats = statistics_of(add.stats)
-    return stats is not None and stats.null_count(physical_path) == 0
+    return statistics is not None and statistics.no_null(physical_path)
 
 
 def check_live_files(txn: PreparedTransaction, files: Sequence[Add]) -> Invalid | None:
     """Why the transaction cannot be committed over these files, live at its read version."""
-    for demand in txn.demands:
-        violation = first_violation(demand, files, txn.actions)
-        if violation is not None:
-            return Invalid(
-                code=Code.INVALID_ACTION,
-                detail=f"the change needs that every file {demand}, but {violation.path!r} does "
-                "not; commit such files again first",
-                path=violation.path,
-            )
-    return None
+    violation = first_violation(txn.demands, files, txn.actions)
+    if violation is None:
+        return None
+    add, demand = violation
+    return Invalid(
+        code=Code.INVALID_ACTION,
+        detail=f"the change needs that every file {demand}, but {add.path!r} does not; commit "
+        "such files again first",
+        path=add.path,
+    )

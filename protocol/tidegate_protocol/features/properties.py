@@ -22,6 +22,8 @@ STATISTICS_DISJOINTNESS = "tidegate.statisticsDisjointness"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 MAX_PROPERTIES = 2_000
 """Of a table. Each commit looks at its table's."""
+MAX_PROPERTY_LENGTH = 64 * 1024
+"""Of a value, in characters. Each commit may have to parse it."""
 COLUMN_MAPPING_MAX_ID = "delta.columnMapping.maxColumnId"
 CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 ENABLE_ROW_TRACKING = "delta.enableRowTracking"
@@ -211,10 +213,8 @@ class TableProperties:
     @classmethod
     def parse(cls, configuration: Mapping[str, str]) -> "TableProperties":
         """The properties of a metaData action; those of a table to be go through `canonical`
-        first. Unknown ones are kept in `configuration`.
-
-        Raises `InvalidProperty` for a value that this class cannot hold, and for more than
-        `MAX_PROPERTIES`.
+        first. Unknown ones are kept in `configuration`. Raises `InvalidProperty` for a value that
+        this class cannot hold or that is too long, and for too many.
         """
         if len(configuration) > MAX_PROPERTIES:
             raise InvalidProperty(
@@ -226,6 +226,9 @@ class TableProperties:
     @classmethod
     def _parse(cls, items: _Items) -> "TableProperties":
         configuration = dict(items)
+        long = [name for name, value in items if len(value) > MAX_PROPERTY_LENGTH]
+        if long:
+            raise InvalidProperty(f"{long[0]} has more than {MAX_PROPERTY_LENGTH} characters")
         enabled = frozenset(
             name for name in configuration if name in _SWITCHES and _is_enabled(configuration, name)
         )

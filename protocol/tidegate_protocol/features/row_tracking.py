@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features.known import ROW_TRACKING
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.table_features import supports
@@ -24,6 +25,10 @@ ROW_TRACKING_PRESERVED_TAG = "delta.rowTracking.preserved"
 NO_ROW_IDS = -1
 """The high water mark of a table that has given out no row id."""
 MAX_ROW_ID = 2**63 - 1
+_INVALID = NO_ROW_IDS - 1
+_MAX_LENGTH = 64 * 1024
+"""Of the domain's configuration, in characters: each commit to the table reads it."""
+_FOUND_MARK = "high water mark before"
 
 
 class InvalidHighWaterMark(ValueError):
@@ -55,13 +60,14 @@ def high_water_mark(domain: DomainMetadata | None) -> int:
     `InvalidHighWaterMark`."""
     if domain is None or domain.removed:
         return NO_ROW_IDS
+    is_short = len(domain.configuration) <= _MAX_LENGTH
     try:
-        mark = _MARK.decode(domain.configuration).row_id_high_water_mark
+        mark = _MARK.decode(domain.configuration).row_id_high_water_mark if is_short else _INVALID
     except (msgspec.DecodeError, UnicodeError):
-        mark = NO_ROW_IDS - 1
+        mark = _INVALID
     if not NO_ROW_IDS <= mark <= MAX_ROW_ID:
         raise InvalidHighWaterMark(
-            f"the metadata domain {DOMAIN!r} is {domain.configuration!r}; expected a "
+            f"the metadata domain {DOMAIN!r} is {excerpt(domain.configuration)}; expected a "
             "rowIdHighWaterMark of -1 or more"
         )
     return mark
@@ -79,19 +85,33 @@ def mark_before(winners: Sequence[WinningCommit], latest: int) -> int:
     """The high water mark that the first of these commits found, where `latest` is that after the
     last of them. A commit tells what it found by the ids that it gave out, which lie one after the
     other below its mark, in files that have its version as their commit version."""
-    for winner in winners:
-        written = [domain for domain in winner.domains if domain.domain == DOMAIN]
-        if written:
-            first = high_water_mark(written[-1]) + 1
-            given = [
-                (add.base_row_id, add.base_row_id + (row_count(add) or 0))
-                for add in winner.adds
-                if add.base_row_id is not None and add.default_row_commit_version == winner.version
-            ]
-            for base, end in sorted(given, reverse=True):
-                first = base if end == first else first
-            return first - 1
-    return latest
+    first = first_with_mark(winners)
+    if first is None:
+        return latest
+    if _FOUND_MARK not in first.found:
+        first.found[_FOUND_MARK] = _found_mark(first)
+    return first.found[_FOUND_MARK]
+
+
+def first_with_mark(winners: Sequence[WinningCommit]) -> WinningCommit | None:
+    """The first commit that moved the high water mark, by whose files `mark_before` goes."""
+    return next((winner for winner in winners if _marks(winner)), None)
+
+
+def _marks(winner: WinningCommit) -> list[DomainMetadata]:
+    return [domain for domain in winner.domains if domain.domain == DOMAIN]
+
+
+def _found_mark(winner: WinningCommit) -> int:
+    first = high_water_mark(_marks(winner)[-1]) + 1
+    given = [
+        (add.base_row_id, add.base_row_id + (row_count(add) or 0))
+        for add in winner.adds
+        if add.base_row_id is not None and add.default_row_commit_version == winner.version
+    ]
+    for base, end in sorted(given, reverse=True):
+        first = base if end == first else first
+    return first - 1
 
 
 def released(

@@ -53,6 +53,10 @@ __all__ = [
 ]
 
 
+MAX_PROTOCOL_BYTES = 16 * 1024
+"""Of a protocol action: each lock of the table's row brings it along, and it is read anew."""
+
+
 def implied_features(protocol: Protocol) -> frozenset[str]:
     """Every feature the protocol supports: those it lists, and those its legacy versions imply."""
     return _remembered_features(protocol)
@@ -85,6 +89,8 @@ def check_supported(protocol: Protocol) -> Invalid | None:
 
 
 def _check_supported(protocol: Protocol) -> Invalid | None:
+    if len(protocol.raw) > MAX_PROTOCOL_BYTES:
+        return _invalid(f"it has {len(protocol.raw)} bytes; expected at most {MAX_PROTOCOL_BYTES}")
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader < 1 or writer < 1:
         return _invalid(f"versions are {reader} and {writer}; expected 1 or more")

@@ -6,7 +6,7 @@ of one path are one file.
 
 import re
 import unicodedata
-from urllib.parse import quote, unquote, unquote_to_bytes
+from urllib.parse import quote
 
 from tidegate_protocol.base.text import excerpt
 
@@ -23,6 +23,9 @@ _SAFE = "/!$&'()*+,;=:@-._~"
 _URI_PATH = re.compile(r"(?:[A-Za-z0-9/!$&'()*+,;=:@._~-]|%[0-9A-Fa-f]{2}|[^\x00-\x7f])*")
 # Most paths are of this kind, of which all that follows takes every one.
 _PLAIN = re.compile(r"[A-Za-z0-9=~-][A-Za-z0-9=_.~+,@-]*(?:/[A-Za-z0-9=_~-][A-Za-z0-9=_.~+,@-]*)*")
+# Those that are no escapes, which a reader takes as they are.
+_LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Format characters are in: java.net.URI takes them as they are, but they turn a line of text
 # around or show nothing at all. Escaped, a path shows what it is; our own client escapes them.
 _NOT_IN_URIS = ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
@@ -40,10 +43,21 @@ def decode(path: str) -> str:
     """
     if "%" not in path:
         return path
+    data = path.encode("utf-8", "surrogatepass").replace(b"\\", rb"\\")
+    # By Python's own escapes: one pass in C, where `urllib` takes 0.4 us for each escape. Whoever
+    # commits names thousands of files, and each of them is decoded more than once.
     try:
-        return unquote(path, errors="strict")
+        plain = _unescaped(data)
+    except UnicodeDecodeError:
+        plain = _unescaped(_LONE_PERCENT.sub(b"%25", data))
+    try:
+        return plain.decode()
     except UnicodeDecodeError:
         return path
+
+
+def _unescaped(data: bytes) -> bytes:
+    return data.replace(b"%", rb"\x").decode("unicode_escape").encode("latin-1")
 
 
 def identity(path: str) -> str:
@@ -81,11 +95,10 @@ def check(path: str) -> None:
     if path.startswith("/") or _SCHEME.match(path):
         raise _absolute(path)
     _check_uri(path)
-    try:
-        plain = unquote_to_bytes(path).decode("utf-8")
-    except UnicodeDecodeError:
-        raise InvalidPath(f"the percent escapes of {excerpt(path)} are not UTF-8") from None
-    if any(character < " " or character == "\x7f" for character in plain):
+    plain = decode(path)
+    if plain == path and "%" in path:
+        raise InvalidPath(f"the percent escapes of {excerpt(path)} are not UTF-8")
+    if _CONTROL.search(plain):
         raise InvalidPath(f"{excerpt(path)} contains a control character")
     if "\\" in plain:
         raise InvalidPath(f"{excerpt(path)} contains a backslash")
@@ -103,13 +116,15 @@ def check(path: str) -> None:
 
 def _check_uri(path: str) -> None:
     legal = _URI_PATH.match(path)
-    end = len(path) if legal is None else legal.end()
-    spaces = (
-        at
-        for at, character in enumerate(path[:end])
-        if character > "\x7f" and unicodedata.category(character) in _NOT_IN_URIS
-    )
-    at = next(spaces, end)
+    at = len(path) if legal is None else legal.end()
+    # Printable characters are of none of the categories, so most paths are not gone through.
+    if not path[:at].isprintable():
+        spaces = (
+            found
+            for found, character in enumerate(path[:at])
+            if unicodedata.category(character) in _NOT_IN_URIS
+        )
+        at = next(spaces, at)
     if at < len(path):
         raise InvalidPath(
             f"{excerpt(path)} is not a URI: {path[at]!r} at {at} must be percent-encoded"

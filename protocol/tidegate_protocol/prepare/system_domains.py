@@ -6,6 +6,7 @@ Their names start with `delta.`; who may write them, and what, is the feature's 
 import msgspec
 
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features import row_tracking, table_features
 from tidegate_protocol.features.known import CLUSTERING, ROW_TRACKING
 from tidegate_protocol.log.actions import DomainMetadata
@@ -14,6 +15,7 @@ from tidegate_protocol.proposal.transaction import Invalid
 from tidegate_protocol.schema.data_types import (
     VARIANT,
     VOID,
+    DataType,
     DecimalType,
     PrimitiveType,
     StructType,
@@ -21,6 +23,7 @@ from tidegate_protocol.schema.data_types import (
 )
 
 CLUSTERING_DOMAIN = "delta.clustering"
+MAX_CLUSTERING_COLUMNS = 1_000
 _PREFIX = "delta."
 _UNCLUSTERED = (VARIANT, VOID)
 
@@ -76,23 +79,48 @@ def _check_clustering(action: DomainMetadata, table: TableAfter) -> Invalid | No
             "a table cannot be clustered and partitioned; it is partitioned by "
             f"{list(table.metadata.partition_columns)}"
         )
-    for column in columns:
-        path = [column] if isinstance(column, str) else column
-        if not _is_orderable(table.schema, path):
+    if len(columns) > MAX_CLUSTERING_COLUMNS:
+        return _invalid(
+            f"there are {len(columns)} clustering columns; at most {MAX_CLUSTERING_COLUMNS} are "
+            "taken"
+        )
+    paths = [(column,) if isinstance(column, str) else tuple(column) for column in columns]
+    orderable = _Orderable(table.schema)
+    seen: set[tuple[str, ...]] = set()
+    for path in paths:
+        if not orderable.has(path):
             return _invalid(
-                f"the clustering column {path} is not the (physical) name of a column whose "
-                "values can be ordered"
+                f"the clustering column {excerpt(str(list(path)))} is not the (physical) name of a "
+                "column whose values can be ordered"
             )
+        if path in seen:
+            return _invalid(f"the clustering column {excerpt(str(list(path)))} is named twice")
+        seen.add(path)
     return None
 
 
-def _is_orderable(schema: StructType, physical_path: list[str]) -> bool:
-    struct: object = schema
-    for name in physical_path:
-        if not isinstance(struct, StructType):
-            return False
-        struct = next((f.type for f in struct.fields if physical_name(f) == name), None)
-    return isinstance(struct, PrimitiveType | DecimalType) and struct not in _UNCLUSTERED
+class _Orderable:
+    """The columns of a schema whose values can be ordered. Each struct is gone through once, for
+    however many columns."""
+
+    def __init__(self, schema: StructType) -> None:
+        self._schema = schema
+        self._types: dict[int, dict[str, DataType]] = {}
+
+    def has(self, physical_path: tuple[str, ...]) -> bool:
+        found: DataType | None = self._schema
+        for name in physical_path:
+            if not isinstance(found, StructType):
+                return False
+            found = self._types_in(found).get(name)
+        return isinstance(found, PrimitiveType | DecimalType) and found not in _UNCLUSTERED
+
+    def _types_in(self, struct: StructType) -> dict[str, DataType]:
+        if id(struct) not in self._types:
+            # The first of two fields of one name counts.
+            types = {physical_name(field): field.type for field in reversed(struct.fields)}
+            self._types[id(struct)] = types
+        return self._types[id(struct)]
 
 
 def _invalid(detail: str) -> Invalid:

@@ -5,6 +5,7 @@ import typing
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from tidegate_protocol.log.actions import (
 )
 from tidegate_protocol.log.content import Content, pieces_of
 from tidegate_protocol.log.paths import identity
+from tidegate_protocol.log.weights import weight_of_all
 
 LONG_PREDICATES = 1_024
 """From so many characters on, reading the predicates of a transaction takes ten milliseconds."""
@@ -198,6 +200,22 @@ class WinningCommit:
     domains: tuple[DomainMetadata, ...] = ()
     commit_info: CommitInfo | None = None
     unknown: tuple[UnknownAction, ...] = ()
+    found: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was found out about its actions, to find it out once."""
+
+    @property
+    def weight(self) -> int:
+        """Of its actions (`log.weights`)."""
+        if "weight" not in self.found:
+            self.weigh()
+        return self.found["weight"]
+
+    def weigh(self) -> None:
+        """Have the weight ready for those who may not take long."""
+        singles = (self.metadata, self.protocol, self.commit_info)
+        held = [single for single in singles if single is not None]
+        lists = (self.adds, self.removes, self.txns, self.domains, self.unknown)
+        self.found["weight"] = weight_of_all(chain(held, *lists))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,7 +118,7 @@ def summarize(version: int, actions: Sequence[Action], *, timestamp_fallback: in
                 unknown.append(action)
             case AddCDCFile():
                 pass
-    return WinningCommit(
+    winner = WinningCommit(
         version=version,
         timestamp=_time_of(version, info, timestamp_fallback),
         operation=None if info is None else info.operation,
@@ -129,6 +129,14 @@ def summarize(version: int, actions: Sequence[Action], *, timestamp_fallback: in
         protocol=protocol,
         txns=tuple(txns),
         domains=tuple(domains),
-        commit_info=info,
+        commit_info=None if info is None else _without_figures(info),
         unknown=tuple(unknown),
     )
+    # Weighed here, where large commits are summarized in a thread.
+    winner.weigh()
+    return winner
+
+
+def _without_figures(info: CommitInfo) -> CommitInfo:
+    """Without what no rule looks at and may be of any shape: in memory, many times its bytes."""
+    return msgspec.structs.replace(info, operation_parameters=None, operation_metrics=None)

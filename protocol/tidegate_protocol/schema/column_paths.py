@@ -1,5 +1,12 @@
 """Names of columns and nested fields in text, as table properties and SQL write them."""
 
+import re
+
+from tidegate_protocol.base.text import excerpt
+
+# All of a list by one expression: a property may be long, and each commit may have to read it.
+_NAME = re.compile(r"\s*(?:(\w+)|`((?:[^`]|``)+)`(?!`))\s*([.,]?)")
+
 
 class InvalidColumnPath(ValueError):
     """The text is no path, or no list of paths; the message says why."""
@@ -9,7 +16,7 @@ def parse(text: str) -> tuple[str, ...]:
     """The names in a dotted path: ``a.`b.c` `` -> ("a", "b.c"). Raises `InvalidColumnPath`."""
     paths = parse_list(text)
     if len(paths) != 1:
-        raise InvalidColumnPath(f"expected the path of one column, found {text!r}")
+        raise InvalidColumnPath(f"expected the path of one column, found {excerpt(text)}")
     return paths[0]
 
 
@@ -24,44 +31,22 @@ def parse_list(text: str) -> tuple[tuple[str, ...], ...]:
     position = 0
     text = text.strip()
     while text:
-        name, position = _name(text, position)
-        path.append(name)
-        separator = text[position : position + 1]
+        found = _NAME.match(text, position)
+        if found is None:
+            raise InvalidColumnPath(
+                f"{excerpt(text)} is not a list of columns: expected a name at {position}, in "
+                "backticks where it is not of letters, digits and underscores"
+            )
+        plain, quoted, separator = found.groups()
+        path.append(plain or quoted.replace("``", "`"))
         if separator != ".":
             paths.append(tuple(path))
             path = []
+        position = found.end()
         if not separator:
             break
-        if separator not in ".,":
-            raise InvalidColumnPath(f"{text!r} is not a list of columns: unexpected {separator!r}")
-        position += 1
+    if position < len(text):
+        raise InvalidColumnPath(
+            f"{excerpt(text)} is not a list of columns: unexpected {text[position]!r}"
+        )
     return tuple(paths)
-
-
-def _name(text: str, start: int) -> tuple[str, int]:
-    """The name at a position and the position of the separator behind it."""
-    while text[start : start + 1].isspace():
-        start += 1
-    if text[start : start + 1] == "`":
-        name, end = _quoted(text, start + 1)
-    else:
-        end = start
-        while end < len(text) and (text[end].isalnum() or text[end] == "_"):
-            end += 1
-        name = text[start:end]
-    if not name:
-        raise InvalidColumnPath(f"{text!r} is not a list of columns: a name is missing")
-    while text[end : end + 1].isspace():
-        end += 1
-    return name, end
-
-
-def _quoted(text: str, start: int) -> tuple[str, int]:
-    name = ""
-    while (end := text.find("`", start)) >= 0:
-        name += text[start:end]
-        if text[end + 1 : end + 2] != "`":
-            return name, end + 1
-        name += "`"
-        start = end + 2
-    raise InvalidColumnPath(f"{text!r} is not a list of columns: a backtick is not closed")

@@ -4,7 +4,8 @@ The types themselves are those of `data_types`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
@@ -99,13 +100,16 @@ _MAX_DEPTH = 256
 """Of the JSON; a struct takes three levels of it."""
 
 MAX_FIELDS = 10_000
+MAX_NAME_LENGTH = 1_024
+"""Of a field's name, in characters."""
 
 # Parquet's readers stumble over these, so Delta keeps them out of names (column mapping lifts it).
 _BAD_CHARACTERS = " ,;{}()\n\t="
 
 
 def parse_schema(text: str) -> StructType:
-    """The schema of a `schemaString`. Raises `InvalidSchema`.
+    """The schema of a `schemaString`. Raises `InvalidSchema`, also for more than `MAX_FIELDS`
+    fields: whatever a log holds, each commit may have to parse it.
 
     Types that the protocol does not know are refused, types that a table may not have without a
     feature (`variant`) or at all (`void`) are not: `features` and `validate_table_schema` judge.
@@ -118,7 +122,7 @@ def _parse(text: str) -> StructType:
         value = strict_json.decode(text.encode(), max_depth=_MAX_DEPTH)
     except (UnicodeEncodeError, strict_json.InvalidJson) as error:
         raise InvalidSchema(f"the schema: {error}") from None
-    parsed = _type(value, ())
+    parsed = _type(value, (), count(1))
     if not isinstance(parsed, StructType):
         raise InvalidSchema(f"expected a struct as the schema, found {type_name(parsed)}")
     return parsed
@@ -138,17 +142,15 @@ def to_json(schema: StructType) -> str:
 
 
 def validate_table_schema(schema: StructType, *, column_mapping: bool = False) -> None:
-    """Raise `InvalidSchema` unless a table may have this schema: at least one column and at most
-    `MAX_FIELDS` fields, no two names in one struct that differ at most in case, no empty name or
-    one with a character that Parquet forbids, no column that can hold nothing (`void`).
+    """Raise `InvalidSchema` unless a table may have this schema: at least one column, no two names
+    in one struct that differ at most in case, no empty name or one with a character that Parquet
+    forbids, no column that can hold nothing (`void`).
 
     `column_mapping` allows the forbidden characters, as data files then use other names.
     """
     if not schema.fields:
         raise InvalidSchema("the schema has no columns; expected at least one")
-    for count, (path, field, siblings) in enumerate(walk(schema), start=1):
-        if count > MAX_FIELDS:
-            raise InvalidSchema(f"the schema has more than {MAX_FIELDS} fields")
+    for path, field, siblings in walk(schema):
         if siblings.field(field.name) is not field:
             raise InvalidSchema(
                 f"{_at(path)}: there are two fields of this name, whatever its case"
@@ -208,7 +210,7 @@ def _at(path: tuple[str, ...]) -> str:
     return f"column {excerpt('.'.join(path))}" if path else "the schema"
 
 
-def _type(value: object, path: tuple[str, ...]) -> DataType:
+def _type(value: object, path: tuple[str, ...], numbers: Iterator[int]) -> DataType:
     if isinstance(value, str):
         return _named_type(value, path)
     if not isinstance(value, dict):
@@ -216,16 +218,16 @@ def _type(value: object, path: tuple[str, ...]) -> DataType:
     match value.get("type"):
         case "struct":
             fields = _member(value, "fields", list, path)
-            return StructType(fields=tuple(_field(field, path) for field in fields))
+            return StructType(fields=tuple(_field(field, path, numbers) for field in fields))
         case "array":
             return ArrayType(
-                element=_type(value.get("elementType"), (*path, "element")),
+                element=_type(value.get("elementType"), (*path, "element"), numbers),
                 contains_null=_member(value, "containsNull", bool, path),
             )
         case "map":
             return MapType(
-                key=_type(value.get("keyType"), (*path, "key")),
-                value=_type(value.get("valueType"), (*path, "value")),
+                key=_type(value.get("keyType"), (*path, "key"), numbers),
+                value=_type(value.get("valueType"), (*path, "value"), numbers),
                 value_contains_null=_member(value, "valueContainsNull", bool, path),
             )
         case other:
@@ -248,14 +250,18 @@ def _named_type(name: str, path: tuple[str, ...]) -> DataType:
         raise InvalidSchema(f"{_at(path)}: {error}") from None
 
 
-def _field(value: object, path: tuple[str, ...]) -> Field:
+def _field(value: object, path: tuple[str, ...], numbers: Iterator[int]) -> Field:
+    if next(numbers) > MAX_FIELDS:
+        raise InvalidSchema(f"the schema has more than {MAX_FIELDS} fields")
     if not isinstance(value, dict):
         raise InvalidSchema(f"{_at(path)}: expected an object as a field")
     name = _member(value, "name", str, path)
     path = (*path, name)
+    if len(name) > MAX_NAME_LENGTH:
+        raise InvalidSchema(f"{_at(path)}: the name is longer than {MAX_NAME_LENGTH} characters")
     return Field(
         name=name,
-        type=_type(value.get("type"), path),
+        type=_type(value.get("type"), path, numbers),
         nullable=_member(value, "nullable", bool, path),
         metadata=_member({"metadata": {}, **value}, "metadata", dict, path),
     )

@@ -67,6 +67,26 @@ class TestWhatIsHeld:
         assert (window.after, window.through, window.weight) == (5, 5, 0)
         window.append(winner(version=6))
 
+    def test_judging_weighs_what_is_looked_at(self):
+        window = held(*(winner(remove("a"), version=v) for v in range(1, 5)))
+        all_of_them = window.weight
+        blind = prepared(add("b"), at=state(version=0))
+        assert window.weight_of(blind) == 0
+        reader = prepared(remove("b"), at=state(version=3), reads=reads(files=["b"]))
+        # Once for all, whoever comes first.
+        assert window.weight_of(reader) == all_of_them
+        window.judge(reader)
+        assert window.weight_of(reader) == window.weight_after(3)
+        window.append(winner(domain("d"), version=5))
+        assert window.weight_of(blind) == window.weight + len(blind.actions)
+        assert window.weight_of(reader) == window.weight_after(3) + len(reader.actions)
+
+    def test_what_meets_every_winner_weighs_its_actions_for_each(self):
+        window = held(*(winner(add("a"), version=v) for v in range(1, 5)))
+        files = (add(path, {"x": "1"}, stats='{"numRecords":1}') for path in "bcdef")
+        mine = prepared(*files, at=at("row-ids"))
+        assert window.weight_of(mine) == window.weight + 4 * len(mine.actions)
+
     def test_the_oldest_are_forgotten_by_number_and_by_weight(self):
         window = held(*(winner(add("a"), add("b"), version=v) for v in range(1, 6)))
         assert window.weight == 15
@@ -84,7 +104,13 @@ class TestWhatIsHeld:
         assert [window.weight_after(version) for version in (0, 2, 4, 5)] == [9, 9, 3, 0]
 
     @pytest.mark.parametrize(
-        ("action", "kilobytes"), [(add("a", {"x": "v" * 3000}), 2), (remove("r" * 1024), 1)]
+        ("action", "kilobytes"),
+        [
+            (add("a", {"x": "v" * 2900}), 2),
+            (remove("r" * 1024), 1),
+            # Few bytes, and an object for each of them.
+            (add("a", tags={f"{tag:02x}": "" for tag in range(250)}), 24),
+        ],
     )
     def test_actions_whose_bytes_are_elsewhere_weigh_what_they_hold(self, action, kilobytes):
         (kept,) = BulkDecoder(Held).keep([action])

@@ -9,6 +9,8 @@ from tidegate_protocol.features import table_features
 from tidegate_protocol.features.known import FEATURES, LEGACY, NOT_CARRIED
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.log.actions import Protocol
+from tidegate_protocol.log.codec import decode
+from tidegate_protocol.proposal.transaction import Invalid
 from tidegate_protocol.schema.table_schema import (
     LONG,
     TIMESTAMP_NTZ,
@@ -165,6 +167,16 @@ class TestSupported:
         assert invalid is not None
         assert invalid.code is code
         assert detail in invalid.detail
+
+    def test_a_long_one_is_refused(self):
+        raw = b'{"protocol":{"minReaderVersion":1,"minWriterVersion":2%b}}'
+        assert table_features.check_supported(decode(raw % b"")) is None
+        invalid = table_features.check_supported(
+            decode(raw % (b" " * table_features.MAX_PROTOCOL_BYTES))
+        )
+        assert isinstance(invalid, Invalid)
+        assert invalid.code is Code.INVALID_PROTOCOL
+        assert "expected at most 16384" in invalid.detail
 
     def test_every_known_feature_is_carried_or_refused_with_a_reason(self):
         assert FEATURES.keys() - table_features.SUPPORTED_WRITER_FEATURES == NOT_CARRIED.keys()

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tidegate_protocol.features.properties import (
     MAX_PROPERTIES,
+    MAX_PROPERTY_LENGTH,
     InvalidProperty,
     TableProperties,
     canonical,
@@ -102,7 +103,7 @@ class TestParse:
             ("delta.dataSkippingNumIndexedCols", "-2", "an integer of at least -1"),
             ("delta.dataSkippingNumIndexedCols", "1_0", "an integer of at least -1"),
             ("delta.dataSkippingNumIndexedCols", "٣", "an integer of at least -1"),
-            ("delta.dataSkippingStatsColumns", "a,,b", "a name is missing"),
+            ("delta.dataSkippingStatsColumns", "a,,b", "expected a name at 2"),
             ("delta.dataSkippingStringPrefixLength", "1.5", "an integer of at least 0"),
             ("delta.columnMapping.mode", "index", "one of none, name, id"),
             ("delta.feature.deletionVectors", "off", "expected 'supported'"),
@@ -123,6 +124,11 @@ class TestParse:
         assert parse(most).configuration == most
         with pytest.raises(InvalidProperty, match=f"there are {MAX_PROPERTIES + 1} table prop"):
             parse({**most, "one more": ""})
+
+    def test_they_are_only_so_long(self):
+        assert parse({"p": "v" * MAX_PROPERTY_LENGTH}).configuration
+        with pytest.raises(InvalidProperty, match="p has more than 65536 characters"):
+            parse({"p": "v" * (MAX_PROPERTY_LENGTH + 1)})
 
     @given(st.dictionaries(st.text(), st.text()))
     def test_free_properties_are_never_an_error(self, configuration):

@@ -262,6 +262,12 @@ class TestMark:
         with pytest.raises(InvalidHighWaterMark):
             high_water_mark(domain(DOMAIN, json.dumps({"rowIdHighWaterMark": 2**63})))
 
+    def test_one_in_a_long_text_is_none(self):
+        text = json.dumps({"rowIdHighWaterMark": 7})
+        assert high_water_mark(domain(DOMAIN, text + " " * 1_000)) == 7
+        with pytest.raises(InvalidHighWaterMark):
+            high_water_mark(domain(DOMAIN, text + " " * 2**16))
+
     def test_what_the_first_winner_found(self):
         fresh = [
             add("f", baseRowId=5, defaultRowCommitVersion=2, stats=rows(2)),

@@ -9,6 +9,7 @@ from tests.builders.ledgers import prepared, state
 from tests.builders.lines import column
 from tests.protocol.racing import refused
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.prepare.system_domains import MAX_CLUSTERING_COLUMNS
 
 CLUSTERING = "delta.clustering"
 PROTOCOL = features("clustering", "domainMetadata", readers=["columnMapping", "variantType"])
@@ -36,6 +37,18 @@ def test_columns_that_cannot_be_ordered(column_):
     invalid = refused(clustering(["v"], column_), at=AT)
     assert (invalid.code, invalid.action_index) == (Code.INVALID_ACTION, 0)
     assert "clustering column" in invalid.detail
+
+
+def test_a_column_is_named_once():
+    assert "named twice" in refused(clustering(["v"], ["s", "f"], "v"), at=AT).detail
+
+
+def test_there_are_only_so_many():
+    """Each is looked up in the schema: names times fields would take seconds."""
+    columns = [f"c{number}" for number in range(MAX_CLUSTERING_COLUMNS + 1)]
+    at = state(metadata(list(map(column, columns))), PROTOCOL)
+    prepared(clustering(*columns[1:]), at=at)
+    assert "at most 1000" in refused(clustering(*columns), at=at).detail
 
 
 def test_columns_go_by_their_physical_names():

@@ -121,7 +121,7 @@ class TestSummary:
         assert winner.removes == (parts[1],)
         assert (winner.metadata, winner.protocol) == parts[2:4]
         assert (winner.txns, winner.domains, winner.unknown) == tuple((p,) for p in parts[4:])
-        assert winner.commit_info is info
+        assert winner.commit_info == info
 
     def test_a_commit_without_commit_info(self):
         winner = summarize(1, (add(),), timestamp_fallback=8)

@@ -9,6 +9,7 @@ from tidegate_protocol.schema.table_schema import (
     INTEGER,
     LONG,
     MAX_FIELDS,
+    MAX_NAME_LENGTH,
     STRING,
     VARIANT,
     VOID,
@@ -19,6 +20,8 @@ from tidegate_protocol.schema.table_schema import (
     MapType,
     StructType,
     check_partition_columns,
+    parse_schema,
+    to_json,
     validate_table_schema,
 )
 
@@ -37,14 +40,20 @@ class TestSchema:
         validate_table_schema(schema)
 
     def test_a_wide_table_passes_up_to_a_limit(self):
-        validate_table_schema(named(*(f"c{i}" for i in range(MAX_FIELDS))))
+        wide = named(*(f"c{i}" for i in range(MAX_FIELDS)))
+        assert parse_schema(to_json(wide)) == wide
         with pytest.raises(InvalidSchema, match="more than 10000 fields"):
-            validate_table_schema(named(*(f"c{i}" for i in range(MAX_FIELDS + 1))))
+            parse_schema(to_json(named(*(f"c{i}" for i in range(MAX_FIELDS + 1)))))
 
     def test_fields_inside_are_counted(self):
         inner = named(*(f"c{i}" for i in range(MAX_FIELDS)))
         with pytest.raises(InvalidSchema, match="more than 10000 fields"):
-            validate_table_schema(struct(a=ArrayType(element=inner, contains_null=True)))
+            parse_schema(to_json(struct(a=ArrayType(element=inner, contains_null=True))))
+
+    def test_a_long_name_passes_up_to_a_limit(self):
+        assert parse_schema(to_json(named("a" * MAX_NAME_LENGTH)))
+        with pytest.raises(InvalidSchema, match="longer than 1024 characters"):
+            parse_schema(to_json(named("a" * (MAX_NAME_LENGTH + 1))))
 
     @pytest.mark.parametrize(
         ("schema", "why"),

@@ -57,9 +57,10 @@ async def decide(
         checked = await _checked(locked, proposal)
     if not isinstance(checked, PreparedTransaction):
         return checked
+    weight = max(len(checked.actions), offload.weight_of(proposal), _long(checked.metadata))
     async with around(faults, steps.compose):
         return await offload.run(
-            max(len(checked.actions), offload.weight_of(proposal)),
+            weight,
             partial(
                 complete,
                 checked,
@@ -106,12 +107,12 @@ async def _checked(
             code=Code.READ_VERSION_TOO_OLD,
             hint=f"read the table again at version {table.latest_version} and propose anew",
         )
-    if proposal.weight >= offload.HEAVY:
+    if proposal.weight >= offload.LONG:
         # A long decision keeps the transaction idle: the database has to allow more time.
         await section.take_time()
     _check_assignable(proposal, state)
-    own_weight = max(offload.weight_of(proposal), _weight_of_table(state))
-    if own_weight >= offload.HEAVY and locked.shared:
+    own_weight = max(offload.weight_of(proposal), _long(state.metadata))
+    if own_weight >= offload.LONG and locked.shared:
         raise TakesLong
     prepared = await offload.run(own_weight, prepare, proposal, state)
     if isinstance(prepared, Invalid):
@@ -128,12 +129,10 @@ async def _checked(
     return await _check_live_files(section, prepared) or checked
 
 
-def _weight_of_table(state: ReadState) -> int:
-    """How heavy the table's own protocol and metadata are, of which less is looked at than of a
-    proposal's."""
-    actions = (state.protocol, state.metadata)
-    size = sum(len(action.raw) for action in actions if action is not None)
-    return offload.HEAVY if size > LONG_METADATA_OF_TABLE else 0
+def _long(metadata: Metadata | None) -> int:
+    """How heavy the table's own metadata is, of which less is looked at than of a proposal's."""
+    is_long = metadata is not None and len(metadata.raw) > LONG_METADATA_OF_TABLE
+    return offload.LONG if is_long else 0
 
 
 def _check_assignable(proposal: Proposal, state: ReadState) -> None:
@@ -157,7 +156,8 @@ async def _check_live_files(
     """Why the transaction is invalid for the table's live files, if it makes demands on them."""
     if prepared.demands:
         async for files in section.live_files(prepared.read.version):
-            invalid = await offload.run(len(files), check_live_files, prepared, files)
+            weight = len(prepared.demands) * len(files) + len(prepared.actions)
+            invalid = await offload.run(weight, check_live_files, prepared, files)
             if invalid is not None:
                 return invalid
     return None

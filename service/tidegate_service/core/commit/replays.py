@@ -8,6 +8,7 @@ from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, TableState
+from tidegate_service.core.sharing import offload
 
 
 async def landed_before(section: CommitSection, proposal: Proposal) -> Committed | None:
@@ -21,7 +22,8 @@ async def landed_before(section: CommitSection, proposal: Proposal) -> Committed
     if isinstance(known, Aborted):
         raise aborted(proposal.transaction_id)
     if known is not None:
-        if known.body_digest != proposal.digest():
+        digest = await offload.run(offload.weight_of(proposal), proposal.digest)
+        if known.body_digest != digest:
             raise Refused(
                 f"transaction id {excerpt(proposal.transaction_id)} landed as version "
                 f"{known.version} with another body; an id names one body for ever",

@@ -5,7 +5,7 @@ from functools import partial
 
 from tidegate_protocol.conflict.window import CommitWindow
 from tidegate_protocol.features.known import ROW_TRACKING
-from tidegate_protocol.features.row_tracking import mark_before
+from tidegate_protocol.features.row_tracking import first_with_mark, mark_before
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, ReadState
 from tidegate_protocol.replay.commits import summarize
@@ -14,9 +14,6 @@ from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.ports.index import CommitSection, TakesLong
 from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
 from tidegate_service.core.sharing import offload
-
-_CHARACTERS = 64
-"""So many characters of predicates, evaluated for a partition, take about as long as an action."""
 
 
 class LockedTable:
@@ -39,7 +36,6 @@ class LockedTable:
         self.shared = shared
         self.most_bytes = limits.shared_winner_bytes if shared else limits.winner_bytes
         self.most_commits = limits.winner_commits
-        self._read_weight = 0
         self._windows = windows
         self._epoch = section.table.epoch
         self._window = windows.take(section.table, section.database)
@@ -67,22 +63,14 @@ class LockedTable:
         # The index has the high-water mark of the head, not of the version.
         latest = await self.section.row_id_high_water_mark()
         winners = () if version == self.head else self._window.winners(version)
-        return replace(state, row_id_high_water_mark=mark_before(winners, latest))
+        first = first_with_mark(winners)
+        weight = 0 if first is None else first.weight
+        mark = await offload.run(weight, mark_before, winners, latest)
+        return replace(state, row_id_high_water_mark=mark)
 
     def weight_of(self, txn: PreparedTransaction) -> int:
-        """How heavy the conflict check of a transaction by the window is, in actions.
-
-        A window that is too large to be kept weighs all that it holds. Any other weighs what was
-        just read into it, since it indexes each commit once. Evaluating the predicates for each
-        winner's partitions may weigh more.
-        """
-        held = self._window.weight
-        weight = held if held > ACTIONS_A_TABLE else self._read_weight
-        length = txn.proposal.reads.length
-        if length:
-            newer = self._window.weight_after(txn.checked_through)
-            weight = max(weight, newer * length // _CHARACTERS)
-        return weight
+        """How heavy the conflict check of a transaction by the window is, in actions."""
+        return 0 if txn.checked_through == self.head else self._window.weight_of(txn)
 
     def check_conflicts(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
         """The transaction rebased past every commit since its read version, or its first conflict.
@@ -102,7 +90,7 @@ class LockedTable:
             return
         # Before the section takes the commit: after that, nothing may fail.
         summary = partial(summarize, timestamp_fallback=time)
-        winner = await offload.run(len(commit.actions), summary, version, commit.actions)
+        winner = await offload.run(commit.weight, summary, version, commit.actions)
         await self.section.append(commit)
         self._window.append(winner)
 
@@ -139,7 +127,6 @@ class LockedTable:
         older = await self.section.winners(after, self._window.after, most_bytes=most)
         if newer is None or older is None:
             return False
-        before = 0 if older else self._window.weight
         if older:
             held = self._window.winners(self._window.after)
             self._window = CommitWindow(after=after)
@@ -147,5 +134,4 @@ class LockedTable:
                 self._window.append(winner)
         for winner in newer:
             self._window.append(winner)
-        self._read_weight = max(self._read_weight, self._window.weight - before)
         return True

@@ -7,12 +7,14 @@ They are written in portions, each saved under a lock of its own. After a reques
 and beside one that catches up with the same log, a request goes on from the saved portions.
 """
 
+import asyncio
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from itertools import count
 from typing import TypeVar
 
+from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.replay.commits import UnreadableCommit, commit_info
 from tidegate_protocol.replay.foreign import parse_foreign_commit
@@ -156,14 +158,16 @@ async def _ids(portion: Sequence[bytes | LogFile]) -> list[str]:
     for content in portion:
         if not isinstance(content, bytes) or b"txnId" not in content:
             continue
+        await asyncio.sleep(0)
         try:
-            actions = await offload.run(
-                offload.weight_of_log(content), parse_foreign_commit, content
-            )
+            info = await offload.run(offload.weight_of_log(content), _info_of, content)
         except UnreadableCommit:
             # `take_in` raises the same error.
             break
-        info = commit_info(actions)
         if info is not None and info.txn_id is not None:
             ids.append(info.txn_id)
     return ids
+
+
+def _info_of(content: bytes) -> CommitInfo | None:
+    return commit_info(parse_foreign_commit(content))

@@ -6,18 +6,17 @@ taken. A foreign commit that cannot be read quarantines the table.
 """
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from tidegate_protocol.log.actions import CommitInfo
+from tidegate_protocol.log.actions import Action, CommitInfo
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import IsolationLevel
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
     commit_info,
-    summarize,
     timestamp_of,
 )
 from tidegate_protocol.replay.foreign import in_commit_timestamp, parse_foreign_commit
@@ -26,7 +25,14 @@ from tidegate_service.core.log.log_file import SpooledFile
 from tidegate_service.core.log.put_version import metrics_of
 from tidegate_service.core.log.used_places import check_own
 from tidegate_service.core.ports.index import CommitSection, Log
-from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit, TableState
+from tidegate_service.core.ports.records import (
+    Aborted,
+    CommitMetrics,
+    CommitRecord,
+    RatifiedCommit,
+    TableRecord,
+    TableState,
+)
 from tidegate_service.core.sharing import offload
 
 FENCE_OPERATION = "ABORT TRANSACTION"
@@ -114,14 +120,21 @@ async def _dated_as_answered(section: CommitSection, commit: RatifiedCommit) -> 
     portions gets the same timestamps as in one.
     """
     record = commit.record
-    carried = timestamp_of(record.version, commit.actions, fallback=record.timestamp)
-    if record.foreign or carried >= record.timestamp:
+    told = await carried(commit)
+    if record.foreign or told >= record.timestamp:
         return commit
     version, timestamp = await section.answered()
-    if carried <= timestamp + section.table.latest_version - version:
+    if told <= timestamp + section.table.latest_version - version:
         return commit
-    await section.date_back(carried)
-    return replace(commit, record=replace(record, timestamp=carried))
+    await section.date_back(told)
+    return replace(commit, record=replace(record, timestamp=told))
+
+
+async def carried(commit: RatifiedCommit) -> int:
+    """The timestamp that the commit says it has, else its record's."""
+    record = commit.record
+    dated = partial(timestamp_of, fallback=record.timestamp)
+    return await offload.run(len(commit.actions), dated, record.version, commit.actions)
 
 
 async def append_foreign(
@@ -143,8 +156,7 @@ async def keep_id(section: CommitSection, version: int, content: bytes | LogFile
     record = commit.record
     if record.foreign or record.transaction_id is None:
         return
-    carried = timestamp_of(version, commit.actions, fallback=record.timestamp)
-    await section.keep_landed(replace(record, timestamp=carried))
+    await section.keep_landed(replace(record, timestamp=await carried(commit)))
     await _restore_tombstone(section, record)
 
 
@@ -163,15 +175,11 @@ async def foreign_commit(
     """
     if not isinstance(content, bytes):
         await section.take_time()
-    parse = partial(parse_foreign_commit, catalog_managed=section.table.catalog_managed)
-    actions = await offload.run(offload.weight_of_log(content), parse, content)
-    info = commit_info(actions)
-    check_own(section.table.metadata, info)
-    in_commit_timestamp(version, actions, before=section.table.metadata)
-    summary = partial(summarize, timestamp_fallback=section.now_ms)
-    winner = await offload.run(len(actions), summary, version, actions)
-    digest = None if info is None else body_digest(info)
-    info = info or CommitInfo()
+    # Many short files, one after the other, would hold the loop like a long one.
+    await asyncio.sleep(0)
+    read = partial(_read, version, content, before=section.table, now_ms=section.now_ms)
+    parsed = await offload.run(offload.weight_of_log(content), read)
+    actions, digest, info = parsed.actions, parsed.digest, parsed.info or CommitInfo()
     read_version = info.read_version
     if read_version is not None and not 0 <= read_version < version:
         # Other writers may put anything there, and the field is only information.
@@ -184,7 +192,7 @@ async def foreign_commit(
         if isinstance(known, CommitRecord) or (isinstance(known, Aborted) and digest is None):
             transaction_id = None
     # For a commit of this service, clients were told the timestamp that it carries.
-    dated = winner.timestamp if timestamp is None or digest is not None else timestamp
+    dated = parsed.timestamp if timestamp is None or digest is not None else timestamp
     # What the index keeps of a large version tells its digest from all of its bytes.
     digest_of_all = await offload.sha256_of(content)
     record = CommitRecord(
@@ -197,7 +205,7 @@ async def foreign_commit(
         operation_parameters=info.operation_parameters or {},
         operation_metrics=info.operation_metrics or {},
         isolation_level=_isolation_level(info.isolation_level),
-        is_blind_append=winner.is_blind_append,
+        is_blind_append=info.is_blind_append is True,
         read_version=read_version,
         rebased_over=0 if read_version is None else version - read_version - 1,
         engine_info=info.engine_info,
@@ -205,9 +213,36 @@ async def foreign_commit(
         tags=info.tags or {},
         # Our own commit whose index rows were lost comes back this way; its digest tells.
         foreign=digest is None,
-        metrics=metrics_of(actions, attempts=1, duration_ms=0),
+        metrics=parsed.metrics,
     )
     return RatifiedCommit(record=record, actions=actions, content=content, published=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What a version's file holds; `timestamp` as of `timestamp_of`, `digest` of the proposal that
+    a commit of this service was."""
+
+    actions: tuple[Action, ...]
+    info: CommitInfo | None
+    digest: str | None
+    timestamp: int
+    metrics: CommitMetrics
+
+
+def _read(version: int, content: bytes | LogFile, *, before: TableRecord, now_ms: int) -> _Read:
+    """Every pass over the actions of the file. Raises `UnreadableCommit`."""
+    actions = parse_foreign_commit(content, catalog_managed=before.catalog_managed)
+    info = commit_info(actions)
+    check_own(before.metadata, info)
+    in_commit_timestamp(version, actions, before=before.metadata)
+    return _Read(
+        actions=actions,
+        info=info,
+        digest=None if info is None else body_digest(info),
+        timestamp=timestamp_of(version, actions, fallback=now_ms),
+        metrics=metrics_of(actions, attempts=1, duration_ms=0),
+    )
 
 
 async def _restore_tombstone(section: CommitSection, record: CommitRecord) -> None:

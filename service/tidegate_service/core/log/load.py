@@ -7,6 +7,7 @@ nothing in the index.
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Action, Add, Remove, file_key
@@ -21,13 +22,18 @@ from tidegate_protocol.log.file_names import (
 )
 from tidegate_protocol.log.segment import BrokenLog, Checkpoint, Listing, choose_segment
 from tidegate_protocol.proposal.transaction import Invalid
-from tidegate_protocol.replay.commits import UnreadableCommit, timestamp_of
+from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_protocol.replay.foreign import RefusedCommit, in_commit_timestamp, refusal
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.log.beginning import Beginning
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.data_paths import DataPaths
-from tidegate_service.core.log.foreign_commits import append_foreign, foreign_commit, keep_id
+from tidegate_service.core.log.foreign_commits import (
+    append_foreign,
+    carried,
+    foreign_commit,
+    keep_id,
+)
 from tidegate_service.core.log.versions import contents
 from tidegate_service.core.ports.index import CommitSection, Log, UnreadableFile
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
@@ -117,12 +123,16 @@ class _Adoption:
 
     async def _checked(self, checkpoint: Checkpoint) -> AsyncIterator[Sequence[Action]]:
         async for batch in snapshot_actions(self.log, checkpoint, location=self.paths.location):
-            self._note_paths(batch)
-            for action in batch:
-                refused = refusal(action, catalog_managed=self.section.table.catalog_managed)
-                if refused is not None:
-                    raise _refused(refused)
+            # Rows of a checkpoint may be of megabytes, and what they define takes long to read.
+            await offload.run(offload.HEAVY, self._check, batch)
             yield batch
+
+    def _check(self, batch: Sequence[Action]) -> None:
+        self._note_paths(batch)
+        for action in batch:
+            refused = refusal(action, catalog_managed=self.section.table.catalog_managed)
+            if refused is not None:
+                raise _refused(refused)
 
     async def replay(self, version: int, content: bytes | LogFile | None) -> None:
         """Read in a version that was in the listing."""
@@ -158,7 +168,7 @@ class _Adoption:
             raise
         except UnreadableCommit as error:
             raise UnreadableCommit(f"{commit_name(version)}: {error}") from None
-        await offload.run(len(commit.actions), self._note_paths, commit.actions)
+        await offload.run(commit.weight, self._note_paths, commit.actions)
         if self._started:
             await append_foreign(self.section, commit)
             return
@@ -205,11 +215,12 @@ class _Adoption:
             timestamp=self.modified.get(commit_name(version), self.section.now_ms),
         )
         known = self.section.table.metadata or self.before.metadata
-        timestamp = in_commit = in_commit_timestamp(version, commit.actions, before=known)
+        dated = partial(in_commit_timestamp, version, commit.actions, before=known)
+        timestamp = in_commit = await offload.run(len(commit.actions), dated)
         if timestamp is None:
             if commit.record.foreign:
                 return commit
-            timestamp = timestamp_of(version, commit.actions, fallback=commit.record.timestamp)
+            timestamp = await carried(commit)
         latest = self.section.table.latest_timestamp
         if not self.in_commit and timestamp <= latest:
             # A copied log's files are younger than the commits in them.

@@ -97,7 +97,7 @@ async def occupy(
 def _patience_s(ready: ReadyCommit) -> float:
     """How long `occupy` may take: longer for a very large commit, whose section was given the time
     (`decide`)."""
-    if ready.transaction.proposal.weight < offload.HEAVY:
+    if ready.transaction.proposal.weight < offload.LONG:
         return OCCUPY_S
     return OCCUPY_S + len(ready.content) / PUT_BYTES_A_S
 

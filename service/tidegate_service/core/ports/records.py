@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate_protocol.log.actions import Action, Metadata, Protocol
 from tidegate_protocol.log.content import Content
-from tidegate_protocol.proposal.transaction import IsolationLevel
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, IsolationLevel
 
 PAGE_BYTES = 4 * 1024 * 1024
 """What writers said in the rows of a page, at most, but for the last one's."""
@@ -146,6 +146,12 @@ class RatifiedCommit:
     actions: tuple[Action, ...]
     content: Content | None
     published: bool
+
+    @property
+    def weight(self) -> int:
+        """How much work its actions make, in usual ones, as `Proposal.weight`."""
+        size = 0 if self.content is None else len(self.content)
+        return max(len(self.actions), size // BYTES_AN_ACTION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,15 +21,18 @@ from tidegate_service.core.sharing.turns import OwnTurns, Turns
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-HEAVY = 5_000
-"""From so many actions on, a pass over them takes milliseconds."""
+HEAVY = 1_000
+"""From so many actions on, a pass over them takes milliseconds, and all passes together tens of
+them. To begin one in a thread takes a tenth of a millisecond."""
+
+LONG = 5_000
+"""So many actions no other proposal should wait for. What takes long to be read weighs as much."""
 
 LONG_METADATA = 4 * 1024
 """In bytes, of a metaData action whose expressions have to be parsed."""
 
-PARSED_INLINE = 64 * 1024
-"""In bytes. More of a log takes ten milliseconds and more to parse: lines of a few bytes, or values
-of many."""
+PARSED_INLINE = 4 * 1024
+"""In bytes. More of a log takes milliseconds to parse, where its lines have a few bytes each."""
 
 SWITCH_S = 0.0005
 """For so long a thread keeps the interpreter to itself while another one waits for it, during such
@@ -46,14 +49,14 @@ _NOBODYS = ""
 
 def weight_of_log(content: Sized) -> int:
     """How much work it is to parse what a log holds, in actions."""
-    return HEAVY if len(content) > PARSED_INLINE else 0
+    return LONG if len(content) > PARSED_INLINE else 0
 
 
 def weight_of(proposal: Proposal) -> int:
     """How much work a proposal is in itself, in actions: long predicates, and the expressions in a
     long metaData action, take as long to be read as very many."""
     is_long = proposal.reads.is_long or _has_long_metadata(proposal)
-    return max(proposal.weight, HEAVY if is_long else 0)
+    return max(proposal.weight, LONG if is_long else 0)
 
 
 def _has_long_metadata(proposal: Proposal) -> bool:

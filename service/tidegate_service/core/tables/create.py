@@ -21,8 +21,9 @@ from tidegate_protocol.features.properties import (
     storable,
 )
 from tidegate_protocol.features.table_features import protocol_for, supports, with_features
-from tidegate_protocol.log.actions import Action, Add, Metadata, Protocol
+from tidegate_protocol.log.actions import Action, Add, CommitInfo, Metadata, Protocol
 from tidegate_protocol.log.codec import InvalidActionError, encode, from_body
+from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.prepare.prepare import prepare
 from tidegate_protocol.proposal.transaction import (
@@ -210,11 +211,9 @@ async def _claim_log(section: CommitSection, log: Log, ready: ReadyCommit) -> Re
     if found is None:
         raise await _in_use(section)
     try:
-        actions = parse_foreign_commit(found)
+        actions, info, metadata = await offload.run(offload.weight_of_log(found), _read, found)
     except UnreadableCommit:
         raise await _in_use(section) from None
-    info = commit_info(actions)
-    metadata = next((action for action in actions if isinstance(action, Metadata)), None)
     if info is None or info.txn_id != ready.transaction.proposal.transaction_id:
         raise await _in_use(section)
     if metadata is None or await section.forgotten({metadata.id}):
@@ -227,6 +226,14 @@ async def _claim_log(section: CommitSection, log: Log, ready: ReadyCommit) -> Re
         transaction=ready.transaction,
         commit_info=info,
     )
+
+
+def _read(
+    found: bytes | LogFile,
+) -> tuple[tuple[Action, ...], CommitInfo | None, Metadata | None]:
+    actions = parse_foreign_commit(found)
+    metadata = next((action for action in actions if isinstance(action, Metadata)), None)
+    return actions, commit_info(actions), metadata
 
 
 async def _in_use(section: CommitSection) -> TableExists:

@@ -145,7 +145,7 @@ class PostgresCommitSection:
         if not commit.published and not head.catalog_managed:
             raise ValueError(f"version {version} of a plain table must lie in its log already")
         effects = await offload.run(
-            len(commit.actions),
+            commit.weight,
             effects_of,
             commit.actions,
             not isinstance(commit.content, SpooledFile),

@@ -14,8 +14,10 @@ from tidegate_protocol.log.actions import (
     file_key,
 )
 from tidegate_protocol.log.spooled import Spooled, SpooledAdd, SpooledRemove
-from tidegate_service.core.sharing.offload import HEAVY
 from tidegate_service.index.rows.keys import key
+
+BULK = 5_000
+"""Actions of a commit whose file rows are written by COPY."""
 
 FileKey = tuple[str, str]
 """(path, deletion vector id or ''), as index keys."""
@@ -54,7 +56,7 @@ class Effects:
 def effects_of(actions: Sequence[Action], may_bulk: bool = False) -> Effects:
     """`may_bulk` for a commit that names each file once."""
     effects = Effects()
-    is_bulk = may_bulk and len(actions) >= HEAVY
+    is_bulk = may_bulk and len(actions) >= BULK
     for action in actions:
         match action:
             case SpooledAdd() | SpooledRemove() if is_bulk:
