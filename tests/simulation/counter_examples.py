@@ -22,6 +22,7 @@ from tests.simulation.mutations import (
 from tests.simulation.ports.index import MemoryIndex
 from tidegate.wire import flow
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import Proposal, Reads, ReadyCommit
 from tidegate_service.core.catalog_managed.publish import Batch
 from tidegate_service.core.commit import abort_fence, group, table_batch
@@ -45,21 +46,25 @@ from tidegate_service.core.ports.records import TableRecord, Waiting
 _occupy = abort_fence.occupy
 
 
-async def _taken_is_its_own(log: Log, ready: ReadyCommit, *, attempts: int) -> PutResult:
+async def _taken_is_its_own(log: Log, ready: ReadyCommit, *, attempts: int) -> None:
     await _occupy(log, ready, attempts=attempts)
-    return PutResult.CREATED
 
 
-async def _next_one_instead(log: Log, ready: ReadyCommit, **_: Any) -> PutResult:
+async def _put_once(log: Log, version: int, content: Content) -> bytes | LogFile | None:
+    put = await log.put_if_absent(version, content)
+    return None if put is PutResult.CREATED else await log.read(version)
+
+
+async def _next_one_instead(log: Log, ready: ReadyCommit, **_: Any) -> bytes | LogFile | None:
     try:
-        return await log.put_if_absent(ready.version, ready.content)
+        return await _put_once(log, ready.version, ready.content)
     except StorageUnknown:
-        return await log.put_if_absent(ready.version + 1, ready.content)
+        return await _put_once(log, ready.version + 1, ready.content)
 
 
-async def _unknown_is_refused(log: Log, ready: ReadyCommit, **_: Any) -> PutResult:
+async def _unknown_is_refused(log: Log, ready: ReadyCommit, **_: Any) -> bytes | LogFile | None:
     try:
-        return await log.put_if_absent(ready.version, ready.content)
+        return await _put_once(log, ready.version, ready.content)
     except StorageUnknown as error:
         raise Refused(error.detail, code=Code.CONCURRENT_APPEND) from error
 

@@ -19,14 +19,17 @@ from tidegate.errors import ConflictError, ServiceUnavailable, TidegateError
 from tidegate.wire import flow
 from tidegate.wire.exchange import Response
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import Invalid, Proposal, ReadyCommit
 from tidegate_service.core.catalog_managed.publish import Batch
 from tidegate_service.core.commit import group, table_batch
 from tidegate_service.core.commit.abort_fence import Refusal, close
+from tidegate_service.core.commit.plain_batch import PlainBatch
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.log.foreign_commits import take_found
 from tidegate_service.core.ports.index import CommitSection, Index, Log, Storage
 from tidegate_service.core.ports.outcomes import Outcome
 from tidegate_service.core.ports.records import TableRecord
@@ -153,8 +156,18 @@ def _any_code(response: Response, *, request_id: str) -> TidegateError:
     return of("refused", code=body.get("code"), status=response.status)
 
 
-async def _no_fence(context: Context, section: CommitSection, transaction_id: str) -> Any:
+async def _no_fence(_: Context, section: CommitSection, __: Any, transaction_id: str) -> Any:
     return await section.transaction(transaction_id)
+
+
+async def _all_under_one_lock(
+    self: PlainBatch, _: Context, found: bytes | LogFile | None, __: float
+) -> None:
+    """Behind a version that was taken, the log is read to its end at once."""
+    self.must_save = True
+    while found is not None:
+        await take_found(self.section, found, began_s=0, now_s=0)
+        found = await self._log.read(self.section.table.latest_version + 1)
 
 
 async def _published_unseen(index: Index, storage: Storage, table: TableRecord, **_: Any) -> Batch:
@@ -188,10 +201,7 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     "422-at-the-logs-end": {f"{CORE}.commit.table_batch.TableBatch._stands": _invalid_at_the_index},
     "fenced-too-old": {f"{CORE}.commit.table_batch.TableBatch._stands": _too_old_unfenced},
     "404-of-one-attempt": {f"{CORE}.commit.group._true_of_all": _gone_is_gone},
-    "saved-portions": {
-        f"{CORE}.log.foreign_commits.MOST_UNDER_LOCK": math.inf,
-        f"{CORE}.log.foreign_commits.LONGEST_UNDER_LOCK_S": math.inf,
-    },
+    "saved-portions": {f"{CORE}.commit.plain_batch.PlainBatch._take": _all_under_one_lock},
     "kept-ids": {f"{CORE}.tables.register._recall": _nobody},
     "adoption": {
         "tests.simulation.deeds.use_case": _never_adopted,
@@ -200,7 +210,6 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     "settled-places": {
         f"{CORE}.tables.create.check_none_under_way": nothing,
         f"{CORE}.maintenance.truncation.gap": nothing,
-        f"{CORE}.maintenance.end_quarantine.gap": nothing,
         f"{CORE}.log.foreign_commits.check_own": lambda *_: None,
     },
     "bounded-silence": {"tests.simulation.ports.server.SILENT_S": math.inf},

@@ -10,14 +10,14 @@ from tests.simulation.world import World
 DRAWN = {
     "private-folders": 7,
     "looks-after-restore": 19,
-    "422-at-the-logs-end": 84,
+    "422-at-the-logs-end": 1111,
     "saved-portions": 49,
     "kept-ids": 1260,
     "adoption": 23,
-    "bounded-silence": 6,
+    "bounded-silence": 111,
     "own-answers": 8,
-    "older-ids": 738,
-    "abort-fence": 2498,
+    "older-ids": 1583,
+    "abort-fence": 413,
     "looked-up-ids": 1,
     "compared-bytes": 1391,
 }

@@ -282,6 +282,8 @@ class TestPlain:
         expected = await picture(now, await get_table(now.context, table.id))
         again = await propose(then.context, table.id, body("d"))
         assert (again.record.version, again.replayed) == (4, True)
+        # Which reads the log to its end.
+        await conflict_check(then.context, table.id, body("other"))
         assert await picture(then, await get_table(then.context, table.id)) == expected
         with pytest.raises(Refused) as refused:
             await propose(then.context, table.id, body("stopped"))

@@ -88,8 +88,8 @@ class Model:
         self._put(replace(known, quarantine_reason=f"something else lies as version {version}"))
 
     def marked(self, table: Table, rows: Rows) -> None:
-        """Follow a look that found more files than are read under the lock, which a publisher had
-        put and not marked: they are published."""
+        """Follow a look that found files which a publisher had put and not marked: they are
+        published."""
         while (known := self.of(table)).published_version < rows.head.published_version:
             version = known.published_version + 1
             assert version in known.strays, f"version {version} is published and has no file"

@@ -1,4 +1,4 @@
-"""A store that tells of every read of a version, and of how many are under way."""
+"""A store that tells of every read, and of how many of versions are under way."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
@@ -11,13 +11,19 @@ async def _nothing(version: int) -> None:
     """What nobody watches goes on."""
 
 
+async def _nothing_more() -> None:
+    """The same."""
+
+
 class WatchedStorage:
     """The real storage; `reading` is awaited before each read of a version and may raise in its
-    place. `reads` are the versions that were asked for, `puts` those that were written."""
+    place, `listing` before a listing or a checkpoint is read. `reads` are the versions that were
+    asked for, `puts` those that were written."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self.reading: Callable[[int], Awaitable[None]] = _nothing
+        self.listing: Callable[[], Awaitable[None]] = _nothing_more
         self.reads: list[int] = []
         self.puts: list[int] = []
         self.under_way = 0
@@ -59,11 +65,15 @@ class _WatchedLog:
     async def holds_anything(self, *, but_version: int | None = None) -> bool:
         return await self._log.holds_anything(but_version=but_version)
 
-    def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
-        return self._log.entries(behind=behind)
+    async def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
+        await self._storage.listing()
+        async for entries in self._log.entries(behind=behind):
+            yield entries
 
     async def read_file(self, name: str) -> bytes | None:
         return await self._log.read_file(name)
 
-    def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
-        return self._log.checkpoint_actions(name)
+    async def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
+        await self._storage.listing()
+        async for actions in self._log.checkpoint_actions(name):
+            yield actions

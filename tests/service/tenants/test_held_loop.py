@@ -8,10 +8,9 @@ import json
 import pytest
 from msgspec import structs
 
-from tests.service.gaps import gaps
-from tests.builders.by_x import add
+from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
-from tests.builders.by_x import remove
+from tests.service.gaps import gaps
 from tidegate_protocol.log.codec import with_fields
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableExists

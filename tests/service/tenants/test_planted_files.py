@@ -33,7 +33,7 @@ def append(service: Service, url: str) -> int:
 
 
 def test_behind_a_plain_table(service):
-    """More than are read under the lock, each below what is compressed as it is read."""
+    """Several, each below what is compressed as it is read."""
     names = itertools.count()
 
     def attack(_):

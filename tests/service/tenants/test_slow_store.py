@@ -55,7 +55,7 @@ def test_commits_to_another_store_go_on(service, store_proxy, s3_prefix, call):
     plain = table_body("main.other.plain")
     service.client.post(f"{service.api}/tables", json=plain).raise_for_status()
     turns = itertools.cycle(names)
-    # A version that the index does not have is looked for in the log, under the table's lock.
+    # A version that the index does not have is looked for in the log.
     fields = {"read_version": 5} if call == "GET" else {}
 
     def attack(_):

@@ -14,7 +14,8 @@ is there.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.log.content import LogFile, sha256_of
@@ -23,11 +24,9 @@ from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
 from tidegate_service.core.instance.log_looks import TABLES
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.listing import listed
+from tidegate_service.core.log.sight import Between, Sight
 from tidegate_service.core.ports.index import CommitSection, Log, UnreadableFile
 from tidegate_service.core.sharing import offload
-
-KEPT_BYTES = 1024 * 1024
-"""A version with more bytes, as the index keeps it compressed, takes long to read."""
 
 NOT_OWN = (
     "the log was replaced or cut off, or another table was made at this place since; move nothing "
@@ -35,46 +34,74 @@ NOT_OWN = (
 )
 
 
-async def ends(
-    section: CommitSection, log: Log
-) -> tuple[bytes | LogFile | None, bytes | LogFile | None]:
-    """`read_ends` for the section's table."""
-    published = section.table.published_version
-    if published >= 0:
-        _, size = await section.kept(published)
-        if size > KEPT_BYTES:
-            await section.take_time()
-    return await read_ends(log, published)
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What are the files of the last published version and of the version after it? Where nothing
+    is published, the file of version 0 is both."""
+
+    published: int
+
+    async def ask(
+        self, log: Log, between: Between | None
+    ) -> tuple[bytes | LogFile | None, bytes | LogFile | None]:
+        if self.published < 0:
+            first = await log.read(0)
+            return first, first
+        files = await asyncio.gather(
+            log.read(self.published), log.read(self.published + 1), return_exceptions=True
+        )
+        for file in files:
+            if isinstance(file, BaseException):
+                raise file
+        last, following = (file for file in files if not isinstance(file, BaseException))
+        return last, following
 
 
-async def read_ends(
-    log: Log, published: int
-) -> tuple[bytes | LogFile | None, bytes | LogFile | None]:
-    """The files of the last published version and of the version after it, read at the same time.
-    Where nothing is published, the file of version 0 as both."""
-    if published < 0:
-        first = await log.read(0)
-        return first, first
-    files = await asyncio.gather(
-        log.read(published), log.read(published + 1), return_exceptions=True
-    )
-    for file in files:
-        if isinstance(file, BaseException):
-            raise file
-    last, following = (file for file in files if not isinstance(file, BaseException))
-    return last, following
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Which versions have a commit, and which has the newest complete checkpoint (-1 for none)?"""
+
+    async def ask(self, log: Log, between: Between | None) -> tuple[Collection[int], int]:
+        """Raises `BrokenLog` where there are more files than are read."""
+        files = await listed(log, between=between)
+        return await offload.run(len(files), versions_left, files)
 
 
-async def not_own(section: CommitSection, log: Log, last: bytes | LogFile | None) -> str | None:
+@dataclass(frozen=True, slots=True)
+class NewestCheckpoint:
+    """Of which version is the checkpoint that the log begins with, and which id has its metadata?
+    None where there is no checkpoint of `least` or a later version."""
+
+    location: str
+    least: int
+
+    async def ask(self, log: Log, between: Between | None) -> tuple[int, str] | None:
+        """Raises `UnreadableFile` for a checkpoint that cannot be read."""
+        try:
+            files = await listed(log, between=between)
+            segment = await offload.run(len(files), choose_segment, files)
+        except BrokenLog:
+            return None
+        newest = segment.newest or segment.checkpoint
+        if newest is None or newest.version < self.least:
+            return None
+        async for batch in snapshot_actions(log, newest, location=self.location):
+            for action in batch:
+                if isinstance(action, Metadata):
+                    return newest.version, action.id
+        raise UnreadableFile("it has no metadata")
+
+
+async def not_own(section: CommitSection, sight: Sight, last: bytes | LogFile | None) -> str | None:
     """Why the log is not the section's table's; None where it is, or may yet become it. `last` is
     the file that the log has of the last published version, or of version 0 where none is
-    published. Raises `StorageUnavailable`."""
+    published. Raises `StorageUnavailable` and `Behind`."""
     version = section.table.published_version
     if version < 0:
-        why = await _begun_by_another(section, log, last)
+        why = await _begun_by_another(section, sight, last)
         return None if why is None else f"nothing of the table was published, and {why}: {NOT_OWN}"
     if last is None:
-        why = await _not_cleaned_up(section, log)
+        why = await _not_cleaned_up(section, sight)
         return None if why is None else f"version {version} was published, and {why}: {NOT_OWN}"
     sha256, _ = await section.kept(version)
     if sha256 in (None, sha256_of(last)):
@@ -85,21 +112,20 @@ async def not_own(section: CommitSection, log: Log, last: bytes | LogFile | None
 async def is_begun(log: Log) -> bool:
     """Whether a commit or a complete checkpoint lies in the log."""
     try:
-        commits, base = await _versions(log)
+        commits, base = await Versions().ask(log, None)
     except BrokenLog:
         return True
     return bool(commits) or base >= 0
 
 
 async def _begun_by_another(
-    section: CommitSection, log: Log, first: bytes | LogFile | None
+    section: CommitSection, sight: Sight, first: bytes | LogFile | None
 ) -> str | None:
     """Why the log was begun by another table. `first` is its file of version 0. A file that is not
     any table's first version is taken for a mistake, not for another table."""
     if first is None:
-        await section.take_time()
         try:
-            _, base = await _versions(log, between=section.take_time)
+            _, base = await sight.see(section, Versions())
         except BrokenLog as error:
             return f"its log cannot be read: {error}"
         return None if base < 0 else f"the log has a checkpoint of version {base}"
@@ -114,44 +140,25 @@ async def _begun_by_another(
     return "version 0 in the log is another table's"
 
 
-async def _versions(
-    log: Log, *, between: Callable[[], Awaitable[None]] | None = None
-) -> tuple[Collection[int], int]:
-    """The versions that have a commit, and the version of the newest complete checkpoint, or -1.
-    Raises `BrokenLog` where there are more files than are read."""
-    files = await listed(log, between=between)
-    return await offload.run(len(files), versions_left, files)
-
-
-async def _not_cleaned_up(section: CommitSection, log: Log) -> str | None:
+async def _not_cleaned_up(section: CommitSection, sight: Sight) -> str | None:
     """Why no checkpoint stands in for the last published version, whose file is gone; None where
     one does."""
     table = section.table
-    # Listing a log takes longer than any other step of a look.
-    await section.take_time()
+    asked = NewestCheckpoint(table.location, table.published_version)
     try:
-        files = await listed(log, between=section.take_time)
-        segment = await offload.run(len(files), choose_segment, files)
-    except BrokenLog:
-        return "the log has neither its file nor a checkpoint that reaches it"
-    newest = segment.newest or segment.checkpoint
-    if newest is None or newest.version < table.published_version:
-        return "the log has neither its file nor a checkpoint that reaches it"
-    if newest.version > table.latest_version:
-        return (
-            f"the log begins with a checkpoint of version {newest.version}, which the index does "
-            "not have"
-        )
-    at = await section.state_at(newest.version)
-    try:
-        async for batch in snapshot_actions(log, newest, location=table.location):
-            for action in batch:
-                if isinstance(action, Metadata):
-                    own = at is not None and at.metadata is not None and at.metadata.id
-                    return None if action.id == own else "the log's checkpoint is another table's"
+        newest = await sight.see(section, asked)
     except UnreadableFile as error:
         return f"the log's checkpoint cannot be read: {error}"
-    return "the log's checkpoint has no metadata"
+    if newest is None:
+        return "the log has neither its file nor a checkpoint that reaches it"
+    version, found = newest
+    if version > table.latest_version:
+        return (
+            f"the log begins with a checkpoint of version {version}, which the index does not have"
+        )
+    at = await section.state_at(version)
+    own = at is not None and at.metadata is not None and at.metadata.id
+    return None if found == own else "the log's checkpoint is another table's"
 
 
 class OwnLogs:

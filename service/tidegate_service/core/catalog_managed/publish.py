@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate_protocol.log.content import Content, LogFile, sha256_of
-from tidegate_service.core.catalog_managed.own_log import OwnLogs, ends, is_begun
+from tidegate_service.core.catalog_managed.own_log import Ends, OwnLogs, is_begun
 from tidegate_service.core.catalog_managed.set_back import quarantine_for, strange, unlike
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, StorageUnknown
+from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around
 from tidegate_service.core.ports.index import CommitSection, Index, Log, PutResult, Storage
@@ -25,6 +26,8 @@ STALE_S = 2.0
 reads them again: meanwhile the table may have been forgotten, and another one made at its place.
 The wait of the reading itself, for a synchronous standby, does not count: forgetting a table waits
 for the same standby, after it."""
+LOOK_S = 30.0
+"""How long a store is waited for that has to show whether a log is a table's own."""
 TAKEN_AT_ONCE = 50
 """How many versions of a batch may be in the log already, put by a publisher that was cut off."""
 
@@ -152,13 +155,22 @@ async def _is_own(
         return False
     if last is not None and known.content_sha256 in (None, sha256_of(last)):
         return True
-    async with index.commit_section(table.id) as section:
-        _check_database(section, database)
-        last, _ = await ends(section, log)
-        found = await strange(section, log, last)
-        if found is not None:
-            await quarantine_for(section, found)
-    return found is None
+    sight = SeenBefore()
+    while True:
+        try:
+            async with index.commit_section(table.id) as section:
+                _check_database(section, database)
+                last, _ = await sight.see(section, Ends(section.table.published_version))
+                found = await strange(section, sight, last)
+                if found is not None:
+                    await quarantine_for(section, found)
+            return found is None
+        except Behind:
+            glance = await index.glance(table.id)
+            if glance is None:
+                # The table was forgotten.
+                return False
+            await sight.look(glance, log, within_s=LOOK_S)
 
 
 async def _put(

@@ -15,12 +15,11 @@ knows, too: no other instance may know what they have lost.
 import asyncio
 import logging
 from collections.abc import Collection
-from contextlib import aclosing
 from dataclasses import dataclass
 
 from tidegate_protocol.log.content import LogFile, sha256_of
 from tidegate_protocol.replay.commits import UnreadableCommit
-from tidegate_service.core.catalog_managed.own_log import ends, is_begun, not_own, read_ends
+from tidegate_service.core.catalog_managed.own_log import Ends, is_begun, not_own
 from tidegate_service.core.catalog_managed.ratified_log import marked
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
@@ -31,10 +30,9 @@ from tidegate_service.core.errors import (
     TableQuarantined,
 )
 from tidegate_service.core.log.catch_up import with_log_read
-from tidegate_service.core.log.foreign_commits import LONGEST_UNDER_LOCK_S, MOST_UNDER_LOCK, Behind
+from tidegate_service.core.log.sight import Behind, SeenBefore, Sight
 from tidegate_service.core.log.used_places import check_own
-from tidegate_service.core.log.versions import contents
-from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import CommitRecord, QuarantineCause, TableState
 from tidegate_service.core.sharing import offload
 
@@ -63,30 +61,31 @@ def must_look(context: Context, section: CommitSection) -> bool:
     )
 
 
-async def look(context: Context, section: CommitSection) -> None:
+async def look(context: Context, section: CommitSection, sight: SeenBefore) -> None:
     """Look at the section's table, if it must be looked at.
 
     Raises `TableQuarantined`, after saving the quarantine, where the table has lost a version or
-    its log. Raises `StorageUnavailable` where the log cannot be read, and `Behind` where a
-    publisher put more versions there than are read under a lock.
+    its log. Raises `StorageUnavailable` where the log could not be read, and `Behind` where it has
+    to be read first.
     """
     if not must_look(context, section):
         return
     table, database = section.table, section.database
     _have_others_looked_at(context, table.id, database)
-    found = await _found(context, section)
+    found = await _found(context, section, sight)
     if found is None:
         now_s = context.monotonic_s()
-        context.heads.looked(table, section.now_ms, now_s, database=database)
+        context.heads.looked(table, sight.since_ms, now_s, database=database)
         return
     # `heads` stays as it is: this COMMIT may fail, and the next look has to find the same.
     await quarantine_for(section, found)
     raise TableQuarantined(f"table {table.name}: {found.reason}")
 
 
-async def looked_ahead(context: Context, table_id: str) -> bool:
+async def looked_ahead(context: Context, table_id: str, sight: SeenBefore) -> bool:
     """Look at a table before its row is locked. True where the look finds nothing, so that the
-    lock's holder need not look. Otherwise `look` finds the cause, and raises it.
+    lock's holder need not look. Otherwise `look` finds the cause by what is in `sight` then, and
+    raises it.
 
     The row and the log are read before the lock is granted. That is no weaker than a look under the
     lock, which also counts for a quiet time after it.
@@ -101,13 +100,15 @@ async def looked_ahead(context: Context, table_id: str) -> bool:
         return False
     _have_others_looked_at(context, table_id, database)
     log = context.storage.log(table.location, who=context.who)
+    asked = Ends(table.published_version)
     try:
         async with asyncio.timeout(context.limits.check_ahead_s):
-            last, following = await read_ends(log, table.published_version)
+            last, following = seen = await asked.ask(log, None)
+            sight.note(glance, asked, seen)
             if table.published_version < 0 and await is_begun(log):
                 return False
     except (StorageUnavailable, TimeoutError):
-        # `look` is left to raise this: under the lock, known ids are answered without the store.
+        # Under the lock, known ids are answered without the store.
         return False
     # Another request of this instance may know more by now.
     if following is not None or not heads.may_go_on(table, database=database):
@@ -126,10 +127,10 @@ def _have_others_looked_at(context: Context, table_id: str, database: str) -> No
         context.running.start(_look_at(context, others), name="looks")
 
 
-async def check_none_lost(context: Context, section: CommitSection) -> None:
+async def check_none_lost(context: Context, section: CommitSection, sight: SeenBefore) -> None:
     """Check that a catalog-managed table, in any state, has lost no version that this instance or
     the log knows, and that the log is its own. Raises as `look` does."""
-    found = await _found(context, section)
+    found = await _found(context, section, sight)
     if found is not None and (found.cause is QuarantineCause.SET_BACK or not found.is_own_log):
         await quarantine_for(section, found)
         raise TableQuarantined(f"table {section.table.name}: {found.reason}")
@@ -171,28 +172,35 @@ async def _look_at(context: Context, table_ids: Collection[str]) -> None:
 
 
 async def _look_alone(context: Context, table_id: str) -> None:
-    async def section() -> None:
+    async def section(sight: SeenBefore) -> None:
         async with context.index.commit_section(table_id, who=context.who) as section:
-            await look(context, section)
+            await look(context, section, sight)
 
     await with_log_read(context, table_id, section)
 
 
-async def _found(context: Context, section: CommitSection) -> Found | None:
+async def _found(context: Context, section: CommitSection, sight: Sight) -> Found | None:
     found = await lost(context, section)
     if found is not None:
         return found
-    log = context.storage.log(section.table.location, who=context.who)
-    last, following = await ends(section, log)
-    found = await strange(section, log, last)
-    if found is not None:
+    last, following = await sight.see(section, Ends(section.table.published_version))
+    found = await strange(section, sight, last)
+    if found is not None or following is None:
         return found
-    return await _behind(section, log, following)
+    # Of a log that nothing was published in, the first file is both.
+    found = await unlike(section, section.table.published_version + 1, following)
+    if found is None and section.table.state is TableState.ACTIVE:
+        # A publisher has put it, and more perhaps, and has not marked it yet. What waits of a
+        # quarantined table keeps it as it is.
+        raise Behind
+    return found
 
 
-async def strange(section: CommitSection, log: Log, last: bytes | LogFile | None) -> Found | None:
+async def strange(
+    section: CommitSection, sight: Sight, last: bytes | LogFile | None
+) -> Found | None:
     """Why the log is not the table's own (`core.catalog_managed.own_log`), if it is not."""
-    why = await not_own(section, log, last)
+    why = await not_own(section, sight, last)
     return None if why is None else Found(QuarantineCause.LOG, why, is_own_log=False)
 
 
@@ -223,36 +231,6 @@ async def lost(context: Context, section: CommitSection) -> Found | None:
         "and others were committed since; `rebuild` takes in those that were published, the others "
         "are lost",
     )
-
-
-async def _behind(
-    section: CommitSection, log: Log, following: bytes | LogFile | None
-) -> Found | None:
-    """The first version after the published ones that the log has and the index has not, if any.
-    `following` is the first such file. Files that a publisher has put and not marked yet are equal
-    in log and index. Raises `Behind` where an active table has more than a few of these."""
-    table = section.table
-    now = asyncio.get_running_loop().time
-    until = now() + LONGEST_UNDER_LOCK_S
-    first = table.published_version + 1
-    # No further than the first version that the index cannot have.
-    end = min(first + MOST_UNDER_LOCK, table.latest_version + 1)
-    others = range(first + 1, end + 1)
-    async with aclosing(contents(log, others, beside=following)) as files:
-        version, content = first, following
-        while content is not None:
-            found = await unlike(section, version, content)
-            if found is not None:
-                return found
-            if version == end or now() > until:
-                break
-            version, content = await anext(files)
-        else:
-            return None
-    if table.state is TableState.QUARANTINED:
-        # What waits for publishing keeps it as it is.
-        return None
-    raise Behind
 
 
 async def unlike(section: CommitSection, version: int, content: bytes | LogFile) -> Found | None:

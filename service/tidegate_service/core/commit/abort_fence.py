@@ -31,6 +31,7 @@ table's row. Whoever holds the row now knows that the sessions of all earlier at
 """
 
 from tidegate_protocol.base.problems import PROBLEMS, Code
+from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
 from tidegate_service.core.access.audit import Change, Deed
@@ -49,12 +50,13 @@ from tidegate_service.core.log.foreign_commits import (
     FENCE_OPERATION,
     FENCED_ID,
     MOST_RACES,
-    Behind,
-    ingest,
+    see_end,
+    take_found,
 )
 from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy, ratified
+from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.maintenance.truncation import reload_if_truncated
-from tidegate_service.core.ports.index import CommitSection, Log, PutResult
+from tidegate_service.core.ports.index import CommitSection, Log
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableState
 
 FINAL = (409, 410, 422)
@@ -84,7 +86,9 @@ def check_operation(proposal: Proposal) -> Invalid | None:
     )
 
 
-async def doubt_tombstone(context: Context, section: CommitSection, proposal: Proposal) -> int:
+async def doubt_tombstone(
+    context: Context, section: CommitSection, sight: SeenBefore, proposal: Proposal
+) -> int:
     """Check an aborted id against a plain table's log, which may have a commit under it that the
     index does not know: then the log is right. An id that was closed without a fence is fenced.
 
@@ -95,9 +99,9 @@ async def doubt_tombstone(context: Context, section: CommitSection, proposal: Pr
     if not isinstance(known, Aborted):
         return 0
     head = section.table.latest_version
-    await ingest(section, context.storage.log(section.table.location, who=context.who))
-    if is_open(known) and is_open(await section.transaction(proposal.transaction_id)):
-        known = await fence(context, section, proposal.transaction_id)
+    see_end(section, sight)
+    if is_open(known):
+        known = await fence(context, section, sight, proposal.transaction_id)
         if known is None:
             await section.abort(proposal.transaction_id)
     return section.table.latest_version - head
@@ -134,7 +138,7 @@ async def close(context: Context, section: CommitSection, transaction_id: str) -
 
 
 async def fence(
-    context: Context, section: CommitSection, transaction_id: str
+    context: Context, section: CommitSection, sight: SeenBefore, transaction_id: str
 ) -> CommitRecord | Aborted | None:
     """Fence the id at the log's end. Where the id is known by then, return what is known instead.
 
@@ -147,39 +151,43 @@ async def fence(
         raise TableQuarantined(f"table {table.name} takes no commits: {table.state_reason}")
     check_clock(context, section)
     log = context.storage.log(table.location, who=context.who)
-    if await reload_if_truncated(context, section, log):
+    if await reload_if_truncated(context, section, sight):
         known = await section.transaction(transaction_id)
         if not is_open(known):
             return known
     locked = LockedTable(section, WindowCache(), context.limits)
     for _ in range(MOST_RACES):
-        if await take_next(context, locked, log, transaction_id):
+        began_s = context.monotonic_s()
+        found = await take_next(context, locked, log, transaction_id)
+        if found is None:
             return None
-        await ingest(section, log)
+        await take_found(section, found, began_s=began_s, now_s=context.monotonic_s())
         known = await section.transaction(transaction_id)
         if not is_open(known):
             return known
     raise Behind
 
 
-async def take_next(context: Context, locked: LockedTable, log: Log, transaction_id: str) -> bool:
-    """Fence the id by the version after the head. False where the log has that version already. The
-    caller saves the section. Raises as `fence` does."""
+async def take_next(
+    context: Context, locked: LockedTable, log: Log, transaction_id: str
+) -> bytes | LogFile | None:
+    """Fence the id by the version after the head, and return None, or what the log has as that
+    version already. The caller saves the section. Raises as `fence` does."""
     started = context.monotonic_s()
     ready = await decide(locked, _proposal(context.new_id(), transaction_id))
     if not isinstance(ready, ReadyCommit):
         raise ServiceError(f"an empty commit was refused: {ready}")
     try:
-        taken = await occupy(log, ready, attempts=PUT_ATTEMPTS)
+        found = await occupy(log, ready, attempts=PUT_ATTEMPTS)
     except CommitStateUnknown as error:
         raise CommitStateUnknown(error.detail, transaction_id=transaction_id) from error
-    if taken is PutResult.EXISTS:
-        return False
+    if found is not None:
+        return found
     duration_ms = round((context.monotonic_s() - started) * 1000)
     await locked.append(
         ratified(ready, published=True, attempts=1, duration_ms=duration_ms, by=context.caller)
     )
-    return True
+    return None
 
 
 def _proposal(fence_id: str, transaction_id: str) -> Proposal:

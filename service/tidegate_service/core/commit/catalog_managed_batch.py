@@ -17,6 +17,7 @@ from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch, untaken
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, Unavailable
+from tidegate_service.core.log.sight import SeenBefore
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.ports.index import CommitGroup, CommitSection
 from tidegate_service.core.ports.outcomes import Committed, Outcome
@@ -40,7 +41,7 @@ class CatalogManagedBatch(TableBatch):
             await group.save()
 
     @staticmethod
-    async def read_in(context: Context, section: CommitSection) -> bool:
+    async def read_in(context: Context, section: CommitSection, sight: SeenBefore) -> bool:
         # Nobody writes past the service. The section is saved, since a commit that it shows may
         # still wait for its standby.
         return True
@@ -49,12 +50,13 @@ class CatalogManagedBatch(TableBatch):
     async def shut_out(
         context: Context,
         section: CommitSection,
+        sight: SeenBefore,
         transaction_id: str,
         known: CommitRecord | Aborted | None,
     ) -> CommitRecord | Aborted | None:
         # The id may have landed as a version that this database has lost.
         check_open(section.table)
-        await look(context, section)
+        await look(context, section, sight)
         return known
 
     def ended(self, context: Context) -> None:
@@ -95,7 +97,7 @@ class CatalogManagedBatch(TableBatch):
 
     async def _looked_further(self, context: Context, proposal: Proposal) -> Committed | None:
         _check_backlog(context, self.section.table)
-        await look(context, self.section)
+        await look(context, self.section, self.sight)
         return None
 
     async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:

@@ -7,6 +7,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.file_demands import check_live_files
 from tidegate_protocol.features.known import ROW_TRACKING
 from tidegate_protocol.features.table_features import supports
+from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.prepare.prepare import prepare

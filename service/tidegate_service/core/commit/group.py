@@ -14,8 +14,8 @@ from tidegate_service.core.commit.kinds import batch_of
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch
 from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused, Unavailable
-from tidegate_service.core.log.catch_up import catch_up_by
-from tidegate_service.core.log.foreign_commits import Behind
+from tidegate_service.core.log.catch_up import read_on
+from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.observe.faults import Side, steps_of
 from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.core.ports.index import CommitGroup, FilesFirst, TakesLong
@@ -51,8 +51,8 @@ class _Run:
             self._waiting.setdefault(member.table.id, []).append(member)
         self._decided: list[tuple[WaitingProposal, Outcome | Exception]] = []
         self._deciding: WaitingProposal | None = None
-        # Tables whose logs have to be read in before their members are decided.
-        self._behind: list[str] = []
+        # Tables of whose logs more has to be seen before their members are decided.
+        self._behind: dict[str, SeenBefore] = {}
 
     async def run(self, *, wait: bool) -> None:
         asked = {
@@ -82,20 +82,27 @@ class _Run:
                 note = heads.saved if group.is_saved else heads.seen
                 for batch in batches:
                     batch.locked.keep()
-                    note(batch.section.table, now_s, database=batch.section.database)
+                    if batch.section.table.id not in self._behind:
+                        note(batch.section.table, now_s, database=batch.section.database)
         self._tell()
-        for table_id in self._behind:
-            await self._catch_up(table_id)
+        for table_id, sight in self._behind.items():
+            await self._read_on(table_id, sight)
         self._leave_waiting()
         for batch in batches:
             batch.ended(self._context)
 
     async def _looked_ahead(self) -> bool:
         """Whether the only table had to be looked at, and the look found nothing."""
-        table = next(iter(self._waiting.values()))[0].table
+        member = next(iter(self._waiting.values()))[0]
+        table, sight = member.table, member.sight
         head = self._context.heads.known(table.id)
         is_due = head is None or head.is_due(self._context.monotonic_s())
-        return table.catalog_managed and is_due and await looked_ahead(self._context, table.id)
+        return (
+            table.catalog_managed
+            and is_due
+            and sight.is_empty
+            and await looked_ahead(self._context, table.id, sight)
+        )
 
     async def _table(self, group: CommitGroup, table_id: str, *, wait: bool) -> TableBatch | None:
         members = self._waiting[table_id]
@@ -131,9 +138,7 @@ class _Run:
             self._deciding = None
             if isinstance(outcome, Behind):
                 members.insert(0, member)
-                self._behind.append(table_id)
-                # The versions that were read in so far are saved.
-                batch.must_save = True
+                self._behind[table_id] = member.sight
                 break
             if isinstance(outcome, FilesFirst):
                 members.insert(0, member)
@@ -194,14 +199,16 @@ class _Run:
             else:
                 member.tell(_true_of_all(member, outcome))
 
-    async def _catch_up(self, table_id: str) -> None:
-        """Read in what was written past the service, without the lock, for as long as the member
-        that came first has time."""
+    async def _read_on(self, table_id: str, sight: SeenBefore) -> None:
+        """Read what was written past the service, without the lock, for as long as the member that
+        came first has time."""
         members = self._waiting.pop(table_id)
         patience_s = self._context.commit_deadline_s / 2
+        for member in members:
+            member.sight = sight
         try:
             until = min(member.started for member in members) + patience_s
-            await catch_up_by(self._context, table_id, until=until)
+            await read_on(self._context, table_id, sight, until=until)
         except Exception as error:
             for member in members:
                 self._fail(member, error)

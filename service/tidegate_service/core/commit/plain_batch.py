@@ -7,6 +7,7 @@ out whether the log has a version that the index does not know yet.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
 from tidegate_service.core.commit.abort_fence import doubt_tombstone, fence, take_next
 from tidegate_service.core.commit.buffered_puts import BufferedPuts
@@ -14,8 +15,9 @@ from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.commit.table_batch import TableBatch, untaken
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
-from tidegate_service.core.log.foreign_commits import Behind, ingest
+from tidegate_service.core.log.foreign_commits import see_end, take_found
 from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy
+from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.maintenance.truncation import reload_if_truncated
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.observe.telemetry import Phase
@@ -24,7 +26,6 @@ from tidegate_service.core.ports.index import (
     CommitSection,
     FilesFirst,
     Log,
-    PutResult,
 )
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit
@@ -60,28 +61,28 @@ class PlainBatch(TableBatch):
             await group.save()
 
     @staticmethod
-    async def read_in(context: Context, section: CommitSection) -> bool:
-        log = context.storage.log(section.table.location, who=context.who)
-        revealed = await reload_if_truncated(context, section, log)
-        try:
-            return await ingest(section, log) > 0 or revealed
-        except Behind:
-            await section.save()
-            raise
+    async def read_in(context: Context, section: CommitSection, sight: SeenBefore) -> bool:
+        revealed = await reload_if_truncated(context, section, sight)
+        if not revealed:
+            see_end(section, sight)
+        return revealed
 
     @staticmethod
     async def shut_out(
         context: Context,
         section: CommitSection,
+        sight: SeenBefore,
         transaction_id: str,
         known: CommitRecord | Aborted | None,
     ) -> CommitRecord | Aborted | None:
         # An attempt of this very id may lie in the log with its index rows lost, or may
         # yet get there.
+        before = section.table
         try:
-            return await fence(context, section, transaction_id)
+            return await fence(context, section, sight, transaction_id)
         except Behind:
-            await section.save()
+            if section.table != before:
+                await section.save()
             raise
 
     @property
@@ -122,7 +123,12 @@ class PlainBatch(TableBatch):
             raise untaken(error, ready.transaction.proposal.transaction_id) from error
 
     async def _looked_up(self, context: Context, proposal: Proposal) -> Committed | None:
-        self._ingested(await doubt_tombstone(context, self.section, proposal))
+        try:
+            self._ingested(await doubt_tombstone(context, self.section, self.sight, proposal))
+        except Behind:
+            if self.holds:
+                raise FilesFirst from None
+            raise
         return await super()._looked_up(context, proposal)
 
     async def _looked_further(self, context: Context, proposal: Proposal) -> Committed | None:
@@ -132,47 +138,52 @@ class PlainBatch(TableBatch):
             if self.holds and reads_ahead(section, proposal):
                 raise FilesFirst
             revealed = not self._is_revealed and await reload_if_truncated(
-                context, section, self._log
+                context, section, self.sight
             )
             self._is_revealed = True
             self._ingested(revealed)
-            if not revealed and not reads_ahead(section, proposal):
-                return None
-            self._ingested(await ingest(section, self._log, to=self.locked))
-            return await landed_before(section, proposal)
+            if reads_ahead(section, proposal):
+                see_end(section, self.sight)
+            return await landed_before(section, proposal) if revealed else None
 
     async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
         if self._may_wait(ready):
             return True
         if self.holds:
             raise FilesFirst
-        if await self._put(context, ready):
-            return True
-        self._ingested(await ingest(self.section, self._log, to=self.locked))
-        return False
+        began_s = context.monotonic_s()
+        found = await self._put(context, ready)
+        if found is not None:
+            await self._take(context, found, began_s)
+        return found is None
 
     async def _is_at_end(self, context: Context, proposal: Proposal, *, fences: bool) -> bool:
         if self.holds:
             raise FilesFirst
-        if fences:
-            with self._stopping():
-                taken = await take_next(context, self.locked, self._log, proposal.transaction_id)
-            if taken:
-                self.must_save = True
-                return True
-        count = await ingest(self.section, self._log, to=self.locked)
-        self._ingested(count)
-        return not fences and not count
+        if not fences:
+            see_end(self.section, self.sight)
+            return True
+        began_s = context.monotonic_s()
+        with self._stopping():
+            found = await take_next(context, self.locked, self._log, proposal.transaction_id)
+        self.must_save = True
+        if found is not None:
+            await self._take(context, found, began_s)
+        return found is None
+
+    async def _take(self, context: Context, found: bytes | LogFile, began_s: float) -> None:
+        self.must_save = True
+        now_s = context.monotonic_s()
+        await take_found(self.section, found, began_s=began_s, now_s=now_s, to=self.locked)
 
     def _may_wait(self, ready: ReadyCommit) -> bool:
         """Whether the commit's file is buffered, to be put with others."""
         return (self.holds > 0 or self._others_wait) and self._files.takes(ready)
 
-    async def _put(self, context: Context, ready: ReadyCommit) -> bool:
+    async def _put(self, context: Context, ready: ReadyCommit) -> bytes | LogFile | None:
         # The row lock keeps this service's own writers from racing each other for the version.
         with self._stopping(), context.telemetry.phase(Phase.PUT):
-            put = await occupy(self._log, ready, attempts=PUT_ATTEMPTS, faults=context.faults)
-        return put is PutResult.CREATED
+            return await occupy(self._log, ready, attempts=PUT_ATTEMPTS, faults=context.faults)
 
     @contextmanager
     def _stopping(self) -> Iterator[None]:

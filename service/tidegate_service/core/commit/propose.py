@@ -21,6 +21,7 @@ from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.log.catch_up import with_log_read
 from tidegate_service.core.log.clock_skew import check_clock
+from tidegate_service.core.log.sight import SeenBefore
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.observe.telemetry import Outcome as Ending
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome, WouldCommit
@@ -94,19 +95,19 @@ async def conflict_check(
     async def decide() -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
         return await context.running.run(
             (table.id, proposal.transaction_id),
-            with_log_read(context, table.id, lambda: _check(context, table, proposal)),
+            with_log_read(context, table.id, lambda sight: _check(context, table, proposal, sight)),
         )
 
     return await _with_predicates_read(context, table.id, proposal, decide)
 
 
 async def _check(
-    context: Context, table: TableRecord, proposal: Proposal
+    context: Context, table: TableRecord, proposal: Proposal, sight: SeenBefore
 ) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     async with context.index.commit_section(table.id, who=context.who) as section:
-        must_save = await kind_of(section.table).read_in(context, section)
+        must_save = await kind_of(section.table).read_in(context, section, sight)
         locked = LockedTable(section, context.windows, context.limits)
-        decision = await _checked(context, locked, proposal)
+        decision = await _checked(context, locked, proposal, sight)
         if must_save:
             await section.save()
         locked.keep()
@@ -129,7 +130,7 @@ async def _check(
 
 
 async def _checked(
-    context: Context, locked: LockedTable, proposal: Proposal
+    context: Context, locked: LockedTable, proposal: Proposal, sight: SeenBefore
 ) -> Committed | Decision | Refused:
     section = locked.section
     try:
@@ -137,7 +138,7 @@ async def _checked(
         if landed is not None:
             return landed
         check_clock(context, section)
-        await look(context, section)
+        await look(context, section, sight)
         return await decide(locked, proposal)
     except Refused as refused:
         return refused

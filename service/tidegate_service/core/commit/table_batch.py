@@ -21,8 +21,9 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, Refused
 from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.log.clock_skew import check_clock
-from tidegate_service.core.log.foreign_commits import MOST_RACES, Behind
+from tidegate_service.core.log.foreign_commits import MOST_RACES
 from tidegate_service.core.log.put_version import ratified
+from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.observe.faults import CommitSteps, around
 from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.core.ports.index import CommitGroup, CommitSection, FilesFirst, TakesLong
@@ -34,6 +35,7 @@ from tidegate_service.core.sharing import offload
 class TableBatch(ABC):
     """Lands proposals on a locked table. `must_save` says that the section has to be saved.
     `is_stopped` says that the store did not answer, so that no further proposal should be tried.
+    `sight` is the one of the member that is decided.
 
     Only a plain table has buffered files. The defaults here are for a kind that has none.
     """
@@ -47,6 +49,7 @@ class TableBatch(ABC):
         self.locked = LockedTable(section, context.windows, context.limits, shared=shared)
         self.must_save = False
         self.is_stopped = False
+        self.sight = SeenBefore()
 
     @staticmethod
     @abstractmethod
@@ -55,9 +58,9 @@ class TableBatch(ABC):
 
     @staticmethod
     @abstractmethod
-    async def read_in(context: Context, section: CommitSection) -> bool:
-        """Read into the section what a conflict check must know. Returns whether the section has to
-        be saved before the answer is told. Raises `Behind`, after saving what was read, and
+    async def read_in(context: Context, section: CommitSection, sight: SeenBefore) -> bool:
+        """See that the section has what a conflict check must know. Returns whether the section has
+        to be saved before the answer is told. Raises `Behind`, after saving what was read, and
         `Unavailable`."""
 
     @staticmethod
@@ -65,6 +68,7 @@ class TableBatch(ABC):
     async def shut_out(
         context: Context,
         section: CommitSection,
+        sight: SeenBefore,
         transaction_id: str,
         known: CommitRecord | Aborted | None,
     ) -> CommitRecord | Aborted | None:
@@ -106,7 +110,7 @@ class TableBatch(ABC):
 
     async def land(self, member: WaitingProposal) -> Outcome:
         """The outcome, true once the section is saved. Raises what `propose` does, and `Behind`."""
-        decisions = member.decisions
+        decisions, self.sight = member.decisions, member.sight
         try:
             return await self._land(member)
         except (FilesFirst, TakesLong):
@@ -220,7 +224,7 @@ class TableBatch(ABC):
     @abstractmethod
     async def _is_at_end(self, context: Context, proposal: Proposal, *, fences: bool) -> bool:
         """Whether the log ends where the section does. With `fences`, the fence's own PUT finds
-        out. Where the log goes on, it is read in."""
+        out, and reads in the version that it finds taken. Raises `Behind`."""
 
 
 def untaken(error: Exception, transaction_id: str) -> CommitStateUnknown:

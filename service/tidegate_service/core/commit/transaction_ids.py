@@ -11,6 +11,7 @@ from tidegate_service.core.commit.kinds import kind_of
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.log.catch_up import with_log_read
+from tidegate_service.core.log.sight import SeenBefore
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableRecord
 from tidegate_service.core.tables.lookup import get_table
@@ -72,16 +73,20 @@ async def abort(context: Context, ref: str, transaction_id: str) -> None:
     table = await get_table(context, ref)
     await context.running.run(
         (table.id, transaction_id),
-        with_log_read(context, table.id, lambda: _abort(context, table, transaction_id)),
+        with_log_read(
+            context, table.id, lambda sight: _abort(context, table, transaction_id, sight)
+        ),
     )
 
 
-async def _abort(context: Context, table: TableRecord, transaction_id: str) -> None:
+async def _abort(
+    context: Context, table: TableRecord, transaction_id: str, sight: SeenBefore
+) -> None:
     async with context.index.commit_section(table.id, who=context.who) as section:
         known = await section.transaction(transaction_id)
         if is_open(known):
             kind = kind_of(section.table)
-            known = await kind.shut_out(context, section, transaction_id, known)
+            known = await kind.shut_out(context, section, sight, transaction_id, known)
         if known is None:
             await close(context, section, transaction_id)
         await section.save()

@@ -21,40 +21,66 @@ from tidegate_protocol.replay.foreign import parse_foreign_commit
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound
 from tidegate_service.core.instance.locked_table import LockedTable
-from tidegate_service.core.log.foreign_commits import Behind, quarantine_for, take_in
+from tidegate_service.core.log.foreign_commits import quarantine_for, take_in
+from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.log.unmarked import mark
 from tidegate_service.core.log.versions import contents
 from tidegate_service.core.ports.index import Log
 from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.core.sharing import offload
 
+LOOK_S = 1.0
+"""The store has at least so long to answer a question."""
+
 T = TypeVar("T")
 
 
-async def with_log_read(context: Context, table_id: str, section: Callable[[], Awaitable[T]]) -> T:
-    """The result of a use case's section. The section is begun again, after catching up, whenever
+async def with_log_read(
+    context: Context, table_id: str, section: Callable[[SeenBefore], Awaitable[T]]
+) -> T:
+    """The result of a use case's section. The section is begun again, after reading on, whenever
     it raises `Behind`.
 
     Also raises `IndexUnavailable` where there is still more to read after half a request's time.
     """
     until = context.monotonic_s() + context.commit_deadline_s / 2
+    sight = SeenBefore()
     while True:
         try:
-            return await section()
+            return await section(sight)
         except Behind:
-            await catch_up_by(context, table_id, until=until)
+            await read_on(context, table_id, sight, until=until)
 
 
-async def catch_up_by(context: Context, table_id: str, *, until: float) -> None:
-    """Read the table's log to its end; a catalog-managed table's up to the versions that its index
-    has.
+async def read_on(
+    context: Context,
+    table_id: str,
+    sight: SeenBefore,
+    *,
+    until: float = math.inf,
+    state: TableState = TableState.ACTIVE,
+) -> None:
+    """Ask the store, without a lock, what a section was left for that raised `Behind`: what it
+    asked `sight`, or else the log to its end; a catalog-managed table's up to the versions that
+    its index has.
 
-    Raises `IndexUnavailable` where the end is not reached by `until`, a time of `monotonic_s`, or
-    where `until` had passed before: beside a faster writer, a request could be behind for ever. At
-    least one portion is saved all the same.
+    Raises what `catch_up` does for a table in this state, and `IndexUnavailable` where the end is
+    not reached by `until`, a time of `monotonic_s`, or where `until` had passed before: beside a
+    faster writer, a request could be behind for ever. At least one portion is saved all the same,
+    and what was not asked yet is.
     """
-    is_late = context.monotonic_s() >= until
-    if await catch_up(context, table_id, until=until) and not is_late:
+    now = context.monotonic_s()
+    is_late = now >= until
+    if not sight.is_asked:
+        is_read = await catch_up(context, table_id, until=until, state=state, sight=sight)
+        if is_read and not is_late:
+            return
+    elif not is_late or not sight.is_asked_again:
+        glance = await context.index.glance(table_id)
+        if glance is not None:
+            log = context.storage.log(glance.table.location, who=context.who)
+            within_s = max(LOOK_S, min(until - now, context.commit_deadline_s))
+            await sight.look(glance, log, within_s=within_s)
         return
     raise IndexUnavailable(
         "so much lies in this table's log that the index was not told of that reading it takes "
@@ -68,19 +94,23 @@ async def catch_up(
     *,
     until: float = math.inf,
     state: TableState = TableState.ACTIVE,
+    sight: SeenBefore | None = None,
 ) -> bool:
-    """Read the table's log into the index to its end. True where the end was reached, and where the
-    table is gone or is not in this state any more. False at `until`, a time of `monotonic_s`; at
-    least one portion is saved by then.
+    """Read the table's log into the index to its end, and tell `sight` of it. True where the end
+    was reached, and where the table is gone or is not in this state any more. False at `until`, a
+    time of `monotonic_s`; at least one portion is saved by then.
 
     A version that cannot be read quarantines an active table; for a quarantined table it raises
     `UnreadableCommit`. The versions before it are saved. Also raises `Unavailable`.
     """
-    head = await context.index.table(table_id)
+    glance = await context.index.glance(table_id)
+    if glance is None:
+        return True
+    head = glance.table
     try:
-        if head is not None and head.catalog_managed:
+        if head.catalog_managed:
             return await mark(context, head, until=until)
-        while head is not None and head.state is state:
+        while head.state is state:
             log = context.storage.log(head.location, who=context.who)
             async with aclosing(_portions(context, log, after=head.latest_version)) as portions:
                 async for portion, is_last in portions:
@@ -90,6 +120,8 @@ async def catch_up(
                         # Another request wrote meanwhile: what was read ahead may not follow.
                         break
                     if is_last:
+                        if sight is not None:
+                            sight.ends(head, glance.database)
                         return True
                     if context.monotonic_s() >= until:
                         return False

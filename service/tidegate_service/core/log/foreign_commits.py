@@ -1,8 +1,9 @@
 """Foreign commits on plain tables: versions that somebody wrote past the service.
 
 A foreign `<v>.json` is part of the log the moment it exists. It is read into the index before the
-next decision. A few are read under the table's lock, more by `core.log.catch_up` before the lock is
-taken. A foreign commit that cannot be read quarantines the table.
+next decision. `core.log.catch_up` reads them before the table's lock is taken; under the lock, only
+a PUT reads the version that it finds taken. A foreign commit that cannot be read quarantines the
+table.
 """
 
 import asyncio
@@ -23,8 +24,9 @@ from tidegate_protocol.replay.foreign import in_commit_timestamp, parse_foreign_
 from tidegate_service.core.errors import TableQuarantined
 from tidegate_service.core.log.log_file import SpooledFile
 from tidegate_service.core.log.put_version import metrics_of
+from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.log.used_places import check_own
-from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import (
     Aborted,
     CommitMetrics,
@@ -40,19 +42,17 @@ FENCED_ID = "transactionId"
 """The operation parameter of a fence (`core.commit.abort_fence`) that names the id it keeps out."""
 
 
-MOST_UNDER_LOCK = 4
-LONGEST_UNDER_LOCK_S = 1.0
-"""So many versions are read under a row lock at most, and none is begun after so long."""
-
-
-MOST_RACES = 4
+MOST_RACES = 2
 """How many PUTs under one lock may find their version taken by another writer."""
+LONGEST_RACE_S = 1.0
+"""No further PUT is begun under a lock after one that took so long to find its version taken."""
 
 
-class Behind(Exception):
-    """The log has more versions to read, by other writers or by a publisher, than are read under a
-    row lock, or a large one. The section is saved and left, and is begun again after
-    `core.log.catch_up`."""
+def see_end(section: CommitSection, sight: SeenBefore) -> None:
+    """See that the table's log was read in to its end. A table that is quarantined already is left
+    as it is. Raises `Behind`."""
+    if section.table.state is not TableState.QUARANTINED and not sight.has_end(section):
+        raise Behind
 
 
 class Appends(Protocol):
@@ -61,36 +61,31 @@ class Appends(Protocol):
     async def append(self, commit: RatifiedCommit) -> None: ...
 
 
-async def ingest(section: CommitSection, log: Log, *, to: Appends | None = None) -> int:
-    """Read the few versions that the log has beyond the index's head into the index; returns how
-    many. `to` appends them to the section. A table that is quarantined already is left as it is.
+async def take_found(
+    section: CommitSection,
+    content: bytes | LogFile,
+    *,
+    began_s: float,
+    now_s: float,
+    to: Appends | None = None,
+) -> None:
+    """Write into the index the next version, as a PUT that was begun at `began_s` found it in the
+    log. `to` is as in `take_in`. The caller saves the section.
 
-    The caller saves the section. Raises `Behind` where there are more than a few. Raises
-    `TableQuarantined`, after saving the quarantine, for a version that cannot be read.
+    Raises `Behind` for a large version, and where the store is slow: what may lie behind it is read
+    without the lock. Raises `TableQuarantined`, after saving the quarantine, for a version that
+    cannot be read.
     """
-    if section.table.state is TableState.QUARANTINED:
-        return 0
+    if isinstance(content, SpooledFile):
+        raise Behind
     try:
-        return await read_few(section, log, to=to)
+        await take_in(section, content, to=to)
     except UnreadableCommit as error:
         reason = await quarantine_for(section, error)
         await section.save()
         raise TableQuarantined(f"table {section.table.name}: {reason}") from None
-
-
-async def read_few(section: CommitSection, log: Log, *, to: Appends | None = None) -> int:
-    """As `ingest`, whatever the table's state. Raises `UnreadableCommit` for a version that cannot
-    be read, after the versions before it were taken in, and `Behind`."""
-    now = asyncio.get_running_loop().time
-    until = now() + LONGEST_UNDER_LOCK_S
-    count = 0
-    while (content := await log.read(section.table.latest_version + 1)) is not None:
-        is_late = bool(count) and now() > until
-        if count == MOST_UNDER_LOCK or is_late or isinstance(content, SpooledFile):
-            raise Behind
-        await take_in(section, content, to=to)
-        count += 1
-    return count
+    if now_s - began_s > LONGEST_RACE_S:
+        raise Behind
 
 
 async def take_in(

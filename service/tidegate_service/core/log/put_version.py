@@ -3,7 +3,7 @@
 import asyncio
 
 from tidegate_protocol.log.actions import Add, Remove
-from tidegate_protocol.log.content import sha256_of
+from tidegate_protocol.log.content import LogFile, sha256_of
 from tidegate_protocol.proposal.transaction import ReadyCommit
 from tidegate_protocol.replay.commits import body_digest
 from tidegate_service.core.access.roles import Caller
@@ -71,8 +71,9 @@ def metrics_of(actions: tuple[object, ...], *, attempts: int, duration_ms: int) 
 
 async def occupy(
     log: Log, ready: ReadyCommit, *, attempts: int, faults: FaultPoints = NO_FAULTS
-) -> PutResult:
-    """Put `<version>.json`: CREATED where it has this commit's bytes, EXISTS where it has others.
+) -> bytes | LogFile | None:
+    """Put `<version>.json`. Returns None where it has this commit's bytes, and otherwise what it
+    has.
 
     After a PUT without an answer, the version is read. Where nothing is there, the same PUT is sent
     again: the first PUT may still arrive, so the version is never given up while it is empty.
@@ -82,16 +83,13 @@ async def occupy(
     """
     try:
         async with asyncio.timeout(_patience_s(ready)):
-            result = await _put(log, ready, attempts, faults)
-    except TimeoutError:
+            return await _put(log, ready, attempts, faults)
+    except (StorageUnknown, TimeoutError) as error:
         # The last PUT may still arrive, as any without an answer.
-        result = None
-    if result is None:
         raise CommitStateUnknown(
             f"the object store did not say whether version {ready.version} was written",
             transaction_id=ready.transaction.proposal.transaction_id,
-        )
-    return result
+        ) from error
 
 
 def _patience_s(ready: ReadyCommit) -> float:
@@ -104,7 +102,8 @@ def _patience_s(ready: ReadyCommit) -> float:
 
 async def _put(
     log: Log, ready: ReadyCommit, attempts: int, faults: FaultPoints
-) -> PutResult | None:
+) -> bytes | LogFile | None:
+    """As `occupy`. Raises `StorageUnknown` where nothing is known of the version."""
     unanswered = False
     for _ in range(attempts):
         try:
@@ -112,16 +111,15 @@ async def _put(
                 result = await log.put_if_absent(ready.version, ready.content)
             async with around(faults, Step.O7_CLASSIFY):
                 if result is PutResult.CREATED:
-                    return result
+                    return None
                 found = await log.read(ready.version)
         except StorageUnknown:
             unanswered = True
             continue
-        except StorageUnavailable:
+        except StorageUnavailable as error:
             if unanswered:
-                return None
+                raise StorageUnknown(error.detail) from error
             raise
         if found is not None:
-            same = await is_same(ready.content, found)
-            return PutResult.CREATED if same else PutResult.EXISTS
-    return None
+            return None if await is_same(ready.content, found) else found
+    raise StorageUnknown(f"version {ready.version} was put without an answer")

@@ -12,12 +12,14 @@ An instance that was stopped before its write, and goes on after that time, is n
 
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import CommitInfo, Metadata
 from tidegate_protocol.replay.commits import UnreadableCommit, table_id
 from tidegate_service.core.errors import TableExists
+from tidegate_service.core.log.sight import Between, Sight
 from tidegate_service.core.log.versions import READ_AHEAD, contents
 from tidegate_service.core.ports.index import CommitSection, Log
 from tidegate_service.core.ports.records import ForgottenTable
@@ -45,36 +47,49 @@ async def check_none_under_way(section: CommitSection) -> None:
             )
 
 
-async def late_write(section: CommitSection, log: Log) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Detached:
+    """Which of these versions lies in the log that holds this head, without the one before it?"""
+
+    head: int
+    versions: tuple[int, ...]
+
+    async def ask(self, log: Log, between: Between | None) -> int | None:
+        async with aclosing(contents(log, self.versions)) as files:
+            async for version, content in files:
+                # Another writer may have written all versions up to this one.
+                if content is not None and await log.read(version - 1) is None:
+                    # A log that is cleaned up meanwhile looks the same but for its head.
+                    return None if await log.read(self.head) is None else version
+        return None
+
+
+async def late_write(section: CommitSection, sight: Sight) -> str | None:
     """Why the log cannot go on: beyond its end it holds a version that a table wrote which was at
     this place before. None where no such version is found.
 
     Of each earlier table only the last version that it may have written is looked for, and only
-    until this table has come past that version; of many earlier tables, only of the last few. The
-    caller has to check afterwards that the log still holds the head: a log that is cleaned up
-    meanwhile looks the same.
+    until this table has come past that version; of many earlier tables, only of the last few.
     """
-    versions = _awaited(section.table.latest_version, await section.forgotten())
+    head = section.table.latest_version
+    versions = _awaited(head, await section.forgotten())
     if not versions:
         return None
-    await section.take_time()
-    async with aclosing(contents(log, versions)) as files:
-        async for version, content in files:
-            # Another writer may have written all versions up to this one.
-            if content is not None and await log.read(version - 1) is None:
-                return (
-                    f"version {version} lies in the log and version {version - 1} does not: it is "
-                    "a late write of a table that was at this place before; move it away"
-                )
-    return None
+    version = await sight.see(section, Detached(head, versions))
+    if version is None:
+        return None
+    return (
+        f"version {version} lies in the log and version {version - 1} does not: it is a late write "
+        "of a table that was at this place before; move it away"
+    )
 
 
-def _awaited(head: int, forgotten: Sequence[ForgottenTable]) -> list[int]:
+def _awaited(head: int, forgotten: Sequence[ForgottenTable]) -> tuple[int, ...]:
     """The versions beyond the head where late writes of these tables may lie, of the first few
     tables."""
     # A publisher writes again what was published; a commit of a plain table takes the next one.
     last = (old.latest_version + (not old.catalog_managed) for old in forgotten)
-    return list(dict.fromkeys(version for version in last if version > head + 1))[:MOST_AWAITED]
+    return tuple(dict.fromkeys(version for version in last if version > head + 1))[:MOST_AWAITED]
 
 
 def check_own(before: Metadata | None, info: CommitInfo | None) -> None:

@@ -11,17 +11,18 @@ from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.catalog_managed.set_back import lost, quarantine_for, strange, unlike
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, Unavailable
-from tidegate_service.core.log.catch_up import catch_up
-from tidegate_service.core.log.foreign_commits import Behind, read_few
+from tidegate_service.core.log.catch_up import read_on
+from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.log.used_places import late_write
 from tidegate_service.core.log.versions import contents
-from tidegate_service.core.maintenance.truncation import gap
-from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.maintenance.truncation import Tail
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.core.tables.lookup import get_table
 
-_Check = Callable[[CommitSection, Log], Awaitable[None]]
-"""Raises what `release_table` does where the table cannot go on; a kind of table has its own."""
+_Check = Callable[[CommitSection, SeenBefore], Awaitable[None]]
+"""Raises what `release_table` does where the table cannot go on, and `Behind`; a kind of table has
+its own."""
 
 
 async def release_table(context: Context, ref: str) -> TableRecord:
@@ -39,20 +40,25 @@ async def _release(context: Context, table: TableRecord) -> TableRecord:
     if table.state is not TableState.QUARANTINED:
         return table
     check = await _looked(context, table) if table.catalog_managed else _check_plain
+    sight = SeenBefore()
     while True:
         try:
-            return await _section(context, table, check)
+            return await _section(context, table, check, sight)
         except Behind:
-            await _catch_up(context, table)
+            try:
+                await read_on(context, table.id, sight, state=TableState.QUARANTINED)
+            except UnreadableCommit as error:
+                raise _still_broken(table, str(error)) from None
 
 
-async def _section(context: Context, table: TableRecord, check: _Check) -> TableRecord:
+async def _section(
+    context: Context, table: TableRecord, check: _Check, sight: SeenBefore
+) -> TableRecord:
     async with context.index.commit_section(table.id, who=context.who) as section:
         head = section.table
         if head.state is not TableState.QUARANTINED:
             return head
-        log = context.storage.log(head.location, who=context.who)
-        await check(section, log)
+        await check(section, sight)
         await section.release()
         version = section.table.latest_version
         await section.note(Change(deed=Deed.RELEASE, by=context.caller, version=version))
@@ -66,11 +72,11 @@ async def _looked(context: Context, table: TableRecord) -> _Check:
     last = await log.read(max(table.published_version, 0))
     other = await _other(context, table)
 
-    async def check(section: CommitSection, log: Log) -> None:
+    async def check(section: CommitSection, sight: SeenBefore) -> None:
         head = section.table
         if _place(head) != _place(table):
             raise Unavailable(f"table {head.name} was changed meanwhile; ask again")
-        found = await lost(context, section) or await strange(section, log, last)
+        found = await lost(context, section) or await strange(section, sight, last)
         if found is None and other is not None:
             found = await unlike(section, *other)
         if found is not None:
@@ -99,55 +105,28 @@ def _place(head: TableRecord) -> tuple[int, int, int]:
     return head.epoch, head.latest_version, head.published_version
 
 
-async def _check_plain(section: CommitSection, log: Log) -> None:
-    await _check_head(section, log)
-    await _read_in(section, log)
-
-
-async def _check_head(section: CommitSection, log: Log) -> None:
+async def _check_plain(section: CommitSection, sight: SeenBefore) -> None:
     head = section.table.latest_version
-    stored = await log.read(head)
-    if stored is None:
+    try:
+        sha256, absent = await sight.see(section, Tail(head))
+    except BrokenLog as error:
+        raise _still_broken(section.table, f"the log cannot be read: {error}") from error
+    if sha256 is None:
         raise _still_broken(
             section.table,
             f"version {head} is not in the log; put its file back, or rebuild the table where a "
             "checkpoint has taken its place",
         )
-    if await section.head_sha256() not in (None, sha256_of(stored)):
+    if await section.head_sha256() not in (None, sha256):
         raise _still_broken(
             section.table,
             f"version {head} in the log is not the one that was committed; put its file back, or "
             "rebuild the table where the log was made again",
         )
-
-
-async def _read_in(section: CommitSection, log: Log) -> None:
-    try:
-        await read_few(section, log)
-    except Behind:
-        await section.save()
-        raise
-    except UnreadableCommit as error:
-        await section.save()
-        version = section.table.latest_version + 1
-        raise _still_broken(section.table, f"version {version}: {error}") from None
-    try:
-        absent = await gap(section, log)
-    except BrokenLog as error:
-        raise _still_broken(section.table, f"the log cannot be read: {error}") from error
+    if not sight.has_end(section):
+        raise Behind
     if absent is not None:
-        late = await late_write(section, log)
-        # The log may be cleaned up meanwhile.
-        await _check_head(section, log)
-        await section.save()
-        raise _still_broken(section.table, late or _gap(absent))
-
-
-async def _catch_up(context: Context, table: TableRecord) -> None:
-    try:
-        await catch_up(context, table.id, state=TableState.QUARANTINED)
-    except UnreadableCommit as error:
-        raise _still_broken(table, str(error)) from None
+        raise _still_broken(section.table, await late_write(section, sight) or _gap(absent))
 
 
 def _gap(version: int) -> str:

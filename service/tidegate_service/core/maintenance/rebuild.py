@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.audit import Change, Deed
-from tidegate_service.core.catalog_managed.own_log import ends, not_own
+from tidegate_service.core.catalog_managed.own_log import Ends, not_own
 from tidegate_service.core.catalog_managed.ratified_log import (
     LostCommit,
     go_on,
@@ -22,6 +22,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.log.data_paths import DataPaths
 from tidegate_service.core.log.load import adopt
+from tidegate_service.core.log.sight import SeenNow
 from tidegate_service.core.ports.index import CommitSection, Log
 from tidegate_service.core.ports.records import QuarantineCause, TableRecord
 from tidegate_service.core.tables.lookup import get_table
@@ -148,7 +149,8 @@ async def _check_own(section: CommitSection, log: Log) -> None:
     """See that the log is the table's, and make it whole where files of it are gone."""
     why = await make_whole(section, log)
     if why is None:
-        last, _ = await ends(section, log)
-        why = await not_own(section, log, last)
+        sight = SeenNow(log)
+        last, _ = await sight.see(section, Ends(section.table.published_version))
+        why = await not_own(section, sight, last)
     if why is not None:
         raise Refused(f"table {section.table.name}: {why}", code=Code.BROKEN_LOG)

@@ -8,6 +8,7 @@ date of its head, left alone for a while, two things are looked for in the log: 
 it a version that is missing before a later one.
 """
 
+from dataclasses import dataclass
 from typing import NoReturn
 
 from tidegate_protocol.log.content import sha256_of
@@ -16,6 +17,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.instance.log_looks import QUIET_MS
 from tidegate_service.core.log.listing import listed
+from tidegate_service.core.log.sight import Between, SeenBefore
 from tidegate_service.core.log.used_places import late_write
 from tidegate_service.core.maintenance.rebuild import rebuild_in
 from tidegate_service.core.ports.index import CommitSection, Log
@@ -23,12 +25,36 @@ from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.sharing import offload
 
 
-async def reload_if_truncated(context: Context, section: CommitSection, log: Log) -> bool:
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What is the SHA-256 of the head's file, None where it is gone, and which version is missing
+    behind it, if any?"""
+
+    head: int
+
+    async def ask(self, log: Log, between: Between | None) -> tuple[str | None, int | None]:
+        content = await log.read(self.head)
+        if content is None:
+            return None, None
+        return sha256_of(content), await gap(log, self.head)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Which is the log's newest version?"""
+
+    async def ask(self, log: Log, between: Between | None) -> int:
+        files = await listed(log, between=between)
+        return (await offload.run(len(files), choose_segment, files)).head
+
+
+async def reload_if_truncated(context: Context, section: CommitSection, sight: SeenBefore) -> bool:
     """Make the index anew where the log has left it behind; True where that was needed. The caller
     saves the section. A table that is quarantined is left as it is.
 
     Raises `TableQuarantined` where the log ends before the index does, is another's or holds a late
-    write of another table, after saving that, and where it cannot be read.
+    write of another table, after saving that, and where it cannot be read. Raises `Behind` where
+    the log has to be looked at first.
     """
     head = section.table
     if head.state is TableState.QUARANTINED:
@@ -40,29 +66,28 @@ async def reload_if_truncated(context: Context, section: CommitSection, log: Log
     spared = context.looks.spare(head, section.now_ms, database=section.database)
     if abs(quiet_ms) < QUIET_MS or spared:
         return False
-    content = await log.read(head.latest_version)
-    if content is not None:
-        if await section.head_sha256() not in (None, sha256_of(content)):
+    try:
+        sha256, first = await sight.see(section, Tail(head.latest_version))
+    except BrokenLog as error:
+        await _quarantined(section, f"the log cannot be read: {error}")
+    if sha256 is not None:
+        if await section.head_sha256() not in (None, sha256):
             # As where the table was dropped and made again by others.
             await _quarantined(
                 section,
                 f"version {head.latest_version} in the log is not the one that was committed",
             )
-        try:
-            first = await gap(section, log)
-        except BrokenLog as error:
-            await _quarantined(section, f"the log cannot be read: {error}")
         if first is None:
-            context.looks.note(head, section.now_ms, database=section.database)
+            context.looks.note(head, sight.since_ms, database=section.database)
             return False
-    # Listing a log takes longer than anything else here that the section waits for.
-    await section.take_time()
-    end = await _end(section, log)
+    end = await _end(section, sight)
     if isinstance(end, str):
         await _quarantined(section, end)
     if end == head.latest_version:
         # Only its checkpoint is left of the head, as of a table that was registered so.
         return False
+    # Reading a log takes longer than anything else that a section waits for.
+    await section.take_time()
     try:
         await rebuild_in(context, section)
     except Refused as error:
@@ -73,12 +98,11 @@ async def reload_if_truncated(context: Context, section: CommitSection, log: Log
     return True
 
 
-async def gap(section: CommitSection, log: Log) -> int | None:
+async def gap(log: Log, head: int) -> int | None:
     """The first version behind the head that is missing in the log while a later one, or a complete
     checkpoint of it or of a later one, is there; None where there is no such. Raises `BrokenLog`
     where too many files are."""
-    head = section.table.latest_version
-    files = await listed(log, behind=head, between=section.take_time)
+    files = await listed(log, behind=head)
     for version in missing(files, behind=head):
         # Others may have written it while the log was listed.
         if await log.read(version) is None:
@@ -92,14 +116,13 @@ async def _quarantined(section: CommitSection, reason: str) -> NoReturn:
     raise TableQuarantined(f"table {section.table.name}: {reason}")
 
 
-async def _end(section: CommitSection, log: Log) -> int | str:
+async def _end(section: CommitSection, sight: SeenBefore) -> int | str:
     """The log's newest version, or why it cannot go on from what the index knows."""
     head = section.table.latest_version
     try:
-        files = await listed(log, between=section.take_time)
-        end = (await offload.run(len(files), choose_segment, files)).head
+        end = await sight.see(section, End())
     except BrokenLog as error:
-        late = await late_write(section, log)
+        late = await late_write(section, sight)
         return late or f"the log cannot be read any more from version {head} on: {error}"
     if end < head:
         return (

@@ -55,7 +55,7 @@ from tidegate_service.core.errors import (
 from tidegate_service.core.log.clock_skew import check_clock
 from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy, ratified
 from tidegate_service.core.log.used_places import check_none_under_way, register_hint
-from tidegate_service.core.ports.index import CommitSection, Log, PutResult
+from tidegate_service.core.ports.index import CommitSection, Log
 from tidegate_service.core.ports.records import NewTable, TableRecord
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import durable_table
@@ -200,16 +200,13 @@ async def _claim_log(section: CommitSection, log: Log, ready: ReadyCommit) -> Re
         return ready
     if await log.holds_anything(but_version=0):
         raise await _in_use(section)
-    occupied = await occupy(log, ready, attempts=PUT_ATTEMPTS)
+    found = await occupy(log, ready, attempts=PUT_ATTEMPTS)
     if await log.holds_anything(but_version=0):
         # Of another writer, or a late write of a table that was here before. What was written for
         # this one stays: no file of a log is ever deleted.
         raise await _in_use(section)
-    if occupied is PutResult.CREATED:
-        return ready
-    found = await log.read(0)
     if found is None:
-        raise await _in_use(section)
+        return ready
     try:
         actions, info, metadata = await offload.run(offload.weight_of_log(found), _read, found)
     except UnreadableCommit:

@@ -12,6 +12,7 @@ from tidegate_service.core.catalog_managed.whole_log import differing, make_whol
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, TableQuarantined
 from tidegate_service.core.log.catch_up import with_log_read
+from tidegate_service.core.log.sight import SeenBefore
 from tidegate_service.core.ports.records import PAGE_BYTES, QuarantineCause, TableRecord, TableState
 
 FORGET_ATTEMPTS = 5
@@ -122,12 +123,12 @@ async def _refuse(context: Context, table: TableRecord, version: int, sha256: st
 
 
 async def _see_that_none_is_lost(context: Context, table: TableRecord) -> None:
-    async def section() -> None:
+    async def section(sight: SeenBefore) -> None:
         async with context.index.commit_section(table.id, who=context.who) as section:
             why = await make_whole(section, context.storage.log(table.location, who=context.who))
             if why is not None:
                 await quarantine_for(section, Found(QuarantineCause.LOG, why))
                 raise TableQuarantined(f"table {table.name}: {why}")
-            await check_none_lost(context, section)
+            await check_none_lost(context, section, sight)
 
     await with_log_read(context, table.id, section)

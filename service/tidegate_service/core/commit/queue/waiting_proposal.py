@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.core.context import Context
 from tidegate_service.core.instance.table_cache import TableIdentity
+from tidegate_service.core.log.sight import SeenBefore
 from tidegate_service.core.ports.outcomes import Outcome
 
 ATTEMPTS = 5
@@ -19,7 +20,8 @@ class WaitingProposal:
     `attempt` counts the groups that may have landed it. `decisions` counts how often it was
     decided; each foreign version adds one. `alone` keeps other proposals out of its group.
     `takes_long` says that others should not wait for it. `overdue` says that it may not wait again
-    before its first attempt has ended. `variables` are the request's, which logs and traces read.
+    before its first attempt has ended. `sight` is what was seen of its table's log since it came.
+    `variables` are the request's, which logs and traces read.
     """
 
     context: Context
@@ -34,6 +36,7 @@ class WaitingProposal:
     overdue: bool = False
     takes_long: bool = False
     told: bool = False
+    sight: SeenBefore = field(default_factory=SeenBefore)
 
     def enter(self) -> None:
         """Register the proposal as under way, until it is told. Raises `ShuttingDown`."""
