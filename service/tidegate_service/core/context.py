@@ -32,8 +32,9 @@ VERIFYING = 1
 COMPARING = 2
 """Threads for these: what a large version is made of is one piece of work, and takes seconds, so
 one principal's leaves a thread to another's."""
-LOOKUPS = 4
-"""Tables that are looked up for one principal at a time: commits want connections, too."""
+LOOKUPS = 12
+"""Tables that are looked up for one principal at a time: commits of others want connections, too.
+More than its reads that are worked on, which hold up no commit of its own."""
 SCAN_PAGES = 2
 """Pages of all scans that are fetched at a time: commits have the other connections."""
 

@@ -74,7 +74,8 @@ def flood(held, start_service, database_url) -> Iterator[Flood]:
         try:
             give_up = time.monotonic() + GIVE_UP_S
             # They and the one that asks.
-            while f"tidegate_requests_in_flight {MANY + 1}.0" not in watching.get("/metrics").text:
+            under_way = f"tidegate_requests_in_flight {MANY + 1}.0"
+            while under_way not in watching.get("/metrics").text or held.inside < READS:
                 assert time.monotonic() < give_up
             yield Flood(guarded, asked, lambda: service.loop.call_soon_threadsafe(may.set))
         finally:
