@@ -18,6 +18,7 @@ from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.upkeep import checksums
 from tidegate_service.core.upkeep.checksums import Checksums
 from tidegate_service.index.upkeep import counting
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
@@ -160,3 +161,28 @@ async def test_others_are_left_as_they_are(world: World, caretaker: Caretaker):
     assert await caretaker.round() == 1
     assert theirs.read_text() == "of another writer"
     assert (await get_table(world.context, table.id)).latest_version == 0
+
+
+@pytest.mark.parametrize("there", [None, b'{"commitInfo":{}}'])
+async def test_a_log_that_is_not_the_tables_is_left_alone(
+    world: World, upkeep: PostgresUpkeep, caretaker: Caretaker, there: bytes | None
+):
+    """As where a restore brought back the row of a table that is gone."""
+    table = await world.create()
+    file = world.log_file(table, 0)
+    file.unlink()
+    if there is not None:
+        file.write_bytes(there)
+    assert await caretaker.round() == 1
+    assert written(world, table) == {}
+    standing = (await upkeep.standing(table.id))[UpkeepKind.CHECKSUM]
+    assert standing.trouble == "version 0 in the log is not what the index has"
+
+
+async def test_long_metadata_is_not_written_with_every_version(
+    world: World, caretaker: Caretaker, monkeypatch
+):
+    monkeypatch.setattr(checksums, "LONG_METADATA", 10)
+    table = await world.create()
+    assert await caretaker.round() == 1
+    assert written(world, table) == {}

@@ -5,16 +5,20 @@ table is. Where commits come faster than runs, versions between two heads have n
 """
 
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from tidegate_protocol.checksum.checksum import Checksum, encode
 from tidegate_protocol.checksum.histograms import deleted_histogram, histogram_of_bins
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.upkeep import SET_TRANSACTION_RETENTION
 from tidegate_protocol.log.codec import with_fields
+from tidegate_protocol.log.content import sha256_of
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.storage import Storage
 from tidegate_service.core.ports.upkeep import Counted, Done, UpkeepRecord, UpkeepStanding
+from tidegate_service.core.sharing import offload
 
 WAITING = 1000
 """Checksums that wait for their versions to be published, at most."""
@@ -31,29 +35,69 @@ class Checksums:
     def __init__(self, upkeep: UpkeepStanding, storage: Storage) -> None:
         self._upkeep = upkeep
         self._storage = storage
-        self._waiting: OrderedDict[str, tuple[int, int, Checksum]] = OrderedDict()
+        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
         """The head of a table that is being committed to is hardly ever published: what it adds up
         to is kept until it is."""
-        epoch, version, checksum = self._waiting.pop(table.id, (-1, -1, None))
-        if checksum is None or epoch != table.epoch or version > table.published_version:
+        waiting = self._waiting.pop(table.id, None)
+        if (
+            waiting is None
+            or waiting.epoch != table.epoch
+            or waiting.version > table.published_version
+        ):
             counted = await self._upkeep.counted(table.id)
-            if counted is None:
+            if counted is None or not _may_be_told(counted):
                 return Done(version=record.version, due_version=table.published_version + 1)
-            version, checksum = counted.table.latest_version, checksum_of(counted)
-            if len(checksum.metadata.raw) > LONG_METADATA:
-                # It would be written again with every commit.
-                return Done(version=record.version, due_version=table.published_version + 1)
-            if version > counted.table.published_version:
-                self._waiting[table.id] = (counted.table.epoch, version, checksum)
-                while len(self._waiting) > WAITING:
-                    self._waiting.popitem(last=False)
-                return Done(version=record.version, due_version=version)
+            waiting = _Waiting(
+                epoch=counted.table.epoch,
+                version=counted.head.version,
+                content_sha256=counted.head.content_sha256,
+                checksum=checksum_of(counted),
+            )
+            if waiting.version > counted.table.published_version:
+                self._keep(table.id, waiting)
+                return Done(version=record.version, due_version=waiting.version)
+        version = waiting.version
         log = self._storage.log(table.location)
+        content = await log.read(version)
+        weight = 0 if content is None else len(content) // BYTES_AN_ACTION
+        if content is None or waiting.content_sha256 != await offload.run(
+            weight, sha256_of, content
+        ):
+            # After a restore or a failover the row may be of a version, or a table, that is gone:
+            # readers of the log that is there would be told that it is broken.
+            return Done(
+                version=record.version,
+                due_version=version + 1,
+                trouble=f"version {version} in the log is not what the index has",
+            )
         # One that is there was written by another, and is never overwritten.
-        await log.put_checksum(version, encode(checksum))
+        await log.put_checksum(version, encode(waiting.checksum))
         return Done(version=version, due_version=version + 1)
+
+    def _keep(self, table_id: str, waiting: "_Waiting") -> None:
+        self._waiting[table_id] = waiting
+        while len(self._waiting) > WAITING:
+            self._waiting.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """A checksum, and the digest of the version that it is of."""
+
+    epoch: int
+    version: int
+    content_sha256: str | None
+    checksum: Checksum
+
+
+def _may_be_told(counted: Counted) -> bool:
+    """Of a version that came from a checkpoint alone, the log may have no commit; long metadata
+    would be written again with every version."""
+    metadata = counted.table.metadata
+    assert metadata is not None, "it has a version"
+    return counted.head.content_sha256 is not None and len(metadata.raw) <= LONG_METADATA
 
 
 def checksum_of(counted: Counted) -> Checksum:
