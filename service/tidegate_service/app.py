@@ -251,6 +251,7 @@ async def _composed(
         now_ms=lambda: time.time_ns() // 1_000_000,
         commit=committer.commit,
         commit_deadline_s=settings.deadline_seconds,
+        long_deadline_s=settings.long_deadline_seconds,
         max_unpublished_versions=settings.max_unpublished_versions,
         wake_publisher=_nobody_waits if publisher is None else publisher.wake,
         faults=faults,

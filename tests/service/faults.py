@@ -11,6 +11,7 @@ from enum import Enum
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
+from tidegate_service.core.ports.data_files import DataFiles
 from tidegate_service.core.ports.index import Log, LogEntry, PutResult, Storage
 from tidegate_service.storage.roots import one_by_one
 
@@ -37,6 +38,9 @@ class FaultyStorage:
 
     def log(self, location: str, *, who: str | None = None) -> Log:
         return FaultyLog(self._storage.log(location, who=who), self, self._held)
+
+    def data_files(self, location: str, **of: object) -> DataFiles:
+        return self._storage.data_files(location, **of)
 
     async def deliver(self) -> list[PutResult]:
         """What became of every PUT that was held, now that they arrive, in their order."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import BinaryIO
@@ -15,7 +15,9 @@ from tidegate_protocol.log.file_names import Unknown, commit_name, parse
 from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import FileRoom, read_file
+from tidegate_service.core.ports.data_files import DataFiles
 from tidegate_service.core.ports.index import LogEntry, PutResult, UnreadableFile
+from tidegate_service.core.vacuum.names import is_hidden
 from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
 from tidegate_service.storage.local.files import NotAFolder
 from tidegate_service.storage.local.root import LocalRoot
@@ -182,12 +184,21 @@ class ObjectStorage:
 
         The use cases have checked that; this is the last fence before the store.
         """
+        root, table = self._placed(location)
+        return ObjectLog(root, table, read=self._read_file, max_files=self._max_files, who=who)
+
+    def data_files(
+        self, location: str, *, partition_columns: Collection[str], who: str | None = None
+    ) -> DataFiles:
+        """Raises `Refused` as `log` does."""
+        root, table = self._placed(location)
+        hides = partial(is_hidden, partition_columns=frozenset(partition_columns))
+        return root.data_files(table, hides, root.reading.of(who or ""))
+
+    def _placed(self, location: str) -> tuple[Root, str]:
         for root in self._roots:
             if location.startswith(f"{root.url}/") and canonical_url(location) == location:
-                table = location.removeprefix(f"{root.url}/")
-                return ObjectLog(
-                    root, table, read=self._read_file, max_files=self._max_files, who=who
-                )
+                return root, location.removeprefix(f"{root.url}/")
         raise Refused(
             f"the location {excerpt(location)} is not in the warehouse or an allowed prefix",
             code=Code.INVALID_LOCATION,

@@ -24,6 +24,7 @@ class Deed(StrEnum):
     DELETE_FORGOTTEN = "delete-forgotten"
     QUARANTINE = "quarantine"
     RELEASE = "release"
+    VACUUM = "vacuum"
     CREATE_TOKEN = "create-token"
     REVOKE_TOKEN = "revoke-token"
 

@@ -39,6 +39,19 @@ class Step(StrEnum):
     O9_ANSWER = "O9"
 
 
+class VacuumStep(StrEnum):
+    """Those of VACUUM; V3 once for each batch of files."""
+
+    V1_LIST = "V1"
+    V2_START = "V2"
+    V3_DELETE = "V3"
+    V4_FOLDERS = "V4"
+    V5_END = "V5"
+
+
+AnyStep = Step | VacuumStep
+
+
 class Side(Enum):
     """AFTER is reached only where the step raised nothing."""
 
@@ -49,13 +62,13 @@ class Side(Enum):
 class FaultPoints(Protocol):
     """Told of every step, in the order of their happening."""
 
-    async def reached(self, step: Step, side: Side) -> None:
+    async def reached(self, step: AnyStep, side: Side) -> None:
         """Returns for the commit to go on. It may take its time, or never return."""
         ...
 
 
 class _NoFaults:
-    async def reached(self, step: Step, side: Side) -> None:
+    async def reached(self, step: AnyStep, side: Side) -> None:
         return None
 
 
@@ -67,7 +80,7 @@ class around:
 
     __slots__ = ("_faults", "_step")
 
-    def __init__(self, faults: FaultPoints, step: Step) -> None:
+    def __init__(self, faults: FaultPoints, step: AnyStep) -> None:
         self._faults = faults
         self._step = step
 

@@ -3,13 +3,14 @@
 A call that meets a broken store raises `StorageUnavailable`: nothing is known to have happened.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
+from tidegate_service.core.ports.data_files import DataFiles
 
 
 class PutResult(Enum):
@@ -92,6 +93,13 @@ class Storage(Protocol):
     def log(self, location: str, *, who: str | None = None) -> Log:
         """`who` is in whose name what takes long is read of it (`core.access.roles.share_of`): who
         reads much waits behind itself."""
+        ...
+
+    def data_files(
+        self, location: str, *, partition_columns: Collection[str], who: str | None = None
+    ) -> DataFiles:
+        """The data files of the table at a location, whose partitions are folders by these columns;
+        `who` as of `log`."""
         ...
 
     async def probe(self) -> None:

@@ -17,7 +17,7 @@ import stat
 import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -189,6 +189,11 @@ class LocalFiles:
             return []
         except OSError as error:
             raise StorageUnavailable(f"a folder could not be listed: {_why(error)}") from error
+
+    def folder(self, folders: list[str]) -> AbstractContextManager[int]:
+        """An open folder below the root by its segments. Raises `OSError` where it is missing, and
+        `NotAFolder` where something else stands in the way."""
+        return self._open(folders, create=False)
 
     @contextmanager
     def _open(self, folders: list[str], *, create: bool) -> Iterator[int]:
