@@ -31,6 +31,7 @@ from tidegate_service.api.routes import (
     scan,
     tables,
     transactions,
+    vacuum,
 )
 from tidegate_service.api.routes.docs import docs_router
 from tidegate_service.api.routes.lean import Shortcut
@@ -80,7 +81,7 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
     app.state.refusals = Refusals(limits.max_requests)
     app.include_router(tables.router, prefix=PREFIX)
     app.include_router(commits.proposing, prefix=PREFIX)
-    for resource in (commits, transactions, scan, maintenance, forgotten):
+    for resource in (commits, transactions, scan, maintenance, vacuum, forgotten):
         app.include_router(resource.router, prefix=PREFIX)
     app.include_router(health.router)
     app.include_router(metrics.router)

@@ -1,4 +1,4 @@
-"""The other request bodies: creating a table, registering one, scanning one."""
+"""The other request bodies: creating a table, registering, scanning and vacuuming one."""
 
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ from tidegate_service.core.access.names import MAX_NAME_LENGTH
 from tidegate_service.core.tables.create import CreateTable
 from tidegate_service.core.tables.register import RegisterTable
 from tidegate_service.core.tables.scan import ScanRequest
+from tidegate_service.core.vacuum.request import VacuumRequest
 
 TABLE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*){2}$"
 """What `core.access.names` takes, for the document."""
@@ -117,8 +118,27 @@ class ScanBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
+class VacuumBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long removed files are to be kept, and whether to delete the others."""
+
+    retain_ms: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_VERSION)] | None,
+        Meta(
+            description="By default what the table says in "
+            "`delta.deletedFileRetentionDuration`, or a week."
+        ),
+    ] = None
+    allow_shorter: Annotated[
+        bool, Meta(description="True for a retention that is shorter than the table's.")
+    ] = False
+    dry_run: Annotated[
+        bool, Meta(description="True to be told what would be deleted, and nothing else.")
+    ] = False
+
+
 _CREATE = msgspec.json.Decoder(CreateTableBody)
 _REGISTER = msgspec.json.Decoder(RegisterTableBody)
+_VACUUM = msgspec.json.Decoder(VacuumBody)
 _SCAN = msgspec.json.Decoder(ScanBody)
 
 
@@ -164,4 +184,13 @@ async def read_scan(request: Request) -> ScanRequest:
         timestamp=body.timestamp,
         predicates=body.predicates,
         columns=body.columns,
+    )
+
+
+async def read_vacuum(request: Request) -> VacuumRequest:
+    """Raises `BadRequest`, and `Refused` for a media type or size that is not taken."""
+    media_type(request, JSON)
+    body = await read_body(request, lambda content: decode_envelope(content, _VACUUM))
+    return VacuumRequest(
+        retain_ms=body.retain_ms, allow_shorter=body.allow_shorter, dry_run=body.dry_run
     )

@@ -35,6 +35,14 @@ SCAN_STREAMS: Content = {
         }
     },
 }
+VACUUM_STREAM: Content = {
+    NDJSON: {
+        "schema": {
+            "type": "string",
+            "description": "A `VacuumHead` on the first line, then `VacuumProgress` a line.",
+        }
+    }
+}
 METRICS_TEXT: Content = {"text/plain": {"schema": {"type": "string"}}}
 _RETRY_AFTER: Content = {
     "Retry-After": {"description": "In seconds.", "schema": {"type": "integer"}}

@@ -94,6 +94,10 @@ PROPOSAL_NDJSON = (
     '"modificationTime":1763700000000,"dataChange":true}}\n'
 )
 
+VACUUMS: dict[str, Example] = {
+    "dry_run": {"summary": "What would go", "value": {"dry_run": True}},
+    "longer": {"summary": "Keep removed files for 30 days", "value": {"retain_ms": 2_592_000_000}},
+}
 SCANS: dict[str, Example] = {
     "latest": {"summary": "The whole latest version", "value": {}},
     "pruned": {

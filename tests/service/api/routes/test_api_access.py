@@ -31,6 +31,7 @@ POLICIES = {
     "verify_table": "reader",
     "rebuild_table": "admin",
     "release_table": "admin",
+    "vacuum_table": "admin",
     "list_forgotten_tables": "admin",
     "delete_forgotten_table": "admin",
     "metrics": "reader",
@@ -44,6 +45,7 @@ BODIES = {
     "propose": lambda _: proposal(add()),
     "check_conflicts": lambda _: proposal(add()),
     "scan": lambda _: {},
+    "vacuum_table": lambda _: {"dry_run": True},
 }
 
 

@@ -35,13 +35,14 @@ EXPECTED = {
     ("GET", "/api/v1/tables/{table}/verify"): "verify_table",
     ("POST", "/api/v1/tables/{table}/rebuild"): "rebuild_table",
     ("POST", "/api/v1/tables/{table}/release"): "release_table",
+    ("POST", "/api/v1/tables/{table}/vacuum"): "vacuum_table",
     ("GET", "/api/v1/forgotten-tables"): "list_forgotten_tables",
     ("DELETE", "/api/v1/forgotten-tables/{table_id}"): "delete_forgotten_table",
     ("GET", "/healthz"): "healthz",
     ("GET", "/readyz"): "readyz",
     ("GET", "/metrics"): "metrics",
 }
-WITH_BODY = {"create_table", "register_table", "propose", "check_conflicts", "scan"}
+WITH_BODY = {"create_table", "register_table", "propose", "check_conflicts", "scan", "vacuum_table"}
 
 
 def operations() -> dict[str, dict[str, Any]]:
