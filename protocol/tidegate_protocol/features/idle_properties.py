@@ -18,7 +18,6 @@ IDLE: Mapping[str, str] = {
     "delta.compatibility.symlinkFormatManifest.enabled": "manifests are not written",
     "delta.coordinatedCommits.commitCoordinatorConf-preview": "no other coordinator is asked",
     "delta.coordinatedCommits.tableConf-preview": "no other coordinator is asked",
-    "delta.deletedFileRetentionDuration": "data files are not deleted",
     "delta.dropFeatureTruncateHistory.retentionDuration": "the log is not cleaned up",
     "delta.enableExpiredLogCleanup": "the log is not cleaned up",
     "delta.enableFullRetentionRollback": "the log is not cleaned up",

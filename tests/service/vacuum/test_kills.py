@@ -8,7 +8,7 @@ import pytest
 from tests.service.vacuum.vacuuming import AT_ONCE, ended, land, left, plant
 from tests.service.world import World, add, remove
 from tidegate_service.core.observe.faults import Side, Step, VacuumStep
-from tidegate_service.core.vacuum.vacuum import begin_vacuum
+from tidegate_service.core.vacuum.begin import begin_vacuum
 
 pytestmark = pytest.mark.anyio
 

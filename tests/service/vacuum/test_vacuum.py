@@ -22,8 +22,9 @@ from tests.service.world import add, proposal, remove
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import DeletionVector
 from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
+from tidegate_service.core.vacuum.begin import begin_vacuum
 from tidegate_service.core.vacuum.request import VacuumRequest
-from tidegate_service.core.vacuum.vacuum import Stage, begin_vacuum
+from tidegate_service.core.vacuum.vacuum import Stage
 from tidegate_service.storage.local.data_files import LocalDataFiles
 
 pytestmark = pytest.mark.anyio

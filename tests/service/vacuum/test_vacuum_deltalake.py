@@ -30,7 +30,9 @@ async def test_both_name_the_same_files(world, tmp_path):
     old = time.time() - 40 * 24 * 3600
     for file in folder.rglob("*.parquet"):
         os.utime(file, (old, old))
-    expected = theirs.vacuum(retention_hours=0, dry_run=True, enforce_retention_duration=False)
+    expected = theirs.vacuum(
+        retention_hours=0, dry_run=True, enforce_retention_duration=False, full=True
+    )
     assert len(expected) >= 5
     ours = await named(world, table, AT_ONCE)
     assert ours == {str(each).removeprefix(f"{folder}/") for each in expected}

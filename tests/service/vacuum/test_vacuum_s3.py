@@ -9,7 +9,8 @@ from tests.service.on_s3.conftest import faults, world
 from tests.service.vacuum.vacuuming import AT_ONCE, land
 from tests.service.world import add, remove
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.core.vacuum.vacuum import Stage, begin_vacuum
+from tidegate_service.core.vacuum.begin import begin_vacuum
+from tidegate_service.core.vacuum.vacuum import Stage
 from tidegate_service.storage.remote.data_files import RemoteDataFiles
 
 __all__ = ["faults", "world"]

@@ -11,8 +11,9 @@ from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.vacuum.begin import begin_vacuum
 from tidegate_service.core.vacuum.request import VacuumRequest
-from tidegate_service.core.vacuum.vacuum import Progress, Stage, begin_vacuum
+from tidegate_service.core.vacuum.vacuum import Progress, Stage
 
 NOW_MS = time.time_ns() // 1_000_000
 AT_ONCE = VacuumRequest(retain_ms=0, allow_shorter=True)

@@ -16,7 +16,8 @@ from tidegate_service.api.http.requests import NDJSON, RequestState, context_of,
 from tidegate_service.api.routes.parameters import TableRef
 from tidegate_service.api.routes.policies import OnTable
 from tidegate_service.core.access.roles import Role
-from tidegate_service.core.vacuum.vacuum import Progress, Vacuum, begin_vacuum
+from tidegate_service.core.vacuum.begin import begin_vacuum
+from tidegate_service.core.vacuum.vacuum import Progress, Vacuum
 
 router = APIRouter(prefix="/tables/{table}", tags=["maintenance"])
 

@@ -16,34 +16,24 @@ from enum import StrEnum
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.paths import identity
-from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal
-from tidegate_protocol.schema.table_schema import parse_schema, physical_name
-from tidegate_service.core.access.audit import Change, Deed
-from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import NotFound, Refused, ServiceError, Unavailable
+from tidegate_service.core.errors import NotFound, ServiceError, Unavailable
 from tidegate_service.core.instance.pending_proposals import adds_of
 from tidegate_service.core.observe.faults import VacuumStep, around
 from tidegate_service.core.ports.data_files import DataFile, DataFiles
-from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.pools import Share
-from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.vacuum.commits import END, START, landed, note
 from tidegate_service.core.vacuum.found import FoundFiles, Unnamed
 from tidegate_service.core.vacuum.names import vector_files, within
 from tidegate_service.core.vacuum.orphans import OtherNames, orphans
 from tidegate_service.core.vacuum.request import (
     Horizon,
     VacuumRequest,
-    check_table,
-    horizon,
     own_retention_ms,
-    retention_ms,
 )
 
-START = "VACUUM START"
-END = "VACUUM END"
 TICK_S = 1.0
 """How often it tells where it is."""
 DELETED_AT_ONCE = 1_000
@@ -172,8 +162,10 @@ class Vacuum:
 
     async def _deletion(self) -> AsyncGenerator[Progress]:
         async with around(self.context.faults, VacuumStep.V2_START):
-            version = await self._committed(START, self._start_parameters(), self._start_metrics())
-            await self._note(version)
+            version = await landed(
+                self.context, self.table, START, self._start_parameters(), self._start_metrics()
+            )
+            await note(self.context, self.table, version)
         self._now = replace(self._now, stage=Stage.DELETING, version=version)
         yield self._now
         self._found.begin()
@@ -239,7 +231,7 @@ class Vacuum:
                 "numDeletedFiles": str(self._now.deleted),
                 "numVacuumedDirectories": str(self._now.folders),
             }
-            version = await self._committed(END, {"status": status}, metrics)
+            version = await landed(self.context, self.table, END, {"status": status}, metrics)
         self._now = replace(self._now, version=version)
 
     def _start_parameters(self) -> dict[str, object]:
@@ -256,80 +248,6 @@ class Vacuum:
             "numFilesToDelete": str(self._found.count),
             "sizeOfDataToDelete": str(self._found.size),
         }
-
-    async def _committed(
-        self, operation: str, parameters: dict[str, object], metrics: dict[str, str]
-    ) -> int:
-        proposal = _proposal(self.context, operation, parameters, metrics)
-        outcome = await propose(self.context, self.table.id, proposal)
-        if isinstance(outcome, Conflict | Invalid):
-            raise Refused(f"{operation} was refused: {outcome.detail}", code=outcome.code)
-        if not isinstance(outcome, Committed):
-            raise ServiceError(f"{operation} was not committed: {outcome}")
-        return outcome.record.version
-
-    async def _note(self, version: int) -> None:
-        """Into the audit trail, before anything is deleted."""
-        async with self.context.index.commit_section(
-            self.table.id, who=self.context.who
-        ) as section:
-            deed = Change(deed=Deed.VACUUM, by=self.context.caller, version=version)
-            await section.note(deed)
-            await section.save()
-
-
-async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Vacuum:
-    """Raises `NotFound`, `Refused` for a retention that is too short or reaches behind the index,
-    and `Unavailable`, all before anything is listed."""
-    table = await get_table(context, ref)
-    check_table(table)
-    retain_ms = retention_ms(table, request)
-    # What others have committed past the service is read in, and the log is looked at.
-    checked = await conflict_check(context, table.id, _proposal(context, START, {}, {}))
-    if isinstance(checked, Conflict | Invalid):
-        raise Refused(f"table {table.name} cannot be vacuumed: {checked.detail}", code=checked.code)
-    table = await get_table(context, table.id)
-    check_table(table)
-    clones = await context.index.tables_naming(f"{identity(table.location)}/", but=table.id)
-    principal = context.caller.principal.name
-    return Vacuum(
-        context=context,
-        table=table,
-        request=request,
-        horizon=await horizon(context, table, retain_ms),
-        files=context.storage.data_files(
-            table.location, partition_columns=_partition_columns(table), who=context.who
-        ),
-        share=context.scan_threads.of(principal),
-        clones=clones,
-        warnings=[
-            f"the table {name} names files of this table, as a shallow clone does: those that it "
-            "names stay, but for a clone that no index here knows"
-            for _, name in clones
-        ],
-    )
-
-
-def _partition_columns(table: TableRecord) -> frozenset[str]:
-    """By both of their names, where they have two."""
-    if table.metadata is None:
-        return frozenset()
-    names = frozenset(table.metadata.partition_columns)
-    fields = parse_schema(table.metadata.schema_string).fields
-    return names | {physical_name(field) for field in fields if field.name in names}
-
-
-def _proposal(
-    context: Context, operation: str, parameters: dict[str, object], metrics: dict[str, str]
-) -> Proposal:
-    return Proposal(
-        transaction_id=context.new_id(),
-        operation=operation,
-        operation_parameters=parameters,
-        operation_metrics=metrics,
-        actions=(),
-        has_new_id=True,
-    )
 
 
 async def _ticks(works: Sequence[Coroutine[None, None, None]]) -> AsyncGenerator[None]:
