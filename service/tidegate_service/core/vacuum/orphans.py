@@ -7,14 +7,18 @@ Those names have no order, and go into a sorted spool of their own.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tidegate_service.core.ports.data_files import DataFile, DataFiles, Listed
 from tidegate_service.core.ports.named_files import NamedFiles
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.names import is_usual, vector_files, within
 from tidegate_service.core.vacuum.spools import SortedSpool
+
+T = TypeVar("T")
 
 _UNUSUAL = (":", "//", "/.", "\n/", "\n.")
 _DIGEST = "sha256:"
@@ -64,10 +68,8 @@ class _Window:
         last = paths[-1]
         while not self._ended and (not self._pages or self._pages[-1][0] < last):
             await self._next()
-        pages = [page for _, page in self._pages]
-        found = [
-            place for place, path in enumerate(paths) if not any(path in page for page in pages)
-        ]
+        unnamed = set(paths).difference(*(page for _, page in self._pages))
+        found = [place for place, path in enumerate(paths) if path in unnamed] if unnamed else []
         self._pages = [page for page in self._pages if page[0] >= last]
         return found
 
@@ -93,17 +95,38 @@ async def orphans(
     others: OtherNames,
     *,
     modified_before_ms: int,
-) -> AsyncIterator[tuple[int, Sequence[DataFile]]]:
+) -> AsyncGenerator[tuple[int, Sequence[DataFile]]]:
     """For each batch of the listing how many files it had, and those that no row names by its path
     and that are old enough. Once it ends, `others` knows all other names of the rows."""
-    window = _Window(named, others)
-    async for batch in listing:
-        if not batch.paths:
-            continue
-        places = await window.without(batch.paths)
-        found = await _described(files, batch, places)
-        yield len(batch.paths), [each for each in found if each.modified_ms < modified_before_ms]
-    await window.rest()
+    async with aclosing(_ahead(named)) as pages, aclosing(_ahead(listing)) as batches:
+        window = _Window(pages, others)
+        async for batch in batches:
+            if not batch.paths:
+                continue
+            places = await window.without(batch.paths)
+            found = await _described(files, batch, places)
+            old = [each for each in found if each.modified_ms < modified_before_ms]
+            yield len(batch.paths), old
+        await window.rest()
+
+
+async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
+    """The same items, the next one fetched while one is in use."""
+
+    async def fetch() -> T | None:
+        return await anext(items, None)
+
+    upcoming = asyncio.create_task(fetch(), name="vacuum")
+    try:
+        while (item := await upcoming) is not None:
+            upcoming = asyncio.create_task(fetch(), name="vacuum")
+            yield item
+    finally:
+        upcoming.cancel()
+        await asyncio.wait([upcoming])
+        if not upcoming.cancelled():
+            # It was raised, or nobody is left to be told.
+            upcoming.exception()
 
 
 async def _described(files: DataFiles, batch: Listed, places: Sequence[int]) -> list[DataFile]:

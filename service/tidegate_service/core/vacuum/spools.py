@@ -58,8 +58,11 @@ class SortedSpool:
             self._spill()
 
     def lines(self) -> Iterator[str]:
-        last = None
         # Code points order as the bytes of UTF-8 do.
+        if not self._runs:
+            yield from sorted(self._held)
+            return
+        last = None
         for line in heapq.merge(*(run.lines() for run in self._runs), sorted(self._held)):
             if line != last:
                 yield line

@@ -132,9 +132,10 @@ class Vacuum:
             others,
             modified_before_ms=self.horizon.modified_ms,
         )
-        async for count, files in merged:
-            found.add(files)
-            self._now = replace(self._now, listed=self._now.listed + count)
+        async with aclosing(merged) as batches:
+            async for count, files in batches:
+                found.add(files)
+                self._now = replace(self._now, listed=self._now.listed + count)
 
     async def _clone(self, table_id: str, others: OtherNames) -> None:
         """What another table names of this one's files stays, whichever of its versions does."""

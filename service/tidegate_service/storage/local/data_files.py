@@ -23,6 +23,7 @@ NAMES_AT_ONCE = 4_096
 """Names that are read or handed out in one step."""
 FILES_AT_ONCE = 256
 """Files that are looked at or deleted in one step."""
+_MAY_HIDE = "_."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR})
 _IN_THE_WAY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -68,46 +69,64 @@ class LocalDataFiles:
                 top = stack.enter_context(self._opened(self._table))
             except FileNotFoundError:
                 return
+            is_all = after == "" and until is None
             held: list[str] = []
-            for path in self._walk(top, "", stack):
-                if path is None:
+            for paths in self._walk(top, "", stack):
+                if is_all:
+                    held += paths
+                else:
+                    held += [
+                        path for path in paths if path > after and (until is None or path <= until)
+                    ]
+                while len(held) >= NAMES_AT_ONCE:
+                    yield Listed(paths=held[:NAMES_AT_ONCE])
+                    held = held[NAMES_AT_ONCE:]
+                if not paths:
                     yield None
-                elif path > after and (until is None or path <= until):
-                    held.append(path)
-                    if len(held) == NAMES_AT_ONCE:
-                        yield Listed(paths=held)
-                        held = []
             yield Listed(paths=held)
 
-    def _walk(self, folder: int, prefix: str, stack: ExitStack) -> Iterator[str | None]:
-        """Paths in byte order, and None at the end of each step of reading a folder."""
+    def _walk(self, folder: int, prefix: str, stack: ExitStack) -> Iterator[list[str]]:
+        """Paths in byte order, some at a time, and none at the end of each step of reading a
+        folder."""
         names = SortedSpool()
         stack.callback(names.close)
         with os.scandir(folder) as found:
             while entries := list(islice(found, NAMES_AT_ONCE)):
                 names.add(self._named(entries, prefix))
-                yield None
-        for name in names.lines():
-            if name.endswith("/"):
+                yield []
+        lines = names.lines()
+        while some := list(islice(lines, NAMES_AT_ONCE)):
+            held: list[str] = []
+            for name in some:
+                if name[-1] != "/":
+                    held.append(prefix + name)
+                    continue
+                yield held
+                held = []
                 below = _opened_below(folder, name[:-1])
                 if below is not None:
                     try:
-                        yield from self._walk(below, f"{prefix}{name}", stack)
+                        yield from self._walk(below, prefix + name, stack)
                     finally:
                         os.close(below)
-            else:
-                yield prefix + name
+            yield held
         names.close()
 
-    def _named(self, entries: Sequence["os.DirEntry[str]"], prefix: str) -> Iterator[str]:
+    def _named(self, entries: Sequence["os.DirEntry[str]"], prefix: str) -> list[str]:
         """Files' names, and folders' with a slash behind them: so they sort as their paths do."""
+        named = []
         for entry in entries:
-            if not _is_text(entry.name) or self._hides(prefix + entry.name):
+            name = entry.name
+            # The folder is not hidden itself.
+            if name[0] in _MAY_HIDE and self._hides(prefix + name):
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                yield f"{entry.name}/"
-            elif entry.is_file(follow_symlinks=False):
-                yield entry.name
+            if not (name.isascii() or _is_text(name)):
+                continue
+            if entry.is_file(follow_symlinks=False):
+                named.append(name)
+            elif entry.is_dir(follow_symlinks=False):
+                named.append(f"{name}/")
+        return named
 
     def _described(self, paths: Sequence[str]) -> Generator[None, None, Sequence[DataFile]]:
         found: list[DataFile] = []
