@@ -5,8 +5,9 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from tidegate_service.cli.options import fail
@@ -43,24 +44,33 @@ def call(url: str, method: str, path: str, body: object = None) -> dict[str, Any
     return found
 
 
-def lines(url: str, method: str, path: str, body: object) -> Iterator[dict[str, Any]]:
-    """The lines of an NDJSON answer as they come. Ends the process as `call` does."""
+def lines(
+    url: str, method: str, path: str, body: object, *, more: Iterable[bytes] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The lines of an NDJSON answer as they come, to a body that may have `more` lines behind it.
+    Ends the process as `call` does."""
     with (
         _answered(url),
-        _DIRECT.open(_request(url, method, path, body), timeout=TIMEOUT_S) as response,
+        _DIRECT.open(_request(url, method, path, body, more), timeout=TIMEOUT_S) as response,
     ):
         for line in response:
             yield json.loads(line)
 
 
-def _request(url: str, method: str, path: str, body: object) -> urllib.request.Request:
+def _request(
+    url: str, method: str, path: str, body: object, more: Iterable[bytes] | None = None
+) -> urllib.request.Request:
     if not url.startswith(("http://", "https://")):
         fail(f"expected a service URL like http://127.0.0.1:8720, found {url!r}")
+    sent = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(
         f"{url.rstrip('/')}/api/v1{path}",
         method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"Accept": "application/json", "Content-Type": "application/json"},
+        data=sent if more is None or sent is None else chain([sent, b"\n"], more),
+        headers={
+            "Accept": "application/json",
+            "Content-Type": "application/json" if more is None else "application/x-ndjson",
+        },
     )
     if token := os.environ.get(TOKEN_VARIABLE):
         if not (token.isascii() and token.isprintable() and " " not in token):

@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -13,6 +15,7 @@ from tidegate_service.cli.options import fail
 from tidegate_service.cli.tables import DEFAULT_URL, AsJson, Url, printable
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_COLUMNS = ["path", "length", "isDir", "modificationTime"]
 _DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|w)")
 
 
@@ -32,6 +35,13 @@ def vacuum(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
     ] = False,
+    inventory: Annotated[
+        Path | None,
+        typer.Option(
+            help="A Parquet file of what there is, in the place of listing the store: path, "
+            "length, isDir, modificationTime (ms)."
+        ),
+    ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -44,7 +54,9 @@ def vacuum(
         "dry_run": dry_run,
     }
     last: dict[str, Any] = {}
-    for line in lines(url, "POST", f"/tables/{quote(table, safe='')}/vacuum", body):
+    path = f"/tables/{quote(table, safe='')}/vacuum"
+    more = None if inventory is None else _listed_in(inventory)
+    for line in lines(url, "POST", path, body, more=more):
         last = line
         if as_json:
             typer.echo(json.dumps(line))
@@ -56,6 +68,19 @@ def vacuum(
         fail("it broke off; what was deleted is gone, and the rest stays: call it again")
     if not as_json:
         _show_end(last, dry_run=dry_run)
+
+
+def _listed_in(inventory: Path) -> Iterator[bytes]:
+    """Its rows as lines. Ends the process where it is no such file."""
+    import pyarrow as pa  # noqa: PLC0415 - it takes longer to import than others run
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        with pq.ParquetFile(inventory) as file:
+            for batch in file.iter_batches(10_000, columns=_COLUMNS):
+                yield b"".join(json.dumps(row).encode() + b"\n" for row in batch.to_pylist())
+    except (OSError, ValueError, pa.ArrowException) as error:
+        fail(f"the inventory {inventory} cannot be read: {error}")
 
 
 def _show(line: dict[str, Any]) -> None:

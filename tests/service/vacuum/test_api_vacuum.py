@@ -6,6 +6,8 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tidegate
@@ -68,6 +70,75 @@ class TestHttp:
         answer = shared_api.post(f"/tables/{flights}/vacuum", json=AT_ONCE)
         assert answer.status_code == 503
         assert (folder / "orphan").exists()
+
+
+class TestInventory:
+    def send(self, api, table, *entries, **asked):
+        body = "\n".join(json.dumps(line) for line in (asked, *entries))
+        headers = {"content-type": "application/x-ndjson"}
+        return api.post(f"/tables/{table}/vacuum", content=body, headers=headers)
+
+    def test_it_stands_for_the_listing(self, shared_api, flights, folder):
+        def entry(path, *, age_s=OLD_S, **fields):
+            at = int((time.time() - age_s) * 1000)
+            return {"path": path, "length": 5, "modificationTime": at, **fields}
+
+        said = lines(
+            self.send(
+                shared_api,
+                flights,
+                entry(f"file://{folder}/orphan"),
+                entry("live"),
+                entry("young", age_s=1),
+                entry("month=1", isDir=True),
+                entry("_delta_log/00000000000000000000.json"),
+                entry("gone"),
+                entry("../elsewhere"),
+                entry("file:///etc/passwd"),
+                **AT_ONCE,
+            )
+        )
+        assert (said[-1]["stage"], said[-1]["listed"], said[-1]["deleted"]) == ("ended", 4, 2)
+        assert not (folder / "orphan").exists()
+        assert (folder / "month=1" / "\u202eorphan").exists()
+        assert (folder / "live").exists()
+
+    @pytest.mark.parametrize(
+        "entry",
+        [
+            {"path": "x"},
+            {"path": "", "length": 1, "modificationTime": 1},
+            {"path": "a\0b", "length": 1, "modificationTime": 1},
+            {"path": "x", "length": -1, "modificationTime": 1},
+            [],
+        ],
+    )
+    def test_a_line_that_is_none_is_refused(self, shared_api, flights, entry):
+        answer = self.send(shared_api, flights, entry, dry_run=True)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+        assert "line 2" in answer.json()["detail"]
+
+    def test_so_is_a_body_of_nothing(self, shared_api, flights):
+        headers = {"content-type": "application/x-ndjson"}
+        answer = shared_api.post(f"/tables/{flights}/vacuum", content="", headers=headers)
+        assert answer.status_code == 422
+
+    def test_the_command_line_reads_it_from_parquet(self, shared_server, flights, folder, tmp_path):
+        rows = {
+            "path": ["orphan", "live"],
+            "length": [5, 5],
+            "isDir": [False, False],
+            "modificationTime": [1, 1],
+        }
+        file = tmp_path / "inventory.parquet"
+        pq.write_table(pa.table(rows), file)
+        options = ("--dry-run", "--inventory", file, "--url", shared_server)
+        done = invoke("vacuum", flights, *options)
+        assert (done.exit_code, done.stdout) == (0, "orphan\n"), done.stderr
+        file.write_bytes(b"none")
+        failed = invoke("vacuum", flights, *options)
+        assert failed.exit_code == 1
+        assert "cannot be read" in failed.stderr
 
 
 class TestCommandLine:

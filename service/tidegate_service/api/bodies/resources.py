@@ -13,7 +13,6 @@ from tidegate_service.core.access.names import MAX_NAME_LENGTH
 from tidegate_service.core.tables.create import CreateTable
 from tidegate_service.core.tables.register import RegisterTable
 from tidegate_service.core.tables.scan import ScanRequest
-from tidegate_service.core.vacuum.request import VacuumRequest
 
 TABLE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*){2}$"
 """What `core.access.names` takes, for the document."""
@@ -138,7 +137,6 @@ class VacuumBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 _CREATE = msgspec.json.Decoder(CreateTableBody)
 _REGISTER = msgspec.json.Decoder(RegisterTableBody)
-_VACUUM = msgspec.json.Decoder(VacuumBody)
 _SCAN = msgspec.json.Decoder(ScanBody)
 
 
@@ -184,13 +182,4 @@ async def read_scan(request: Request) -> ScanRequest:
         timestamp=body.timestamp,
         predicates=body.predicates,
         columns=body.columns,
-    )
-
-
-async def read_vacuum(request: Request) -> VacuumRequest:
-    """Raises `BadRequest`, and `Refused` for a media type or size that is not taken."""
-    media_type(request, JSON)
-    body = await read_body(request, lambda content: decode_envelope(content, _VACUUM))
-    return VacuumRequest(
-        retain_ms=body.retain_ms, allow_shorter=body.allow_shorter, dry_run=body.dry_run
     )

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from tidegate_service.api.answers.types import VacuumHead, VacuumProgress
-from tidegate_service.api.bodies.resources import read_vacuum
+from tidegate_service.api.bodies.inventories import read_vacuum
 from tidegate_service.api.bodies.streaming import Streamed, while_connected
-from tidegate_service.api.describe import codes, examples
+from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import NDJSON, RequestState, context_of, gate_of, state_of
 from tidegate_service.api.routes.parameters import TableRef
@@ -29,11 +29,14 @@ router = APIRouter(prefix="/tables/{table}", tags=["maintenance"])
     response_class=doc.NdjsonResponse,
     summary="Delete data files that nobody needs",
     responses=doc.responses((200, doc.VACUUM_STREAM, "How far it is."), codes=codes.VACUUM),
-    openapi_extra=doc.body("VacuumBody", examples.VACUUMS),
+    openapi_extra=doc.vacuum_body(),
 )
 async def vacuum_table(request: Request, table: TableRef) -> Response:
     """Deletes the files in the table's folder that neither the latest version nor one within the
     retention names, and that are older than the retention and the longest request.
+
+    With `Content-Type: application/x-ndjson` the store is not listed: behind the first line, which
+    is the body, a line for each file names what there is.
 
     The answer is NDJSON: a `VacuumHead`, then a `VacuumProgress` every second. The last line is at
     `ended` or `failed`; an answer without either has broken off, and so has the vacuum: it is

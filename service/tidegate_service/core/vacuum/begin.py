@@ -9,6 +9,8 @@ from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.vacuum.commits import START, proposal_of
+from tidegate_service.core.vacuum.inventory import InventoryFiles
+from tidegate_service.core.vacuum.names import is_hidden
 from tidegate_service.core.vacuum.request import (
     VacuumRequest,
     check_table,
@@ -31,16 +33,24 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
     table = await get_table(context, table.id)
     check_table(table)
     clones = await context.index.tables_naming(f"{identity(table.location)}/", but=table.id)
-    principal = context.caller.principal.name
+    share = context.scan_threads.of(context.caller.principal.name)
+    columns = _partition_columns(table)
+    files = context.storage.data_files(table.location, partition_columns=columns, who=context.who)
+    if request.inventory is not None:
+        files = InventoryFiles(
+            files,
+            request.inventory,
+            location=table.location,
+            hides=lambda path: is_hidden(path, columns),
+            share=share,
+        )
     return Vacuum(
         context=context,
         table=table,
         request=request,
         horizon=await horizon(context, table, retain_ms),
-        files=context.storage.data_files(
-            table.location, partition_columns=_partition_columns(table), who=context.who
-        ),
-        share=context.scan_threads.of(principal),
+        files=files,
+        share=share,
         clones=clones,
         warnings=[
             f"the table {name} names files of this table, as a shallow clone does: those that it "

@@ -9,6 +9,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.lookup import check_open
+from tidegate_service.core.vacuum.inventory import Inventory
 
 RETENTION = "delta.deletedFileRetentionDuration"
 WEEK_MS = 7 * 24 * 3_600_000
@@ -27,11 +28,13 @@ _UNITS_US = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumRequest:
     """`retain_ms` is how long removed files are kept, None for as long as the table says; shorter
-    than that only with `allow_shorter`. A dry run deletes nothing and names every file."""
+    than that only with `allow_shorter`. A dry run deletes nothing and names every file. With an
+    `inventory`, that is the listing."""
 
     retain_ms: int | None = None
     allow_shorter: bool = False
     dry_run: bool = False
+    inventory: Inventory | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
