@@ -13,9 +13,9 @@ from tidegate_service.cli.http import lines
 from tidegate_service.cli.maintenance import TableName
 from tidegate_service.cli.options import fail
 from tidegate_service.cli.tables import DEFAULT_URL, AsJson, Url, printable
+from tidegate_service.core.errors import StorageUnavailable
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_COLUMNS = ["path", "length", "isDir", "modificationTime"]
 _DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|w)")
 
 
@@ -72,15 +72,14 @@ def vacuum(
 
 def _listed_in(inventory: Path) -> Iterator[bytes]:
     """Its rows as lines. Ends the process where it is no such file."""
-    import pyarrow as pa  # noqa: PLC0415 - it takes longer to import than others run
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    # Importing it takes longer than other commands run.
+    from tidegate_service.storage.inventories import inventory_rows  # noqa: PLC0415
 
     try:
-        with pq.ParquetFile(inventory) as file:
-            for batch in file.iter_batches(10_000, columns=_COLUMNS):
-                yield b"".join(json.dumps(row).encode() + b"\n" for row in batch.to_pylist())
-    except (OSError, ValueError, pa.ArrowException) as error:
-        fail(f"the inventory {inventory} cannot be read: {error}")
+        for rows in inventory_rows(inventory):
+            yield b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    except StorageUnavailable as error:
+        fail(error.detail)
 
 
 def _show(line: dict[str, Any]) -> None:

@@ -135,6 +135,8 @@ class TestInventory:
         options = ("--dry-run", "--inventory", file, "--url", shared_server)
         done = invoke("vacuum", flights, *options)
         assert (done.exit_code, done.stdout) == (0, "orphan\n"), done.stderr
+        pq.write_table(pa.table({"path": ["orphan"]}), file)
+        assert "it has no column length" in invoke("vacuum", flights, *options).stderr
         file.write_bytes(b"none")
         failed = invoke("vacuum", flights, *options)
         assert failed.exit_code == 1
