@@ -52,6 +52,7 @@ from tidegate.models import (
 )
 from tidegate.table import Table
 from tidegate.transaction import Transaction, TransactionState
+from tidegate.vacuum import Vacuumed
 from tidegate.version import __version__
 from tidegate_protocol.proposal.transaction import IsolationLevel
 
@@ -94,6 +95,7 @@ __all__ = [
     "TransactionStatus",
     "Unauthenticated",
     "UnexpectedAnswer",
+    "Vacuumed",
     "VersionNotFound",
     "__version__",
     "connect",

@@ -20,6 +20,7 @@ from tidegate.models import (
     table_head,
     transaction_status,
 )
+from tidegate.vacuum import Vacuumed, vacuum_request, vacuumed
 from tidegate.wire.connection import Connection
 from tidegate.wire.exchange import NDJSON, Request, segment
 from tidegate.wire.proposal import abort_request
@@ -140,6 +141,26 @@ class TableHandle:
         Raises `TransactionCommitted` with its `version` where it has landed.
         """
         self.connection.call(abort_request(self.id, transaction_id), aborted)
+
+    def vacuum(
+        self,
+        *,
+        retain: timedelta | None = None,
+        allow_shorter: bool = False,
+        dry_run: bool = False,
+    ) -> Vacuumed:
+        """Delete the data files that no version within the retention names: as long as the table's
+        `delta.deletedFileRetentionDuration` says, or `retain`, which may be shorter only with
+        `allow_shorter`. A dry run deletes nothing and says what would go.
+
+        It takes as long as listing the table's folder does. Where it ends early, it can be called
+        again. Raises `InvalidRequest` for a retention that is too short, `PermissionDenied` for
+        anybody but the table's admins.
+        """
+        request = vacuum_request(
+            self.id, retain=retain, allow_shorter=allow_shorter, dry_run=dry_run
+        )
+        return self.connection.call(request, vacuumed)
 
     def _get(self, path: str, query: dict[str, str] | None = None) -> Request:
         return Request(method="GET", path=self._path(path), query=query or {})

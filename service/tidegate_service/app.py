@@ -241,14 +241,14 @@ async def _composed(
     settings: Settings, stack: AsyncExitStack, faults: FaultPoints, among: Peers | None
 ) -> Service:
     world = await _opened(settings, stack)
-    index, telemetry = world.index, world.telemetry
+    telemetry = world.telemetry
     background = _background(settings, world, faults) if among is None else None
     groups = QueueLimits(
         waiting=settings.max_waiting_per_table, own=most_held(settings.database_pool_size)
     )
     committer = CommitQueue(commit_together, groups, store_of=world.locations.store_of)
     context = Context(
-        index=index,
+        index=world.index,
         storage=world.storage,
         locations=world.locations,
         new_id=lambda: str(uuid.uuid4()),
@@ -256,6 +256,7 @@ async def _composed(
         now_ms=lambda: time.time_ns() // 1_000_000,
         commit=committer.commit,
         commit_deadline_s=settings.deadline_seconds,
+        long_deadline_s=settings.long_deadline_seconds,
         max_unpublished_versions=settings.max_unpublished_versions,
         wake_publisher=_nobody_waits if background is None else background.wake,
         faults=faults,
@@ -273,13 +274,13 @@ async def _composed(
         long_deadline_s=settings.long_deadline_seconds,
         tokens=settings.auth == "tokens",
     )
-    app = build(limits=limits, gate=gate, telemetry=telemetry)
+    app = build(limits=limits, gate=gate, telemetry=world.telemetry)
     instruments = Instruments(
-        census=index.census,
-        pool=index.pool_use,
+        census=world.index.census,
+        pool=world.index.pool_use,
         under_way=lambda: gate.under_way,
         sections=lambda: context.running.count,
-        waiting=lambda: committer.waiting + index.waiting,
+        waiting=lambda: committer.waiting + world.index.waiting,
     )
     own = Exposition(world.metrics.registry, instruments)
     attach(

@@ -48,6 +48,7 @@ PUBLIC = [
     "TransactionStatus",
     "Unauthenticated",
     "UnexpectedAnswer",
+    "Vacuumed",
     "VersionNotFound",
     "__version__",
     "connect",
@@ -71,6 +72,7 @@ METHODS = {
         "transaction",
         "transaction_status",
         "txn_version",
+        "vacuum",
         "version",
     },
     tidegate.Transaction: {

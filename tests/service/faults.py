@@ -12,6 +12,7 @@ from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.checkpoints import CheckpointFiles
+from tidegate_service.core.ports.data_files import DataFiles
 from tidegate_service.core.ports.expired import ExpiredLog
 from tidegate_service.core.ports.index import Log, LogEntry, PutResult, Storage
 from tidegate_service.storage.roots import one_by_one
@@ -45,6 +46,9 @@ class FaultyStorage:
 
     def expired(self, location: str) -> ExpiredLog:
         return self._storage.expired(location)
+
+    def data_files(self, location: str, **of: object) -> DataFiles:
+        return self._storage.data_files(location, **of)
 
     async def deliver(self) -> list[PutResult]:
         """What became of every PUT that was held, now that they arrive, in their order."""

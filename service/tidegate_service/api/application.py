@@ -32,6 +32,7 @@ from tidegate_service.api.routes import (
     scan,
     tables,
     transactions,
+    vacuum,
 )
 from tidegate_service.api.routes.docs import docs_router
 from tidegate_service.api.routes.policies import require_policies
@@ -82,7 +83,10 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
     app.state.max_stream_actions = limits.max_stream_actions
     app.state.room = room_for_bodies(limits.max_stream_bytes)
     app.state.refusals = Refusals(limits.max_requests)
-    resources = (tables, commits, transactions, scan, maintenance, checkpoints, forgotten)
+    resources = (
+        *(tables, commits, transactions, scan),
+        *(maintenance, checkpoints, vacuum, forgotten),
+    )
     for resource in resources:
         app.include_router(resource.router, prefix=PREFIX)
     app.include_router(health.router)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tidegate_service import logs
-from tidegate_service.cli import forgotten, maintenance, tables, tokens
+from tidegate_service.cli import forgotten, maintenance, tables, tokens, vacuum
 from tidegate_service.cli.http import check_ready
 from tidegate_service.cli.options import Config, own_url, setting, settings_from
 
@@ -26,6 +26,7 @@ cli.add_typer(tables.cli, name="table")
 cli.add_typer(tokens.cli, name="token")
 cli.command()(maintenance.verify)
 cli.command()(maintenance.rebuild)
+cli.command()(vacuum.vacuum)
 tables.cli.command()(maintenance.release)
 tables.cli.command()(maintenance.checkpoint)
 tables.cli.command()(forgotten.forgotten)

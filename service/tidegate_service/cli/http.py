@@ -1,10 +1,13 @@
-"""One JSON call to a running service, by the standard library: the command line needs no more."""
+"""Calls with JSON to a running service, by the standard library: the command line needs no more."""
 
 import http.client
 import json
 import os
 import urllib.error
 import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from tidegate_service.cli.options import fail
@@ -31,30 +34,61 @@ def call(url: str, method: str, path: str, body: object = None) -> dict[str, Any
 
     The token is the environment's: every user of a machine sees its command lines.
     """
+    with (
+        _answered(url),
+        _DIRECT.open(_request(url, method, path, body), timeout=TIMEOUT_S) as response,
+    ):
+        found: object = {} if response.status == 204 else json.load(response)
+    if not isinstance(found, dict):
+        fail(f"{url} does not answer as a Tidegate service does")
+    return found
+
+
+def lines(
+    url: str, method: str, path: str, body: object, *, more: Iterable[bytes] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The lines of an NDJSON answer as they come, to a body that may have `more` lines behind it.
+    Ends the process as `call` does."""
+    with (
+        _answered(url),
+        _DIRECT.open(_request(url, method, path, body, more), timeout=TIMEOUT_S) as response,
+    ):
+        for line in response:
+            yield json.loads(line)
+
+
+def _request(
+    url: str, method: str, path: str, body: object, more: Iterable[bytes] | None = None
+) -> urllib.request.Request:
     if not url.startswith(("http://", "https://")):
         fail(f"expected a service URL like http://127.0.0.1:8720, found {url!r}")
+    sent = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(
         f"{url.rstrip('/')}/api/v1{path}",
         method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"Accept": "application/json", "Content-Type": "application/json"},
+        data=sent if more is None or sent is None else chain([sent, b"\n"], more),
+        headers={
+            "Accept": "application/json",
+            "Content-Type": "application/json" if more is None else "application/x-ndjson",
+        },
     )
     if token := os.environ.get(TOKEN_VARIABLE):
         if not (token.isascii() and token.isprintable() and " " not in token):
             # Not repeated: urllib would, in its own refusal.
             fail(f"{TOKEN_VARIABLE} holds no token: there is a space or a line break in it")
         request.add_unredirected_header("Authorization", f"Bearer {token}")
+    return request
+
+
+@contextmanager
+def _answered(url: str) -> Iterator[None]:
     try:
-        with _DIRECT.open(request, timeout=TIMEOUT_S) as response:
-            found: object = {} if response.status == 204 else json.load(response)
+        yield
     except urllib.error.HTTPError as error:
         fail(_refusal(error))
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         fail(f"{url} does not answer as a Tidegate service does: {reason}; is it running there?")
-    if not isinstance(found, dict):
-        fail(f"{url} does not answer as a Tidegate service does")
-    return found
 
 
 def check_ready(url: str, *, timeout_s: float) -> None:

@@ -259,9 +259,14 @@ def time_text(milliseconds: int) -> str:
     return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + " UTC"
 
 
+def printable(text: str) -> str:
+    """The text with what could steer a terminal escaped."""
+    return _UNPRINTABLE.sub(_shown, text)
+
+
 def print_rows(titles: Sequence[str] | None, rows: Sequence[Sequence[object]]) -> None:
     """Columns as wide as their widest cell; what could steer a terminal is shown escaped."""
-    cells = [[_UNPRINTABLE.sub(_shown, str(cell)) for cell in row] for row in rows]
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
     lines = cells if titles is None else [list(titles), *cells]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

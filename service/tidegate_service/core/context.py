@@ -9,6 +9,7 @@ from tidegate_service.core.access.roles import ANONYMOUS, Caller, share_of
 from tidegate_service.core.instance.head_looks import HeadLooks
 from tidegate_service.core.instance.log_looks import LogLooks
 from tidegate_service.core.instance.long_predicates import LongPredicates
+from tidegate_service.core.instance.pending_proposals import PendingProposals
 from tidegate_service.core.instance.running_commits import RunningCommits
 from tidegate_service.core.instance.table_cache import TableCache, TableIdentity
 from tidegate_service.core.instance.window_cache import WindowCache
@@ -35,6 +36,8 @@ one principal's leaves a thread to another's."""
 LOOKUPS = 12
 """Tables that are looked up for one principal at a time: commits of others want connections, too.
 More than its reads that are worked on, which hold up no commit of its own."""
+VACUUMS = 1
+"""Vacuums of one principal at a time; its others wait."""
 SCAN_PAGES = 2
 """Pages of all scans that are fetched at a time: commits have the other connections."""
 
@@ -65,6 +68,7 @@ class Context:
     now_ms: Callable[[], int]
     commit: "Commit"
     commit_deadline_s: float = 30.0
+    long_deadline_s: float = 900.0
     max_unpublished_versions: int = 100_000
     running: RunningCommits = field(default_factory=RunningCommits)
     wake_publisher: Callable[[str], None] = _nobody_waits
@@ -77,12 +81,14 @@ class Context:
     looks: LogLooks = field(default_factory=LogLooks)
     heads: HeadLooks = field(default_factory=HeadLooks)
     limits: CommitLimits = field(default_factory=CommitLimits)
+    pending: PendingProposals = field(default_factory=PendingProposals)
     long_predicates: LongPredicates = field(default_factory=LongPredicates)
     scans: Turns = field(default_factory=lambda: Turns(SCANS))
     scans_begun: Turns = field(default_factory=lambda: Turns(SCANS_BEGUN))
     scan_pages: Turns = field(default_factory=lambda: Turns(SCAN_PAGES))
     defining: Turns = field(default_factory=lambda: Turns(1))
     lookups: OwnTurns = field(default_factory=lambda: OwnTurns(LOOKUPS))
+    vacuuming: OwnTurns = field(default_factory=lambda: OwnTurns(VACUUMS))
     verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))
     verify_threads: Pool = field(default_factory=lambda: Pool("verify", COMPARING))
     scan_threads: Pool = field(default_factory=lambda: Pool("scans", 1))

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import BinaryIO
@@ -15,7 +15,9 @@ from tidegate_protocol.log.file_names import Unknown, checksum_name, commit_name
 from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import FileRoom, read_file
+from tidegate_service.core.ports.data_files import DataFiles
 from tidegate_service.core.ports.index import LogEntry, PutResult, UnreadableFile
+from tidegate_service.core.vacuum.names import is_hidden
 from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
 from tidegate_service.storage.expired import SIDECARS, ObjectExpiredLog
 from tidegate_service.storage.local.files import NotAFolder
@@ -198,6 +200,14 @@ class ObjectStorage:
         """Raises `Refused` like `log`."""
         root, table = self._place(location)
         return ObjectCheckpoints(root, table, who=who)
+
+    def data_files(
+        self, location: str, *, partition_columns: Collection[str], who: str | None = None
+    ) -> DataFiles:
+        """Raises `Refused` as `log` does."""
+        root, table = self._place(location)
+        hides = partial(is_hidden, partition_columns=frozenset(partition_columns))
+        return root.data_files(table, hides, root.reading.of(who or ""))
 
     def _place(self, location: str) -> tuple[Root, str]:
         for root in self._roots:

@@ -8,6 +8,7 @@ from typing import BinaryIO, Protocol, TypeVar
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.checkpoints import WrittenFile
+from tidegate_service.core.ports.data_files import DataFiles
 from tidegate_service.core.ports.index import LogEntry, PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 
@@ -17,6 +18,9 @@ Name = TypeVar("Name")
 
 ReadFile = Callable[[BinaryIO, int], Generator[None, None, bytes | LogFile]]
 """Reads an open file of about so many bytes, in steps. Blocking (`core.log.log_file.read_file`)."""
+
+Hides = Callable[[str], bool]
+"""Whether a path relative to a table is none of a data file."""
 
 
 async def one_by_one(
@@ -127,4 +131,8 @@ class Root(Protocol):
     def open(self, path: str) -> BinaryIO | None:
         """Blocking: the file, to be read at any position in bounded memory and closed by the
         caller; None where there is none. Its methods raise `StorageUnavailable` too."""
+        ...
+
+    def data_files(self, table: str, hides: Hides, share: Share) -> DataFiles:
+        """The data files of the table in this folder. `share` is of `reading`."""
         ...

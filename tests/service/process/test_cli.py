@@ -166,6 +166,7 @@ class TestCommands:
         assert commands(invoke("--help").output) == [
             "verify",
             "rebuild",
+            "vacuum",
             "serve",
             "migrate",
             "health",

@@ -11,6 +11,7 @@ from tidegate_service.core.commit.transaction_ids import TransactionState
 from tidegate_service.core.maintenance.verify import DifferenceKind
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.upkeep.checkpoint import CheckpointKind
+from tidegate_service.core.vacuum.vacuum import Stage
 
 _ENCODER = msgspec.json.Encoder()
 _CONTENT_TYPE = (b"content-type", JSON.encode("ascii"))
@@ -253,6 +254,41 @@ class ScanAnswer(ScanHead, frozen=True, kw_only=True):
     """A version's files."""
 
     files: Annotated[list[Raw], Meta(description='Each `{"add": {...}}`, ordered by path.')]
+
+
+class VacuumHead(Struct, frozen=True, kw_only=True):
+    """What a vacuum is of, and what it keeps: the first line of its answer."""
+
+    table: Annotated[str, Meta(description="The table's full name.")]
+    table_id: str
+    location: Annotated[str, Meta(description="What the files' paths are relative to.")]
+    version: Annotated[int, Meta(description="The latest one when it began.")]
+    dry_run: bool
+    retain_ms: Annotated[int, Meta(description="How long removed files are kept.")]
+    modified_before: Annotated[
+        int, Meta(description="In ms since 1970, UTC: files that are younger stay.")
+    ]
+    warnings: Annotated[list[str], Meta(description="Such as tables that name files of this one.")]
+
+
+class VacuumProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a vacuum is: a further line of its answer. What is zero, empty or null is left
+    out."""
+
+    stage: Stage
+    listed: Annotated[int, Meta(description="Files that were looked at.")] = 0
+    found: Annotated[int, Meta(description="Files that are to be deleted.")] = 0
+    found_bytes: int = 0
+    deleted: int = 0
+    folders: Annotated[int, Meta(description="Empty folders that were removed.")] = 0
+    version: Annotated[
+        int | None, Meta(description="Of VACUUM START; at the end, of VACUUM END.")
+    ] = None
+    paths: Annotated[
+        list[str], Meta(description="Of a dry run: what would be deleted, since the line before.")
+    ] = []
+    code: Annotated[str | None, Meta(description="Of the problem, where it failed.")] = None
+    detail: str | None = None
 
 
 class DifferenceAnswer(Struct, frozen=True, kw_only=True):

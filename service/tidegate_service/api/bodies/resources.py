@@ -1,4 +1,4 @@
-"""The other request bodies: creating a table, registering one, scanning one."""
+"""The other request bodies: creating a table, registering, scanning and vacuuming one."""
 
 from typing import Annotated, Any
 
@@ -125,6 +125,24 @@ class CheckpointBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Annotated[int, Meta(ge=0, le=MAX_VERSION)] | None,
         Meta(description="The latest one by default."),
     ] = None
+
+
+class VacuumBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long removed files are to be kept, and whether to delete the others."""
+
+    retain_ms: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_VERSION)] | None,
+        Meta(
+            description="By default what the table says in "
+            "`delta.deletedFileRetentionDuration`, or a week."
+        ),
+    ] = None
+    allow_shorter: Annotated[
+        bool, Meta(description="True for a retention that is shorter than the table's.")
+    ] = False
+    dry_run: Annotated[
+        bool, Meta(description="True to be told what would be deleted, and nothing else.")
+    ] = False
 
 
 _CREATE = msgspec.json.Decoder(CreateTableBody)

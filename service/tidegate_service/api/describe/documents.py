@@ -8,7 +8,13 @@ from starlette.responses import Response
 
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PREFIX, PROBLEMS, Code
 from tidegate_service.api.answers.arrow import MEDIA_TYPE as ARROW
-from tidegate_service.api.describe.examples import PROPOSAL_NDJSON, PROPOSALS, Example
+from tidegate_service.api.describe.examples import (
+    INVENTORY_NDJSON,
+    PROPOSAL_NDJSON,
+    PROPOSALS,
+    VACUUMS,
+    Example,
+)
 from tidegate_service.api.http.requests import JSON, NDJSON
 
 Responses = dict[int | str, dict[str, Any]]
@@ -34,6 +40,14 @@ SCAN_STREAMS: Content = {
             "as JSON. Only a complete stream ends with Arrow's end-of-stream marker.",
         }
     },
+}
+VACUUM_STREAM: Content = {
+    NDJSON: {
+        "schema": {
+            "type": "string",
+            "description": "A `VacuumHead` on the first line, then `VacuumProgress` a line.",
+        }
+    }
 }
 METRICS_TEXT: Content = {"text/plain": {"schema": {"type": "string"}}}
 _RETRY_AFTER: Content = {
@@ -113,6 +127,21 @@ def body(schema: str, examples: Mapping[str, Example]) -> dict[str, Any]:
             "content": {JSON: {"schema": ref(schema), "examples": dict(examples)}},
         }
     }
+
+
+def vacuum_body() -> dict[str, Any]:
+    """What is asked of a vacuum, with or without an inventory."""
+    document = body("VacuumBody", VACUUMS)
+    document["requestBody"]["content"][NDJSON] = {
+        "schema": {
+            "type": "string",
+            "description": "A `VacuumBody` on the first line, then for each file in the table's "
+            "folder its `path` (absolute, or relative to the table), `length` in bytes and "
+            "`modificationTime` in ms, as Delta's inventories have them.",
+        },
+        "examples": {"inventory": {"summary": "Of one file", "value": INVENTORY_NDJSON}},
+    }
+    return document
 
 
 def proposal_body() -> dict[str, Any]:

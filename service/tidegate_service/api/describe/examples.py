@@ -98,6 +98,14 @@ PROPOSAL_NDJSON = (
     '"modificationTime":1763700000000,"dataChange":true}}\n'
 )
 
+INVENTORY_NDJSON = (
+    '{"dry_run":true}\n'
+    '{"path":"month=5/part-00009.parquet","length":512,"modificationTime":1763700000000}\n'
+)
+VACUUMS: dict[str, Example] = {
+    "dry_run": {"summary": "What would go", "value": {"dry_run": True}},
+    "longer": {"summary": "Keep removed files for 30 days", "value": {"retain_ms": 2_592_000_000}},
+}
 SCANS: dict[str, Example] = {
     "latest": {"summary": "The whole latest version", "value": {}},
     "pruned": {

@@ -25,6 +25,7 @@ class Deed(StrEnum):
     QUARANTINE = "quarantine"
     RELEASE = "release"
     CLEAN_UP = "clean-up"
+    VACUUM = "vacuum"
     CREATE_TOKEN = "create-token"
     REVOKE_TOKEN = "revoke-token"
 

@@ -3,6 +3,7 @@
 The decision runs in tasks of its own, so that it ends even if the caller goes away.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, assert_never
 
@@ -66,7 +67,17 @@ async def _decided(context: Context, table: TableIdentity, proposal: Proposal) -
             ended=_ended,
         )
 
-    return await _with_predicates_read(context, table.id, proposal, decide)
+    context.pending.begin(table.id, proposal)
+    try:
+        outcome = await _with_predicates_read(context, table.id, proposal, decide)
+    except asyncio.CancelledError:
+        context.pending.leave(table.id, proposal, now_s=context.monotonic_s())
+        raise
+    except BaseException:
+        context.pending.end(table.id, proposal)
+        raise
+    context.pending.end(table.id, proposal)
+    return outcome
 
 
 async def _with_predicates_read(

@@ -52,7 +52,17 @@ class UpkeepStep(StrEnum):
     L4_REMOVE_SIDECARS = "L4"
 
 
-AnyStep = Step | UpkeepStep
+class VacuumStep(StrEnum):
+    """Those of VACUUM; V3 once for each batch of files."""
+
+    V1_LIST = "V1"
+    V2_START = "V2"
+    V3_DELETE = "V3"
+    V4_FOLDERS = "V4"
+    V5_END = "V5"
+
+
+AnyStep = Step | UpkeepStep | VacuumStep
 
 
 class Side(Enum):

@@ -16,6 +16,7 @@ from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.ports.checkpoints import CheckpointIndex
 from tidegate_service.core.ports.comparison import Comparison, FileCounts
 from tidegate_service.core.ports.forgotten import ForgottenHere, ForgottenTables
+from tidegate_service.core.ports.named_files import NamedFilesIndex
 from tidegate_service.core.ports.records import (
     Aborted,
     CommitRecord,
@@ -211,7 +212,7 @@ class CommitGroup(Protocol):
         """As `CommitSection.save`."""
 
 
-class Index(ForgottenTables, CheckpointIndex, Protocol):
+class Index(ForgottenTables, CheckpointIndex, NamedFilesIndex, Protocol):
     """The commit index. Reads take a connection of their own and see what is committed.
 
     A `table` argument named `ref` is a full name (any case) or an id; `table_id` is the id.

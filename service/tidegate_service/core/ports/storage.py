@@ -3,12 +3,13 @@
 A call that meets a broken store raises `StorageUnavailable`: nothing is known to have happened.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Protocol
 
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.ports.checkpoints import CheckpointFiles
+from tidegate_service.core.ports.data_files import DataFiles
 from tidegate_service.core.ports.expired import ExpiredLog
 from tidegate_service.core.ports.listing import LogEntry
 from tidegate_service.core.ports.put_result import PutResult
@@ -91,6 +92,13 @@ class Storage(Protocol):
 
     def expired(self, location: str) -> ExpiredLog:
         """What may be deleted of the log there, and nothing else."""
+        ...
+
+    def data_files(
+        self, location: str, *, partition_columns: Collection[str], who: str | None = None
+    ) -> DataFiles:
+        """The data files of the table at a location, whose partitions are folders by these columns;
+        `who` as of `log`."""
         ...
 
     async def probe(self) -> None:

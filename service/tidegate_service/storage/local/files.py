@@ -203,7 +203,9 @@ class LocalFiles:
             raise StorageUnavailable(f"a folder could not be opened: {why(error)}") from error
 
     @contextmanager
-    def folder(self, folders: list[str], *, create: bool) -> Iterator[int]:
+    def folder(self, folders: list[str], *, create: bool = False) -> Iterator[int]:
+        """An open folder below the root. Raises `OSError` where it is missing, and `NotAFolder`
+        where something else stands in the way."""
         with ExitStack() as stack:
             try:
                 folder = os.open(self._root, _FOLDER)

@@ -11,11 +11,13 @@ from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.log.log_file import LARGE_BYTES
+from tidegate_service.core.ports.data_files import DataFiles
 from tidegate_service.core.ports.index import LogEntry, PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
+from tidegate_service.storage.local.data_files import LocalDataFiles
 from tidegate_service.storage.local.files import LocalFiles
 from tidegate_service.storage.local.staged import StagedFile, replace
-from tidegate_service.storage.roots import ReadFile
+from tidegate_service.storage.roots import Hides, ReadFile
 from tidegate_service.storage.steps import result, yielded
 
 FEW = 32
@@ -104,3 +106,6 @@ class LocalRoot:
 
     def open(self, path: str) -> BinaryIO | None:
         return self._files.open(path)
+
+    def data_files(self, table: str, hides: Hides, share: Share) -> DataFiles:
+        return LocalDataFiles(self._files.folder, table.split("/"), hides, share)

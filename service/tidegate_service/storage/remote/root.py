@@ -13,14 +13,16 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from tidegate_protocol.log.content import Content, LogFile, Pieces
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import LARGE_BYTES
+from tidegate_service.core.ports.data_files import DataFiles
 from tidegate_service.core.ports.expired import DeletionRefused
 from tidegate_service.core.ports.index import LogEntry, PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.remote.advice import advised
+from tidegate_service.storage.remote.data_files import RemoteDataFiles
 from tidegate_service.storage.remote.failures import Failure, failure
 from tidegate_service.storage.remote.file import RemoteFile
 from tidegate_service.storage.remote.staged import StagedObject
-from tidegate_service.storage.roots import LISTED_AT_ONCE, ReadFile, one_by_one
+from tidegate_service.storage.roots import LISTED_AT_ONCE, Hides, ReadFile, one_by_one
 from tidegate_service.storage.steps import result
 from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_clients
 
@@ -28,6 +30,7 @@ READERS = 4
 """Threads in which files are read a piece at a time, and mostly waited for."""
 REMOVED_AT_ONCE = 16
 """Files that are deleted at a time: of those, any may be gone where the process ends meanwhile."""
+ORDER_FOLDER = ".tidegate-probe/order"
 _FORBIDDEN = frozenset({401, 403})
 _BUFFER = 1024 * 1024
 
@@ -44,6 +47,7 @@ class RemoteRoot:
         self._url = url
         self._prefix = urlsplit(url).path.removeprefix("/")
         self._clients = open_clients(url, options)
+        self._in_order: bool | None = None
         self._reading = Pool("store-reads", READERS)
         self._joining = Pool("store-writes", 1)
         self._checkpoints = Pool("checkpoints", 1)
@@ -218,6 +222,31 @@ class RemoteRoot:
                 return None
         raw = RemoteFile(self._clients.again, key, size=found["size"], e_tag=found.get("e_tag"))
         return io.BufferedReader(raw, buffer_size=_BUFFER)
+
+    def data_files(self, table: str, hides: Hides, share: Share) -> DataFiles:
+        return RemoteDataFiles(
+            self._clients.again,
+            self._key(table),
+            hides=hides,
+            raised=self._unavailable,
+            is_ordered=self._lists_in_order,
+            share=share,
+        )
+
+    async def _lists_in_order(self) -> bool:
+        """Whether names are listed in the order of their bytes, also where "/" is one of them, as
+        S3 does; some of its kind list folder by folder. Found out once, by two empty files."""
+        if self._in_order is None:
+            for name in ("a-b", "a/b"):
+                await self.put_if_absent(f"{ORDER_FOLDER}/{name}", b"", create_folders=True)
+            found: list[str] = []
+            prefix = self._key(ORDER_FOLDER)
+            listing = obstore.list(self._clients.again, prefix, chunk_size=LISTED_AT_ONCE)
+            async with self._within("list"):
+                async for chunk in listing:
+                    found += [entry["path"].removeprefix(f"{prefix}/") for entry in chunk]
+            self._in_order = found == sorted(found)
+        return self._in_order
 
     def _key(self, path: str) -> str:
         return f"{self._prefix}/{path}" if self._prefix else path

@@ -33,6 +33,7 @@ POLICIES = {
     "rebuild_table": "admin",
     "release_table": "admin",
     "checkpoint_table": "writer",
+    "vacuum_table": "admin",
     "list_forgotten_tables": "admin",
     "delete_forgotten_table": "admin",
     "metrics": "reader",
@@ -47,6 +48,7 @@ BODIES = {
     "check_conflicts": lambda _: proposal(add()),
     "scan": lambda _: {},
     "checkpoint_table": lambda _: {},
+    "vacuum_table": lambda _: {"dry_run": True},
 }
 
 

@@ -39,6 +39,7 @@ EXPECTED = {
     ("POST", "/api/v1/tables/{table}/rebuild"): "rebuild_table",
     ("POST", "/api/v1/tables/{table}/release"): "release_table",
     ("POST", "/api/v1/tables/{table}/checkpoint"): "checkpoint_table",
+    ("POST", "/api/v1/tables/{table}/vacuum"): "vacuum_table",
     ("GET", "/api/v1/forgotten-tables"): "list_forgotten_tables",
     ("DELETE", "/api/v1/forgotten-tables/{table_id}"): "delete_forgotten_table",
     ("GET", "/healthz"): "healthz",
@@ -52,6 +53,7 @@ WITH_BODY = {
     "check_conflicts",
     "scan",
     "checkpoint_table",
+    "vacuum_table",
 }
 
 

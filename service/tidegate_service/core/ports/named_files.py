@@ -1,0 +1,51 @@
+"""What the index knows of the files that a table's versions name, for VACUUM."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedFiles:
+    """Files in the byte order of their paths, which are index keys; `vectors` are the ids of their
+    deletion vectors ('' for none), index keys as well."""
+
+    paths: Sequence[str]
+    vectors: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillNamed:
+    """Of the paths that were asked for, those that are named. The rest is the table's head in the
+    same moment; `is_active` is False of one that is quarantined."""
+
+    paths: frozenset[str]
+    epoch: int
+    latest_version: int
+    is_active: bool
+
+
+class NamedFilesIndex(Protocol):
+    """A file is named by a table where a version names it that is not older than `since`: it is
+    live, or was removed by `since` or a later version."""
+
+    def named_files(
+        self, table_id: str, *, since: int, after: str = "", until: str | None = None
+    ) -> AsyncIterator[NamedFiles]:
+        """In batches: all, or those behind the path `after`, up to and with `until`. Each batch is
+        of its own moment; a file that stays named throughout is in one."""
+        ...
+
+    async def still_named(
+        self, table_id: str, paths: Sequence[str], *, since: int
+    ) -> StillNamed | None:
+        """Which of the paths, as they are decoded, are named now; None where the table is gone."""
+        ...
+
+    async def paths_between(self, table_id: str, count: int) -> Sequence[str]:
+        """About `count` paths that cut the live files into as many parts and one, in order."""
+        ...
+
+    async def tables_naming(self, prefix: str, *, but: str) -> Sequence[tuple[str, str]]:
+        """Ids and names of other tables than `but` that name a file whose path begins so."""
+        ...

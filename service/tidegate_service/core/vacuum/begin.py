@@ -1,0 +1,69 @@
+"""Beginning a vacuum: what is refused before anything is listed."""
+
+from tidegate_protocol.log.paths import identity
+from tidegate_protocol.proposal.transaction import Conflict, Invalid
+from tidegate_protocol.schema.table_schema import parse_schema, physical_name
+from tidegate_service.core.commit.propose import conflict_check
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import Refused
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.vacuum.commits import START, proposal_of
+from tidegate_service.core.vacuum.inventory import InventoryFiles
+from tidegate_service.core.vacuum.names import is_hidden
+from tidegate_service.core.vacuum.request import (
+    VacuumRequest,
+    check_table,
+    horizon,
+    retention_ms,
+)
+from tidegate_service.core.vacuum.vacuum import Vacuum
+
+
+async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Vacuum:
+    """Raises `NotFound`, `Refused` for a retention that is too short or reaches behind the index,
+    and `Unavailable`, all before anything is listed."""
+    table = await get_table(context, ref)
+    check_table(table)
+    retain_ms = retention_ms(table, request)
+    # What others have committed past the service is read in, and the log is looked at.
+    checked = await conflict_check(context, table.id, proposal_of(context, START, {}, {}))
+    if isinstance(checked, Conflict | Invalid):
+        raise Refused(f"table {table.name} cannot be vacuumed: {checked.detail}", code=checked.code)
+    table = await get_table(context, table.id)
+    check_table(table)
+    clones = await context.index.tables_naming(f"{identity(table.location)}/", but=table.id)
+    share = context.scan_threads.of(context.caller.principal.name)
+    columns = _partition_columns(table)
+    files = context.storage.data_files(table.location, partition_columns=columns, who=context.who)
+    if request.inventory is not None:
+        files = InventoryFiles(
+            files,
+            request.inventory,
+            location=table.location,
+            hides=lambda path: is_hidden(path, columns),
+            share=share,
+        )
+    return Vacuum(
+        context=context,
+        table=table,
+        request=request,
+        horizon=await horizon(context, table, retain_ms),
+        files=files,
+        share=share,
+        clones=clones,
+        warnings=[
+            f"the table {name} names files of this table, as a shallow clone does: those that it "
+            "names stay, but for a clone that no index here knows"
+            for _, name in clones
+        ],
+    )
+
+
+def _partition_columns(table: TableRecord) -> frozenset[str]:
+    """By both of their names, where they have two."""
+    if table.metadata is None:
+        return frozenset()
+    names = frozenset(table.metadata.partition_columns)
+    fields = parse_schema(table.metadata.schema_string).fields
+    return names | {physical_name(field) for field in fields if field.name in names}

@@ -1,0 +1,59 @@
+"""What was found, on the disk: the files that may go, and of those the ones that go."""
+
+from collections.abc import Sequence
+
+from tidegate_service.core.ports.data_files import DataFile
+from tidegate_service.core.vacuum.names import is_vector_file
+from tidegate_service.core.vacuum.orphans import OtherNames
+from tidegate_service.core.vacuum.spools import Spool
+
+
+class FoundFiles:
+    """Files in the order in which they were added, with their number and bytes. Blocking, but for
+    `add`, which is of few."""
+
+    def __init__(self) -> None:
+        self._spool = Spool()
+        self.count = 0
+        self.size = 0
+
+    def add(self, files: Sequence[DataFile]) -> None:
+        self._spool.add([f"{file.size} {file.modified_ms} {file.path}" for file in files])
+        self.count += len(files)
+        self.size += sum(file.size for file in files)
+
+    def begin(self) -> None:
+        """From here on `next` begins anew."""
+        self._lines = self._spool.lines()
+
+    def next(self, most: int) -> list[DataFile]:
+        """The next files, empty at the end."""
+        found = []
+        for line in self._lines:
+            size, modified_ms, path = line.split(" ", 2)
+            found.append(DataFile(path=path, size=int(size), modified_ms=int(modified_ms)))
+            if len(found) == most:
+                break
+        return found
+
+    def close(self) -> None:
+        self._spool.close()
+
+
+class Unnamed:
+    """Leaves out of files in byte order those that have another name of `OtherNames`. Blocking."""
+
+    def __init__(self, others: OtherNames) -> None:
+        self._names = others.spool.lines()
+        self._keeps_vectors = others.unknown_vectors
+        self._at: str | None = next(self._names, None)
+
+    def of(self, files: Sequence[DataFile]) -> list[DataFile]:
+        left = []
+        for file in files:
+            while self._at is not None and self._at < file.path:
+                self._at = next(self._names, None)
+            kept = self._keeps_vectors and is_vector_file(file.path)
+            if file.path != self._at and not kept:
+                left.append(file)
+        return left

@@ -1,0 +1,146 @@
+"""The files in a table's folder that the index does not name: a listing and the index's rows, both
+in byte order, merged a batch at a time.
+
+A row of the index may name files beside its own path: that of a deletion vector, and, where another
+writer spelled a path oddly or as an absolute one, the file that a listing knows by another name.
+Those names have no order, and go into a sorted spool of their own.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tidegate_service.core.ports.data_files import DataFile, DataFiles, Listed
+from tidegate_service.core.ports.named_files import NamedFiles
+from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.vacuum.names import is_usual, vector_files, within
+from tidegate_service.core.vacuum.spools import SortedSpool
+
+T = TypeVar("T")
+
+_UNUSUAL = (":", "//", "/.", "\n/", "\n.")
+_DIGEST = "sha256:"
+DESCRIBED_AT_ONCE = 1_000
+
+
+@dataclass(slots=True)
+class OtherNames:
+    """What rows name beside their paths. With `unknown_vectors`, a deletion vector's id is too long
+    to be in the index, so any file of a vector may be named."""
+
+    location: str
+    share: Share
+    spool: SortedSpool = field(default_factory=SortedSpool)
+    unknown_vectors: bool = False
+    _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def take(self, named: NamedFiles) -> None:
+        """Keep the other names of these rows, if they have any."""
+        paths = "\n".join(named.paths)
+        unusual = paths[:1] in ("/", ".") or any(mark in paths for mark in _UNUSUAL)
+        if unusual or any(named.vectors):
+            async with self._taking:
+                await self.share.run(self._take, named)
+
+    def _take(self, named: NamedFiles) -> None:
+        names = {path for path in named.paths if not is_usual(path)}
+        for vector in filter(None, named.vectors):
+            if vector.startswith(_DIGEST):
+                self.unknown_vectors = True
+            names.update(vector_files(vector))
+        places = (within(name, self.location) for name in names)
+        self.spool.add(place for place in places if place is not None)
+
+
+class _Window:
+    """The named paths around where the listing has come to."""
+
+    def __init__(self, named: AsyncIterator[NamedFiles], others: OtherNames) -> None:
+        self._named = named
+        self._others = others
+        self._pages: list[tuple[str, frozenset[str]]] = []
+        self._ended = False
+
+    async def without(self, paths: Sequence[str]) -> list[int]:
+        """The places of those of the next paths of the listing that are not named."""
+        last = paths[-1]
+        while not self._ended and (not self._pages or self._pages[-1][0] < last):
+            await self._next()
+        unnamed = set(paths).difference(*(page for _, page in self._pages))
+        found = [place for place, path in enumerate(paths) if path in unnamed] if unnamed else []
+        self._pages = [page for page in self._pages if page[0] >= last]
+        return found
+
+    async def rest(self) -> None:
+        """Go through what is behind the listing's end, for its other names."""
+        while not self._ended:
+            self._pages = []
+            await self._next()
+
+    async def _next(self) -> None:
+        page = await anext(self._named, None)
+        if page is None:
+            self._ended = True
+            return
+        await self._others.take(page)
+        self._pages.append((page.paths[-1], frozenset(page.paths)))
+
+
+async def orphans(
+    files: DataFiles,
+    listing: AsyncIterator[Listed],
+    named: AsyncIterator[NamedFiles],
+    others: OtherNames,
+    *,
+    modified_before_ms: int,
+) -> AsyncGenerator[tuple[int, Sequence[DataFile]]]:
+    """For each batch of the listing how many files it had, and those that no row names by its path
+    and that are old enough. Once it ends, `others` knows all other names of the rows."""
+    async with aclosing(_ahead(named)) as pages, aclosing(_ahead(listing)) as batches:
+        window = _Window(pages, others)
+        async for batch in batches:
+            if not batch.paths:
+                continue
+            places = await window.without(batch.paths)
+            found = await _described(files, batch, places)
+            old = [each for each in found if each.modified_ms < modified_before_ms]
+            yield len(batch.paths), old
+        await window.rest()
+
+
+async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
+    """The same items, the next one fetched while one is in use."""
+
+    async def fetch() -> T | None:
+        return await anext(items, None)
+
+    upcoming = asyncio.create_task(fetch(), name="vacuum")
+    try:
+        while (item := await upcoming) is not None:
+            upcoming = asyncio.create_task(fetch(), name="vacuum")
+            yield item
+    finally:
+        upcoming.cancel()
+        await asyncio.wait([upcoming])
+        if not upcoming.cancelled():
+            # It was raised, or nobody is left to be told.
+            upcoming.exception()
+
+
+async def _described(files: DataFiles, batch: Listed, places: Sequence[int]) -> list[DataFile]:
+    if batch.sizes:
+        return [
+            DataFile(
+                path=batch.paths[place],
+                size=batch.sizes[place],
+                modified_ms=batch.modified_ms[place],
+            )
+            for place in places
+        ]
+    found: list[DataFile] = []
+    for start in range(0, len(places), DESCRIBED_AT_ONCE):
+        some = places[start : start + DESCRIBED_AT_ONCE]
+        found += await files.described([batch.paths[place] for place in some])
+    return found

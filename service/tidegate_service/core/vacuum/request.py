@@ -1,0 +1,101 @@
+"""What is asked of VACUUM, and whether it may be done at all."""
+
+import re
+from dataclasses import dataclass
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.table_features import check_supported
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import Refused
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.lookup import check_open
+from tidegate_service.core.vacuum.inventory import Inventory
+
+RETENTION = "delta.deletedFileRetentionDuration"
+WEEK_MS = 7 * 24 * 3_600_000
+_PART = re.compile(r"([0-9]+)\s+(week|day|hour|minute|second|millisecond|microsecond)")
+_UNITS_US = {
+    "week": 7 * 86_400_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumRequest:
+    """`retain_ms` is how long removed files are kept, None for as long as the table says; shorter
+    than that only with `allow_shorter`. A dry run deletes nothing and names every file. With an
+    `inventory`, that is the listing."""
+
+    retain_ms: int | None = None
+    allow_shorter: bool = False
+    dry_run: bool = False
+    inventory: Inventory | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Horizon:
+    """What a vacuum keeps: files that a version from `since` on names, and all that were modified
+    at `modified_ms` or later, by the store's clock."""
+
+    retain_ms: int
+    since: int
+    modified_ms: int
+
+
+def own_retention_ms(table: TableRecord) -> int:
+    """How long the table keeps what was removed; a week where it does not say."""
+    configuration = {} if table.metadata is None else table.metadata.configuration
+    found = _PART.findall(configuration.get(RETENTION, "").lower())
+    if not found:
+        return WEEK_MS
+    return sum(int(number) * _UNITS_US[unit] for number, unit in found) // 1000
+
+
+def retention_ms(table: TableRecord, request: VacuumRequest) -> int:
+    """Raises `Refused` for a shorter one than the table's that nobody has said to be meant."""
+    own = own_retention_ms(table)
+    if request.retain_ms is None:
+        return own
+    if request.retain_ms < own and not request.allow_shorter:
+        raise Refused(
+            f"a retention of {request.retain_ms} ms is shorter than the {own} ms of the table "
+            f"({RETENTION}): a writer that takes longer, and a reader of an older version, would "
+            "lose files",
+            code=Code.INVALID_REQUEST,
+            hint="set allow_shorter (--allow-shorter) if no writer and no reader takes so long",
+        )
+    return request.retain_ms
+
+
+def check_table(table: TableRecord) -> None:
+    """Raise `TableQuarantined`, or `Refused` where the protocol asks for a feature that is not
+    known here: it may keep files that no action names (Delta: `vacuumProtocolCheck`)."""
+    check_open(table)
+    unknown = None if table.protocol is None else check_supported(table.protocol)
+    if unknown is not None:
+        raise Refused(f"table {table.name} cannot be vacuumed: {unknown.detail}", code=unknown.code)
+
+
+async def horizon(context: Context, table: TableRecord, retain_ms: int) -> Horizon:
+    """By the database's clock, as versions are dated. Raises `Refused` where the index begins
+    within the retention: what was removed before its first version is not known then."""
+    glance = await context.index.glance(table.id)
+    now_ms = context.now_ms() if glance is None else glance.now_ms
+    removed_ms = now_ms - retain_ms
+    before = await context.index.version_at(table.id, removed_ms - 1) if removed_ms > 0 else None
+    if before is None and table.first_version > 0:
+        raise Refused(
+            f"the index of table {table.name} begins at version {table.first_version}, within the "
+            f"retention of {retain_ms} ms, and does not know which files were removed before it",
+            code=Code.VERSION_NOT_FOUND,
+            hint="vacuum once the version that the index begins at is older than the retention",
+        )
+    since = table.first_version if before is None else before + 1
+    # A writer that takes as long as the retention may yet send its proposal, and wait for it.
+    in_flight_ms = round(1000 * max(context.commit_deadline_s, context.long_deadline_s))
+    return Horizon(retain_ms=retain_ms, since=since, modified_ms=removed_ms - in_flight_ms)

@@ -1,0 +1,274 @@
+"""VACUUM of a table: what is found, and then deleted.
+
+The order is what keeps it safe. First the log is read in, so that the index knows all that is
+committed. Then the folder's files are merged with those that the index names; what is left and is
+old enough is written down. `VACUUM START` is committed, which also shows that the log has nothing
+that the index lacks. Only then are files deleted, some at a time, each batch after one more look
+whether a proposal that waits, or a version that landed since, names one of them. A kill at any
+moment leaves files behind that the next VACUUM finds, and a `VACUUM START` without its end.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.paths import identity
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import NotFound, ServiceError, Unavailable
+from tidegate_service.core.instance.pending_proposals import adds_of
+from tidegate_service.core.observe.faults import VacuumStep, around
+from tidegate_service.core.ports.data_files import DataFile, DataFiles
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.sharing import offload
+from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.vacuum.commits import END, START, landed, note
+from tidegate_service.core.vacuum.found import FoundFiles, Unnamed
+from tidegate_service.core.vacuum.names import vector_files, within
+from tidegate_service.core.vacuum.orphans import OtherNames, orphans
+from tidegate_service.core.vacuum.request import (
+    Horizon,
+    VacuumRequest,
+    own_retention_ms,
+)
+
+TICK_S = 1.0
+"""How often it tells where it is."""
+DELETED_AT_ONCE = 1_000
+"""Files between two looks at who names them; as many as S3 deletes by one request."""
+DELETERS = 4
+
+
+class Stage(StrEnum):
+    """Where a vacuum is. A dry run names its files at `FILES`, and ends without deleting."""
+
+    LISTING = "listing"
+    FILES = "files"
+    DELETING = "deleting"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """`listed` files were looked at, `found` of them, of `found_bytes`, are to be deleted and
+    `deleted` are. `folders` that were empty are gone. `paths` are those of a dry run since the last
+    time; `version` is the one of VACUUM START, then of VACUUM END; `error` says why it failed."""
+
+    stage: Stage
+    listed: int = 0
+    found: int = 0
+    found_bytes: int = 0
+    deleted: int = 0
+    folders: int = 0
+    version: int | None = None
+    paths: tuple[str, ...] = ()
+    error: ServiceError | None = None
+
+
+@dataclass(slots=True)
+class Vacuum:
+    """One that may begin. `warnings` are for whoever asked for it."""
+
+    context: Context
+    table: TableRecord
+    request: VacuumRequest
+    horizon: Horizon
+    files: DataFiles
+    share: Share
+    clones: Sequence[tuple[str, str]]
+    warnings: Sequence[str]
+    _now: Progress = field(default_factory=lambda: Progress(stage=Stage.LISTING))
+    _candidates: list[FoundFiles] = field(default_factory=list)
+    _found: FoundFiles = field(default_factory=FoundFiles)
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def progress(self) -> AsyncGenerator[Progress]:
+        """Does it, and says every second how far it is; the last one is at `ENDED` or `FAILED`."""
+        others = OtherNames(location=self.table.location, share=self.share)
+        try:
+            async with around(self.context.faults, VacuumStep.V1_LIST):
+                async with aclosing(_ticks(await self._listing(others))) as ticks:
+                    async for _ in ticks:
+                        yield self._now
+                async with aclosing(self._chosen(others)) as chosen:
+                    async for now in chosen:
+                        yield now
+            if not self.request.dry_run:
+                async with aclosing(self._deletion()) as deletion:
+                    async for now in deletion:
+                        yield now
+            yield replace(self._now, stage=Stage.ENDED, paths=())
+        except ServiceError as error:
+            yield replace(self._now, stage=Stage.FAILED, paths=(), error=error)
+        finally:
+            others.spool.close()
+            for found in (self._found, *self._candidates):
+                found.close()
+
+    async def _listing(self, others: OtherNames) -> list[Coroutine[None, None, None]]:
+        ranges = await self.files.ranges_at_once()
+        cuts: Sequence[str] = ()
+        if ranges > 1:
+            cuts = await self.context.index.paths_between(self.table.id, ranges - 1)
+        works = []
+        for after, until in zip(("", *cuts), (*cuts, None), strict=True):
+            found = FoundFiles()
+            self._candidates.append(found)
+            works.append(self._list(after, until, others, found))
+        return [*works, *(self._clone(table_id, others) for table_id, _ in self.clones)]
+
+    async def _list(
+        self, after: str, until: str | None, others: OtherNames, found: FoundFiles
+    ) -> None:
+        merged = orphans(
+            self.files,
+            self.files.listed(after=after, until=until),
+            self.context.index.named_files(
+                self.table.id, since=self.horizon.since, after=after, until=until
+            ),
+            others,
+            modified_before_ms=self.horizon.modified_ms,
+        )
+        async with aclosing(merged) as batches:
+            async for count, files in batches:
+                found.add(files)
+                self._now = replace(self._now, listed=self._now.listed + count)
+
+    async def _clone(self, table_id: str, others: OtherNames) -> None:
+        """What another table names of this one's files stays, whichever of its versions does."""
+        first, end = f"{identity(self.table.location)}/", f"{identity(self.table.location)}0"
+        named = self.context.index.named_files(table_id, since=0, after=first, until=end)
+        async for page in named:
+            await others.take(page)
+
+    async def _chosen(self, others: OtherNames) -> AsyncGenerator[Progress]:
+        """Writes down those of the candidates that go."""
+        unnamed = Unnamed(others)
+        for candidates in self._candidates:
+            candidates.begin()
+            while some := await self.share.run(candidates.next, DELETED_AT_ONCE):
+                left = await self._unnamed(await self.share.run(unnamed.of, some))
+                self._found.add(left)
+                self._now = replace(
+                    self._now,
+                    stage=Stage.FILES,
+                    found=self._found.count,
+                    found_bytes=self._found.size,
+                )
+                if self.request.dry_run and left:
+                    yield replace(self._now, paths=tuple(file.path for file in left))
+
+    async def _deletion(self) -> AsyncGenerator[Progress]:
+        async with around(self.context.faults, VacuumStep.V2_START):
+            version = await landed(
+                self.context, self.table, START, self._start_parameters(), self._start_metrics()
+            )
+            await note(self.context, self.table, version)
+        self._now = replace(self._now, stage=Stage.DELETING, version=version)
+        yield self._now
+        self._found.begin()
+        try:
+            works = [self._delete() for _ in range(DELETERS)]
+            async with aclosing(_ticks(works)) as ticks:
+                async for _ in ticks:
+                    yield self._now
+            async with around(self.context.faults, VacuumStep.V4_FOLDERS):
+                folders = await self.files.remove_empty_folders(before_ms=self.horizon.modified_ms)
+            self._now = replace(self._now, folders=folders)
+        except ServiceError:
+            await self._end("FAILED")
+            raise
+        await self._end("COMPLETED")
+
+    async def _delete(self) -> None:
+        """Deletes batch after batch, beside others that do the same."""
+        while some := await self._next():
+            left = await self._unnamed(some)
+            async with around(self.context.faults, VacuumStep.V3_DELETE):
+                await self.files.delete([file.path for file in left])
+            self._now = replace(self._now, deleted=self._now.deleted + len(left))
+
+    async def _next(self) -> list[DataFile]:
+        async with self._reading:
+            return await self.share.run(self._found.next, DELETED_AT_ONCE)
+
+    async def _unnamed(self, files: Sequence[DataFile]) -> list[DataFile]:
+        """Those of the files that nobody names now. Raises `Unavailable` where what was found does
+        not hold any more: the index was made anew, or set back, or is closed to commits."""
+        # Before the index is asked: what lands in between is found there.
+        pending = await self._pending()
+        paths = [file.path for file in files]
+        still = await self.context.index.still_named(self.table.id, paths, since=self.horizon.since)
+        if still is None:
+            raise NotFound(f"table {self.table.name} is gone", code=Code.TABLE_NOT_FOUND)
+        seen = self.table.latest_version if self._now.version is None else self._now.version
+        if still.epoch != self.table.epoch or still.latest_version < seen or not still.is_active:
+            raise Unavailable(
+                f"the index of table {self.table.name} was made anew or closed meanwhile; "
+                "vacuum again"
+            )
+        return [file for file in files if file.path not in still.paths and file.path not in pending]
+
+    async def _pending(self) -> frozenset[str]:
+        proposals = self.context.pending.of(self.table.id, now_s=self.context.monotonic_s())
+
+        def named() -> frozenset[str]:
+            names = set()
+            for add in adds_of(proposals):
+                names.add(identity(add.path))
+                if add.deletion_vector is not None:
+                    names.update(vector_files(add.deletion_vector.unique_id))
+            places = (within(name, self.table.location) for name in names)
+            return frozenset(place for place in places if place is not None)
+
+        return await offload.run(sum(each.weight for each in proposals), named)
+
+    async def _end(self, status: str) -> None:
+        async with around(self.context.faults, VacuumStep.V5_END):
+            metrics = {
+                "numDeletedFiles": str(self._now.deleted),
+                "numVacuumedDirectories": str(self._now.folders),
+            }
+            version = await landed(self.context, self.table, END, {"status": status}, metrics)
+        self._now = replace(self._now, version=version)
+
+    def _start_parameters(self) -> dict[str, object]:
+        parameters: dict[str, object] = {
+            "retentionCheckEnabled": not self.request.allow_shorter,
+            "defaultRetentionMillis": own_retention_ms(self.table),
+        }
+        if self.request.retain_ms is not None:
+            parameters["specifiedRetentionMillis"] = self.request.retain_ms
+        return parameters
+
+    def _start_metrics(self) -> dict[str, str]:
+        return {
+            "numFilesToDelete": str(self._found.count),
+            "sizeOfDataToDelete": str(self._found.size),
+        }
+
+
+async def _ticks(works: Sequence[Coroutine[None, None, None]]) -> AsyncGenerator[None]:
+    """Every second until all of the works are done. Raises what one of them raises, and leaves the
+    others then."""
+    tasks = [asyncio.create_task(work, name="vacuum") for work in works]
+    try:
+        left = set(tasks)
+        while left:
+            done, left = await asyncio.wait(
+                left, timeout=TICK_S, return_when=asyncio.FIRST_EXCEPTION
+            )
+            for task in done:
+                task.result()
+            yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                # The first one's was raised.
+                task.exception()

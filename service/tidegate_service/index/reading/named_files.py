@@ -1,0 +1,138 @@
+"""Which files the versions of a table name, read along the index of files alone.
+
+Each page is one statement on a connection of its own, from where the last one ended; rows come past
+SQLAlchemy in Postgres's binary form.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tidegate_service.core.ports.named_files import NamedFiles, StillNamed
+from tidegate_service.core.ports.records import TableState
+from tidegate_service.index.postgres.connections import Connections, driver_of
+from tidegate_service.index.reading.reads import table_id_of
+from tidegate_service.index.rows.keys import key
+
+FILES_A_PAGE = 10_000
+
+_NAMED = "(files.removed_version IS NULL OR files.removed_version >= %(since)s)"
+_PAGE = f"""
+    SELECT files.path, files.dv_id
+    FROM files
+    WHERE files.table_id = %(table_id)s
+      AND (files.path, files.dv_id) > (%(path)s, %(dv_id)s)
+      AND files.path <= %(until)s
+      AND {_NAMED}
+    ORDER BY files.path, files.dv_id
+    LIMIT {FILES_A_PAGE}
+"""
+_STILL_NAMED = f"""
+    SELECT tables.epoch, tables.latest_version, tables.state, ARRAY(
+        SELECT DISTINCT files.path
+        FROM files
+        WHERE files.table_id = tables.id AND files.path = ANY(%(paths)s::text[]) AND {_NAMED}
+    )
+    FROM tables
+    WHERE tables.id = %(table_id)s
+"""
+_BETWEEN = """
+    SELECT live.path
+    FROM (
+        SELECT files.path, row_number() OVER (ORDER BY files.path, files.dv_id) AS number
+        FROM files
+        WHERE files.table_id = %(table_id)s AND files.removed_version IS NULL
+    ) AS live
+    WHERE live.number %% %(step)s = 0
+    ORDER BY live.path
+"""
+_TABLES_NAMING = """
+    SELECT tables.id, tables.name
+    FROM tables
+    WHERE tables.id <> %(table_id)s AND EXISTS (
+        SELECT 1
+        FROM files
+        WHERE files.table_id = tables.id AND files.path >= %(first)s AND files.path < %(end)s
+    )
+    ORDER BY tables.name
+"""
+_LAST = "\U0010ffff"
+"""Behind every path."""
+
+Row = tuple[Any, ...]
+
+
+class NamedFilesCalls:
+    """Implements `core.ports.named_files.NamedFilesIndex`."""
+
+    _connections: Connections
+
+    async def named_files(
+        self, table_id: str, *, since: int, after: str = "", until: str | None = None
+    ) -> AsyncIterator[NamedFiles]:
+        # Behind all rows of that path.
+        last = (after, _LAST)
+        while True:
+            rows = await self._files_rows(
+                _PAGE,
+                {
+                    "table_id": _identity(table_id),
+                    "since": since,
+                    "path": last[0],
+                    "dv_id": last[1],
+                    "until": _LAST if until is None else until,
+                },
+            )
+            if rows:
+                yield NamedFiles(paths=[row[0] for row in rows], vectors=[row[1] for row in rows])
+            if len(rows) < FILES_A_PAGE:
+                return
+            last = (rows[-1][0], rows[-1][1])
+
+    async def still_named(
+        self, table_id: str, paths: Sequence[str], *, since: int
+    ) -> StillNamed | None:
+        keys = {key(path): path for path in paths}
+        rows = await self._files_rows(
+            _STILL_NAMED, {"table_id": _identity(table_id), "since": since, "paths": list(keys)}
+        )
+        for epoch, latest_version, state, named in rows:
+            return StillNamed(
+                paths=frozenset(keys[each] for each in named),
+                epoch=epoch,
+                latest_version=latest_version,
+                is_active=state == TableState.ACTIVE,
+            )
+        return None
+
+    async def paths_between(self, table_id: str, count: int) -> Sequence[str]:
+        identity = _identity(table_id)
+        sized = "SELECT num_files FROM tables WHERE tables.id = %(table_id)s"
+        for (files,) in await self._files_rows(sized, {"table_id": identity}):
+            step = max(1, files // (count + 1))
+            rows = await self._files_rows(_BETWEEN, {"table_id": identity, "step": step})
+            return sorted({row[0] for row in rows})[:count]
+        return ()
+
+    async def tables_naming(self, prefix: str, *, but: str) -> Sequence[tuple[str, str]]:
+        values = {"table_id": _identity(but), "first": prefix, "end": prefix + _LAST}
+        rows = await self._files_rows(_TABLES_NAMING, values)
+        return [(str(table_id), name) for table_id, name in rows]
+
+    async def _files_rows(self, statement: str, values: Mapping[str, object]) -> Sequence[Row]:
+        async def fetch(connection: AsyncConnection) -> Sequence[Row]:
+            driver = await driver_of(connection)
+            async with driver.cursor(binary=True) as cursor:
+                await cursor.execute(statement, values)
+                return await cursor.fetchall()
+
+        return await self._connections.read(fetch)
+
+
+def _identity(table_id: str) -> UUID:
+    identity = table_id_of(table_id)
+    if identity is None:
+        raise ValueError(f"{table_id!r} is no table's id")
+    return identity

@@ -1,0 +1,246 @@
+"""The data files of a table in a local folder, listed and deleted in steps of some milliseconds.
+
+Folders are opened one by one and never through a symbolic link, as in `files.py`; links and what
+is no regular file are neither listed nor deleted. A name that is no UTF-8, which no log can hold,
+is left alone.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from itertools import groupby, islice
+
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.errors import Refused, StorageUnavailable
+from tidegate_service.core.ports.data_files import DataFile, Listed
+from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.vacuum.spools import SortedSpool
+from tidegate_service.storage.steps import result, yielded
+
+NAMES_AT_ONCE = 4_096
+"""Names that are read or handed out in one step."""
+FILES_AT_ONCE = 256
+"""Files that are looked at or deleted in one step."""
+_MAY_HIDE = "_."
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR})
+_IN_THE_WAY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
+Opened = Callable[[list[str]], AbstractContextManager[int]]
+"""Opens a folder below the root by its segments (`LocalFiles.folder`)."""
+
+
+class LocalDataFiles:
+    """Implements `core.ports.data_files.DataFiles` for the table at the segments `table`. `hides`
+    says which relative paths are no data files."""
+
+    def __init__(
+        self, opened: Opened, table: list[str], hides: Callable[[str], bool], share: Share
+    ) -> None:
+        self._opened = opened
+        self._table = table
+        self._hides = hides
+        self._share = share
+
+    async def ranges_at_once(self) -> int:
+        # Each would read all folders.
+        return 1
+
+    def listed(self, *, after: str = "", until: str | None = None) -> AsyncIterator[Listed]:
+        return yielded(self._listed(after, until), self._share)
+
+    async def described(self, paths: Sequence[str]) -> Sequence[DataFile]:
+        return await result(self._described(paths), self._share)
+
+    async def delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            if self._hides(path):
+                raise ValueError(f"{path!r} is no data file")
+        await result(self._delete(paths), self._share)
+
+    async def remove_empty_folders(self, *, before_ms: int) -> int:
+        return await result(self._remove_empty(before_ms), self._share)
+
+    def _listed(self, after: str, until: str | None) -> Generator[Listed | None, None, None]:
+        with _told("listed"), ExitStack() as stack:
+            try:
+                top = stack.enter_context(self._opened(self._table))
+            except FileNotFoundError:
+                return
+            is_all = after == "" and until is None
+            held: list[str] = []
+            for paths in self._walk(top, "", stack):
+                if is_all:
+                    held += paths
+                else:
+                    held += [
+                        path for path in paths if path > after and (until is None or path <= until)
+                    ]
+                while len(held) >= NAMES_AT_ONCE:
+                    yield Listed(paths=held[:NAMES_AT_ONCE])
+                    held = held[NAMES_AT_ONCE:]
+                if not paths:
+                    yield None
+            yield Listed(paths=held)
+
+    def _walk(self, folder: int, prefix: str, stack: ExitStack) -> Iterator[list[str]]:
+        """Paths in byte order, some at a time, and none at the end of each step of reading a
+        folder."""
+        names = SortedSpool()
+        stack.callback(names.close)
+        with os.scandir(folder) as found:
+            while entries := list(islice(found, NAMES_AT_ONCE)):
+                names.add(self._named(entries, prefix))
+                yield []
+        lines = names.lines()
+        while some := list(islice(lines, NAMES_AT_ONCE)):
+            held: list[str] = []
+            for name in some:
+                if name[-1] != "/":
+                    held.append(prefix + name)
+                    continue
+                yield held
+                held = []
+                below = _opened_below(folder, name[:-1])
+                if below is not None:
+                    try:
+                        yield from self._walk(below, prefix + name, stack)
+                    finally:
+                        os.close(below)
+            yield held
+        names.close()
+
+    def _named(self, entries: Sequence["os.DirEntry[str]"], prefix: str) -> list[str]:
+        """Files' names, and folders' with a slash behind them: so they sort as their paths do."""
+        named = []
+        for entry in entries:
+            name = entry.name
+            # The folder is not hidden itself.
+            if name[0] in _MAY_HIDE and self._hides(prefix + name):
+                continue
+            if not (name.isascii() or _is_text(name)):
+                continue
+            if entry.is_file(follow_symlinks=False):
+                named.append(name)
+            elif entry.is_dir(follow_symlinks=False):
+                named.append(f"{name}/")
+        return named
+
+    def _described(self, paths: Sequence[str]) -> Generator[None, None, Sequence[DataFile]]:
+        found: list[DataFile] = []
+        with _told("looked at"):
+            for folder, paths_here in self._by_folder(paths):
+                yield
+                for path, name in paths_here:
+                    with suppress(FileNotFoundError):
+                        seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                        if stat.S_ISREG(seen.st_mode):
+                            modified_ms = seen.st_mtime_ns // 1_000_000
+                            found.append(
+                                DataFile(path=path, size=seen.st_size, modified_ms=modified_ms)
+                            )
+        return found
+
+    def _delete(self, paths: Sequence[str]) -> Generator[None, None, None]:
+        with _told("deleted"):
+            for folder, paths_here in self._by_folder(paths):
+                yield
+                for _, name in paths_here:
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=folder)
+
+    def _by_folder(self, paths: Sequence[str]) -> Iterator[tuple[int, Sequence[tuple[str, str]]]]:
+        """Open folders, each with some of its paths and their last names; none of those that are
+        gone."""
+        split = [(path, *path.rpartition("/")[::2]) for path in paths]
+        for folder, group in groupby(split, key=lambda each: each[1]):
+            segments = folder.split("/") if folder else []
+            with ExitStack() as stack:
+                try:
+                    opened = stack.enter_context(self._opened([*self._table, *segments]))
+                except OSError as error:
+                    if error.errno not in _IN_THE_WAY:
+                        raise
+                    continue
+                named = ((path, name) for path, _, name in group)
+                while some := list(islice(named, FILES_AT_ONCE)):
+                    yield opened, some
+
+    def _remove_empty(self, before_ms: int) -> Generator[None, None, int]:
+        with _told("removed"), ExitStack() as stack:
+            try:
+                top = stack.enter_context(self._opened(self._table))
+            except FileNotFoundError:
+                return 0
+            return (yield from self._emptied(top, "", before_ms))
+
+    def _emptied(self, folder: int, prefix: str, before_ms: int) -> Generator[None, None, int]:
+        count = 0
+        with os.scandir(folder) as found:
+            folders = [
+                entry.name
+                for entry in found
+                if entry.is_dir(follow_symlinks=False)
+                and _is_text(entry.name)
+                and not self._hides(prefix + entry.name)
+            ]
+        yield
+        for name in folders:
+            below = _opened_below(folder, name)
+            if below is None:
+                continue
+            try:
+                # Before what is in it goes, which changes it.
+                changed_ms = os.fstat(below).st_mtime_ns // 1_000_000
+                count += yield from self._emptied(below, f"{prefix}{name}/", before_ms)
+            finally:
+                os.close(below)
+            if changed_ms < before_ms:
+                try:
+                    os.rmdir(name, dir_fd=folder)
+                    count += 1
+                except OSError as error:
+                    if error.errno not in _NOT_EMPTY:
+                        raise
+        return count
+
+
+class _told:
+    """Turns `OSError` into what the port raises."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, OSError):
+            if error.errno in _IN_THE_WAY:
+                raise Refused(
+                    "the location cannot be used: a part of it is a symbolic link or no folder",
+                    code=Code.INVALID_LOCATION,
+                ) from error
+            raise StorageUnavailable(
+                f"data files could not be {self._verb}: {error.strerror}"
+            ) from error
+
+
+def _opened_below(folder: int, name: str) -> int | None:
+    """None for one that is gone, or is a link by now."""
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in _IN_THE_WAY:
+            raise
+        return None
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,152 @@
+"""The data files of a table in an object store."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from itertools import islice
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore
+
+from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.ports.data_files import DataFile, Listed
+from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.vacuum.spools import SortedSpool
+from tidegate_service.storage.remote.failures import Failure, failure
+from tidegate_service.storage.roots import LISTED_AT_ONCE
+from tidegate_service.storage.stores import CALL_S
+
+RANGES = 8
+"""Parts of a listing that are read at a time: a page of a thousand names takes a store tens of
+milliseconds, and the next one is asked for by the last name of the one before."""
+
+_Entry = tuple[str, int, int]
+"""Path, size, and time of the last change in ms."""
+
+
+class RemoteDataFiles:
+    """Implements `core.ports.data_files.DataFiles` for the table at a key. `hides` says which
+    relative paths are no data files, `raised` makes of a failure what is raised, and `is_ordered`
+    whether the store lists keys in the order of their bytes. Each request ends within `CALL_S`."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        key: str,
+        *,
+        hides: Callable[[str], bool],
+        raised: Callable[[str, Failure], StorageUnavailable],
+        is_ordered: Callable[[], Awaitable[bool]],
+        share: Share,
+    ) -> None:
+        self._store = store
+        self._key = key
+        self._hides = hides
+        self._raised = raised
+        self._is_ordered = is_ordered
+        self._share = share
+
+    async def ranges_at_once(self) -> int:
+        return RANGES if await self._is_ordered() else 1
+
+    async def listed(self, *, after: str = "", until: str | None = None) -> AsyncIterator[Listed]:
+        ordered = await self._is_ordered()
+        listing = self._entries(after) if ordered else self._sorted()
+        async with aclosing(listing) as pages:
+            async for page in pages:
+                kept = [each for each in page if after < each[0] and not self._hides(each[0])]
+                is_last = until is not None and page[-1][0] > until
+                if is_last:
+                    kept = [each for each in kept if until is None or each[0] <= until]
+                if kept:
+                    paths, sizes, modified_ms = zip(*kept, strict=True)
+                    yield Listed(paths=paths, sizes=sizes, modified_ms=modified_ms)
+                if is_last:
+                    return
+
+    async def _entries(self, after: str) -> AsyncGenerator[Sequence[_Entry]]:
+        """What is in the folder, in the order of the store."""
+        prefix = f"{self._key}/"
+        offset = prefix + after if after else None
+        pages = obstore.list(self._store, self._key, offset=offset, chunk_size=LISTED_AT_ONCE)
+        while True:
+            try:
+                async with asyncio.timeout(CALL_S):
+                    page = await anext(pages, None)
+            except (BaseError, OSError) as error:
+                raise self._failed("list", error) from None
+            if page is None:
+                return
+            yield [
+                (
+                    entry["path"].removeprefix(prefix),
+                    entry["size"],
+                    int(entry["last_modified"].timestamp() * 1000),
+                )
+                for entry in page
+            ]
+
+    async def _sorted(self) -> AsyncGenerator[Sequence[_Entry]]:
+        """All of it, sorted on the disk: for a store that lists folder by folder."""
+        spool = SortedSpool()
+        try:
+            async with aclosing(self._entries("")) as pages:
+                async for page in pages:
+                    # What is behind a zero is compared last, and no path has one.
+                    lines = ["\0".join(map(str, entry)) for entry in page]
+                    await self._share.run(spool.add, lines)
+            lines_in_order = spool.lines()
+            while some := await self._share.run(list, islice(lines_in_order, LISTED_AT_ONCE)):
+                split = (line.split("\0") for line in some)
+                yield [(path, int(size), int(modified)) for path, size, modified in split]
+        finally:
+            spool.close()
+
+    async def described(self, paths: Sequence[str]) -> Sequence[DataFile]:
+        found = []
+        for path in paths:
+            try:
+                async with asyncio.timeout(CALL_S):
+                    entry = await obstore.head_async(self._store, f"{self._key}/{path}")
+            except FileNotFoundError:
+                continue
+            except (BaseError, OSError) as error:
+                raise self._failed("read", error) from None
+            modified_ms = int(entry["last_modified"].timestamp() * 1000)
+            found.append(DataFile(path=path, size=entry["size"], modified_ms=modified_ms))
+        return found
+
+    async def delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            if self._hides(path):
+                raise ValueError(f"{path!r} is no data file")
+        keys = [f"{self._key}/{path}" for path in paths]
+        try:
+            # S3 takes them together, and says nothing of those that are gone.
+            await self._delete(keys)
+        except FileNotFoundError:
+            for key in keys:
+                try:
+                    await self._delete([key])
+                except FileNotFoundError:
+                    continue
+
+    async def remove_empty_folders(self, *, before_ms: int) -> int:
+        """None: a key needs no folder."""
+        del before_ms
+        return 0
+
+    async def _delete(self, keys: list[str]) -> None:
+        try:
+            async with asyncio.timeout(CALL_S):
+                await obstore.delete_async(self._store, keys)
+        except FileNotFoundError:
+            raise
+        except (BaseError, OSError) as error:
+            raise self._failed("delete", error) from None
+
+    def _failed(self, verb: str, error: Exception) -> StorageUnavailable:
+        # TimeoutError is an OSError.
+        late = Failure(status=None, code=None, kinds=("Timeout",))
+        return self._raised(verb, late if isinstance(error, TimeoutError) else failure(error))

@@ -1,0 +1,1 @@
+"""Tests of VACUUM: data files in stores, what goes and what stays, kills."""

@@ -1,0 +1,80 @@
+"""Data files on a local disk: the shared contract, links, empty folders."""
+
+import os
+
+import pytest
+
+from tests.service.vacuum.data_files_contract import DataFilesContract
+from tidegate_service.core.errors import Refused, StorageUnavailable
+from tidegate_service.storage import ObjectStorage
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return ObjectStorage(tmp_path.as_uri())
+
+
+@pytest.fixture
+def table(tmp_path):
+    return tmp_path / "main" / "flights"
+
+
+@pytest.fixture
+def location(table):
+    return table.as_uri()
+
+
+@pytest.fixture
+def plant(table):
+    def plant(path, content):
+        file = table / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+    return plant
+
+
+class TestContract(DataFilesContract):
+    pass
+
+
+class TestLocal:
+    @pytest.fixture
+    def files(self, storage, location):
+        return storage.data_files(location, partition_columns=["x"])
+
+    async def test_links_and_other_things_are_no_data_files(self, files, plant, table, tmp_path):
+        plant("x=1/part", b"")
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "precious").write_bytes(b"")
+        (table / "linked").symlink_to(tmp_path / "other")
+        (table / "x=1" / "link").symlink_to(tmp_path / "other" / "precious")
+        os.mkfifo(table / "x=1" / "pipe")
+        (table / "x=1" / os.fsdecode(b"\xff")).write_bytes(b"")
+        listed = [path async for batch in files.listed() for path in batch.paths]
+        assert listed == ["x=1/part"]
+        with pytest.raises((Refused, StorageUnavailable)):
+            await files.delete(["linked/precious"])
+        assert (tmp_path / "other" / "precious").exists()
+
+    async def test_old_folders_without_anything_go(self, files, plant, table):
+        plant("x=1/part", b"")
+        for folder in ("x=2/y=1", "x=3", "_hidden", "x=4"):
+            (table / folder).mkdir(parents=True)
+            os.utime(table / folder, (1, 1))
+        os.utime(table / "x=2", (1, 1))
+        os.utime(table / "x=1", (1, 1))
+        os.utime(table / "x=4")
+        assert await files.remove_empty_folders(before_ms=2_000) == 3
+        assert sorted(each.name for each in table.iterdir()) == ["_hidden", "x=1", "x=4"]
+
+    async def test_more_names_than_are_sorted_in_memory(self, files, plant, table, monkeypatch):
+        monkeypatch.setattr("tidegate_service.core.vacuum.spools._RUN", 10)
+        monkeypatch.setattr("tidegate_service.storage.local.data_files.NAMES_AT_ONCE", 7)
+        names = [f"part-{n}" for n in range(100)]
+        for name in names:
+            plant(name, b"")
+        listed = [path async for batch in files.listed() for path in batch.paths]
+        assert listed == sorted(names)
