@@ -17,8 +17,6 @@ MODULES = {
     "b9": "benchmarks.b09_large_commit",
     "b10": "benchmarks.b10_spark",
     "b11": "benchmarks.b11_many_tables",
-    "b13": "benchmarks.b13_checkpoint",
-    "b14": "benchmarks.b14_v2_checkpoint",
 }
 
 
