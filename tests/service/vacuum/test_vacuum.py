@@ -162,9 +162,11 @@ async def test_what_lands_between_listing_and_deleting_stays(world, table):
 async def test_what_a_proposal_names_that_waits_stays(world, table):
     plant(table, "orphan", "waiting")
     body = proposal(add("waiting"), read_version=0)
-    world.context.pending.begin(table.id, body)
+    turn = world.context.pending.begin(table.id, body)
+    # Another copy of it, which is decided.
+    world.context.pending.end(table.id, world.context.pending.begin(table.id, body))
     assert await named(world, table) == {"orphan"}
-    world.context.pending.leave(table.id, body, now_s=world.context.monotonic_s())
+    world.context.pending.leave(table.id, turn, now_s=world.context.monotonic_s())
     assert await named(world, table) == {"orphan"}
     assert world.context.pending.of(table.id, now_s=world.context.monotonic_s() + 999) == []
     assert await named(world, table) == {"orphan", "waiting"}

@@ -67,16 +67,16 @@ async def _decided(context: Context, table: TableIdentity, proposal: Proposal) -
             ended=_ended,
         )
 
-    context.pending.begin(table.id, proposal)
+    turn = context.pending.begin(table.id, proposal)
     try:
         outcome = await _with_predicates_read(context, table.id, proposal, decide)
     except asyncio.CancelledError:
-        context.pending.leave(table.id, proposal, now_s=context.monotonic_s())
+        context.pending.leave(table.id, turn, now_s=context.monotonic_s())
         raise
     except BaseException:
-        context.pending.end(table.id, proposal)
+        context.pending.end(table.id, turn)
         raise
-    context.pending.end(table.id, proposal)
+    context.pending.end(table.id, turn)
     return outcome
 
 
