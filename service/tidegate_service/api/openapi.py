@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import iter_route_contexts
 
 from tidegate_protocol.log.actions import KINDS
-from tidegate_service.api.answers import types
+from tidegate_service.api.answers import types, upkeep
 from tidegate_service.api.bodies import proposals, resources
 from tidegate_service.api.describe.documents import ref
 from tidegate_service.api.describe.examples import ANSWERS
@@ -93,12 +93,12 @@ _TYPES = (
     types.AppTransactionAnswer,
     types.ScanHead,
     types.ScanAnswer,
-    types.VacuumHead,
-    types.VacuumProgress,
+    upkeep.VacuumHead,
+    upkeep.VacuumProgress,
     types.VerificationAnswer,
     types.RebuiltAnswer,
-    types.CheckpointAnswer,
-    types.UpkeepAnswer,
+    upkeep.CheckpointAnswer,
+    upkeep.UpkeepAnswer,
     types.HealthAnswer,
 )
 

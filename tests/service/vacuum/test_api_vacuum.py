@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate
-from tests.builders.flights import add
-from tests.builders.flights import proposal
+from tests.builders.flights import add, proposal
 from tests.service.process.command_line import invoke
 
 OLD_S = 30 * 24 * 3600

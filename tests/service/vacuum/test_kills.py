@@ -5,9 +5,8 @@ import asyncio
 
 import pytest
 
+from tests.builders.by_x import add, remove
 from tests.service.vacuum.vacuuming import AT_ONCE, ended, land, left, plant
-from tests.builders.by_x import add
-from tests.builders.by_x import remove
 from tests.service.world import World
 from tidegate_service.core.observe.faults import Side, Step, VacuumStep
 from tidegate_service.core.vacuum.begin import begin_vacuum

@@ -7,6 +7,8 @@ import psycopg
 import pytest
 from deltalake import DeltaTable
 
+from tests.builders.by_x import add, remove
+from tests.builders.proposals import proposal
 from tests.service.log.test_foreign_commits import foreign_commit
 from tests.service.vacuum.vacuuming import (
     AT_ONCE,
@@ -18,9 +20,6 @@ from tests.service.vacuum.vacuuming import (
     plant,
     vacuumed,
 )
-from tests.builders.by_x import add
-from tests.builders.proposals import proposal
-from tests.builders.by_x import remove
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import DeletionVector
 from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined

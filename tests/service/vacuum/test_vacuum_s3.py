@@ -5,10 +5,9 @@ from dataclasses import replace
 import obstore
 import pytest
 
+from tests.builders.by_x import add, remove
 from tests.service.on_s3.conftest import faults, world
 from tests.service.vacuum.vacuuming import AT_ONCE, land
-from tests.builders.by_x import add
-from tests.builders.by_x import remove
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.vacuum.begin import begin_vacuum
 from tidegate_service.core.vacuum.vacuum import Stage

@@ -19,9 +19,9 @@ from tidegate_service.api.answers.types import (
     RebuiltAnswer,
     TableAnswer,
     TransactionAnswer,
-    UpkeepAnswer,
     answer,
 )
+from tidegate_service.api.answers.upkeep import UpkeepAnswer
 from tidegate_service.api.http.requests import PREFIX
 from tidegate_service.core.commit.transaction_ids import TransactionStatus
 from tidegate_service.core.maintenance.rebuild import Rebuilt

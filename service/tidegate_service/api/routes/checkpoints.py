@@ -3,7 +3,8 @@
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from tidegate_service.api.answers.types import CheckpointAnswer, answer
+from tidegate_service.api.answers.types import answer
+from tidegate_service.api.answers.upkeep import CheckpointAnswer
 from tidegate_service.api.bodies.resources import read_checkpoint
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc

@@ -11,13 +11,8 @@ from tidegate_service.api.answers.rendering import (
     table_url,
     upkeep_answer,
 )
-from tidegate_service.api.answers.types import (
-    CreatedAnswer,
-    TableAnswer,
-    TablesAnswer,
-    UpkeepAnswer,
-    answer,
-)
+from tidegate_service.api.answers.types import CreatedAnswer, TableAnswer, TablesAnswer, answer
+from tidegate_service.api.answers.upkeep import UpkeepAnswer
 from tidegate_service.api.bodies.resources import read_create, read_register
 from tidegate_service.api.describe import codes, examples
 from tidegate_service.api.describe import documents as doc

@@ -7,7 +7,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from tidegate_service.api.answers.types import VacuumHead, VacuumProgress
+from tidegate_service.api.answers.upkeep import VacuumHead, VacuumProgress
 from tidegate_service.api.bodies.inventories import read_vacuum
 from tidegate_service.api.bodies.streaming import Streamed, while_connected
 from tidegate_service.api.describe import codes

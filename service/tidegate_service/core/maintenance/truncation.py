@@ -9,6 +9,7 @@ it a version that is missing before a later one.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
 from tidegate_protocol.log.content import sha256_of
@@ -103,7 +104,7 @@ async def gap(log: Log, head: int) -> int | None:
     checkpoint of it or of a later one, is there; None where there is no such. Raises `BrokenLog`
     where too many files are."""
     files = await listed(log, behind=head)
-    for version in missing(files, behind=head):
+    for version in await offload.run(len(files), partial(missing, files, behind=head)):
         # Others may have written it while the log was listed.
         if await log.read(version) is None:
             return version

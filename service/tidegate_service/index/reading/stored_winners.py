@@ -65,7 +65,7 @@ async def read_winners(
         if most_bytes is not None and size > most_bytes:
             raise TakesLong
         with offload.sharing:
-            weight = offload.HEAVY if more > AT_ONCE_BYTES else 0
+            weight = offload.HEAVY if more > offload.PARSED_INLINE else 0
             found += await offload.run(weight, _winners_of, rows)
         after = rows[-1].version
     return found
