@@ -12,6 +12,7 @@ from tidegate_protocol.log.actions import Metadata, Protocol
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 LOG_RETENTION = "delta.logRetentionDuration"
+DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 SET_TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 EXPIRED_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
 CHECKPOINT_PROTECTION_FEATURE = "checkpointProtection"
@@ -19,6 +20,7 @@ CHECKPOINT_PROTECTION_FEATURE = "checkpointProtection"
 DEFAULT_CHECKPOINT_INTERVAL = 10
 DAY_MS = 24 * 60 * 60 * 1000
 DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
+DEFAULT_DELETED_FILE_RETENTION_MS = 7 * DAY_MS
 LONGEST_RETENTION_MS = 2**62
 """Longer than any log is old: readers hold such numbers in 64 bits."""
 
@@ -43,14 +45,31 @@ def checkpoint_interval(configuration: Mapping[str, str]) -> int:
     return count or DEFAULT_CHECKPOINT_INTERVAL
 
 
-def log_retention_ms(configuration: Mapping[str, str]) -> int:
-    """How long versions of the log are kept at least, in ms."""
-    found = _INTERVAL.fullmatch(configuration.get(LOG_RETENTION, "").lower())
+def interval_ms(text: str | None) -> int | None:
+    """The whole milliseconds of an interval such as `interval 7 days`; None for any other text."""
+    found = None if text is None else _INTERVAL.fullmatch(text.lower())
     if found is None:
-        return DEFAULT_LOG_RETENTION_MS
+        return None
     parts = _PART.findall(found[1])
     whole_us = sum(int(count) * _UNITS_US[unit] for count, unit in parts)
     return min(whole_us // 1000, LONGEST_RETENTION_MS)
+
+
+def log_retention_ms(configuration: Mapping[str, str]) -> int:
+    """How long versions of the log are kept at least, in ms."""
+    found = interval_ms(configuration.get(LOG_RETENTION))
+    return DEFAULT_LOG_RETENTION_MS if found is None else found
+
+
+def deleted_file_retention_ms(configuration: Mapping[str, str]) -> int:
+    """How long removed files are kept at least, in ms."""
+    found = interval_ms(configuration.get(DELETED_FILE_RETENTION))
+    return DEFAULT_DELETED_FILE_RETENTION_MS if found is None else found
+
+
+def set_transaction_retention_ms(configuration: Mapping[str, str]) -> int | None:
+    """How long application transactions are kept, in ms; None for ever."""
+    return interval_ms(configuration.get(SET_TRANSACTION_RETENTION))
 
 
 def cleans_expired_logs(configuration: Mapping[str, str]) -> bool:

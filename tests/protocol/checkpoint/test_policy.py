@@ -2,9 +2,11 @@
 
 import pytest
 
-from tidegate_protocol.checkpoint.policy import WEEK_MS, CheckpointPolicy, interval_ms, policy_of
+from tidegate_protocol.checkpoint.policy import CheckpointPolicy, policy_of
+from tidegate_protocol.features.upkeep import DAY_MS, interval_ms
 from tidegate_protocol.log.actions import Metadata, Protocol
 
+WEEK_MS = 7 * DAY_MS
 HOUR_MS = 60 * 60 * 1000
 LISTED = frozenset({"v2Checkpoint"})
 PLAIN = Protocol(min_reader_version=1, min_writer_version=2)

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from deltalake import DeltaTable
 
-from tests.builders.by_x import add, remove
+from tests.builders.by_x import add, add_of_values, remove
 from tests.builders.proposals import proposal
 from tests.service.log.test_foreign_commits import foreign_commit
 from tests.service.vacuum.vacuuming import (
@@ -124,7 +124,7 @@ async def test_files_of_deletion_vectors_stay_with_their_rows(world):
     other = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff62.bin"
     plant(table, file, other, "part")
     stats = '{"numRecords":9,"tightBounds":false}'
-    await land(world, table, add("part", deletion_vector=vector, stats=stats), operation="DELETE")
+    await land(world, table, add_of_values("part", deletion_vector=vector, stats=stats), operation="DELETE")
     await ended(world, table)
     assert left(table) == {file, "part"}
 

@@ -1,28 +1,15 @@
 """What is asked of VACUUM, and whether it may be done at all."""
 
-import re
 from dataclasses import dataclass
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.table_features import check_supported
+from tidegate_protocol.features.upkeep import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.lookup import check_open
 from tidegate_service.core.vacuum.inventory import Inventory
-
-RETENTION = "delta.deletedFileRetentionDuration"
-WEEK_MS = 7 * 24 * 3_600_000
-_PART = re.compile(r"([0-9]+)\s+(week|day|hour|minute|second|millisecond|microsecond)")
-_UNITS_US = {
-    "week": 7 * 86_400_000_000,
-    "day": 86_400_000_000,
-    "hour": 3_600_000_000,
-    "minute": 60_000_000,
-    "second": 1_000_000,
-    "millisecond": 1_000,
-    "microsecond": 1,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +37,7 @@ class Horizon:
 def own_retention_ms(table: TableRecord) -> int:
     """How long the table keeps what was removed; a week where it does not say."""
     configuration = {} if table.metadata is None else table.metadata.configuration
-    found = _PART.findall(configuration.get(RETENTION, "").lower())
-    if not found:
-        return WEEK_MS
-    return sum(int(number) * _UNITS_US[unit] for number, unit in found) // 1000
+    return deleted_file_retention_ms(configuration)
 
 
 def retention_ms(table: TableRecord, request: VacuumRequest) -> int:
@@ -64,8 +48,8 @@ def retention_ms(table: TableRecord, request: VacuumRequest) -> int:
     if request.retain_ms < own and not request.allow_shorter:
         raise Refused(
             f"a retention of {request.retain_ms} ms is shorter than the {own} ms of the table "
-            f"({RETENTION}): a writer that takes longer, and a reader of an older version, would "
-            "lose files",
+            f"({DELETED_FILE_RETENTION}): a writer that takes longer, and a reader of an older "
+            "version, would lose files",
             code=Code.INVALID_REQUEST,
             hint="set allow_shorter (--allow-shorter) if no writer and no reader takes so long",
         )

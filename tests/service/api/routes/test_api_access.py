@@ -20,6 +20,7 @@ POLICIES = {
     "register_table": "admin",
     "list_tables": "reader",
     "get_table": "reader",
+    "get_upkeep": "reader",
     "forget_table": "admin",
     "propose": "writer",
     "check_conflicts": "writer",
