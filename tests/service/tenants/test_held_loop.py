@@ -8,7 +8,7 @@ import json
 import pytest
 from msgspec import structs
 
-from tests.builders.by_x import add, remove
+from tests.builders.by_x import add, add_of_values, remove
 from tests.builders.proposals import proposal
 from tests.service.gaps import gaps
 from tidegate_protocol.log.codec import with_fields
@@ -59,14 +59,17 @@ async def test_many_columns_that_become_not_null(world):
     """The one live file is replaced, so it proves nothing of any of them."""
     columns = 500
     table = await world.create(schema=schema(columns=columns, nullable=True), partition_columns=())
-    old = add(f"old{ESCAPES}", partition_values={}, stats=None)
+    old = add_of_values(f"old{ESCAPES}", partition_values={}, stats=None)
     await propose(world.context, table.id, proposal(old))
     before = (await get_table(world.context, table.id)).metadata
     text = json.dumps(schema(columns=columns, nullable=False))
     strict = with_fields(before, {"schemaString": text})
     nulls = json.dumps({"numRecords": 1, "nullCount": {f"c{n}": 0 for n in range(columns)}})
-    new = [add(f"{number}{ESCAPES}", partition_values={}, stats=nulls) for number in range(40)]
-    gone = structs.replace(remove(old.path), partition_values={})
+    new = [
+        add_of_values(f"{number}{ESCAPES}", partition_values={}, stats=nulls)
+        for number in range(40)
+    ]
+    gone = structs.replace(remove(old.path), partition_values={}, raw=b"")
     async with gaps() as found:
         body = proposal(strict, gone, *new, read_version=1, operation="CHANGE COLUMN")
         assert (await propose(world.context, table.id, body)).record.version == 2

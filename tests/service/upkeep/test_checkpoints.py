@@ -188,7 +188,7 @@ async def test_tombstones_from_before_the_index_are_carried_on(world):
     context = world.context
     now_ms = context.now_ms()
     await propose(context, table.name, proposal(*(add(f"x=1/{name}") for name in "abc")))
-    gone = [replace(remove(f"x=1/{name}"), deletion_timestamp=now_ms) for name in "ab"]
+    gone = [replace(remove(f"x=1/{name}"), deletion_timestamp=now_ms, raw=b"") for name in "ab"]
     await propose(context, table.name, proposal(*gone, read_version=1, operation="DELETE"))
     await checkpointed(world, table)
     forget_commits(table, 2)

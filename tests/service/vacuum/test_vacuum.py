@@ -124,7 +124,9 @@ async def test_files_of_deletion_vectors_stay_with_their_rows(world):
     other = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff62.bin"
     plant(table, file, other, "part")
     stats = '{"numRecords":9,"tightBounds":false}'
-    await land(world, table, add_of_values("part", deletion_vector=vector, stats=stats), operation="DELETE")
+    await land(
+        world, table, add_of_values("part", deletion_vector=vector, stats=stats), operation="DELETE"
+    )
     await ended(world, table)
     assert left(table) == {file, "part"}
 

@@ -16,7 +16,7 @@ from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
 from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.log.actions import KINDS
 from tidegate_protocol.proposal.transaction import Conflict
-from tidegate_service.api.answers import types
+from tidegate_service.api.answers import types, upkeep
 from tidegate_service.api.describe import codes, examples
 from tidegate_service.app import application
 
@@ -176,7 +176,8 @@ class TestAnswers:
                 content = answer.get("content", {}).get("application/json")
                 if content is None or not path.startswith("/api"):
                     continue
-                kind = getattr(types, content["schema"]["$ref"].rpartition("/")[2])
+                name = content["schema"]["$ref"].rpartition("/")[2]
+                kind = getattr(types, name, None) or getattr(upkeep, name)
                 example = msgspec.json.encode(content["example"])
                 again = msgspec.json.encode(msgspec.json.decode(example, type=kind))
                 assert json.loads(again) == content["example"]
