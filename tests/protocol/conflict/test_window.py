@@ -75,7 +75,7 @@ class TestWhatIsHeld:
         reader = prepared(remove("b"), at=state(version=3), reads=reads(files=["b"]))
         # Once for all, whoever comes first.
         assert window.weight_of(reader) == all_of_them
-        window.judge(reader)
+        window.check_conflicts(reader)
         assert window.weight_of(reader) == window.weight_after(3)
         window.append(winner(domain("d"), version=5))
         assert window.weight_of(blind) == window.weight + len(blind.actions)

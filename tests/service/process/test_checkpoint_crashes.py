@@ -13,20 +13,20 @@ from deltalake import DeltaTable
 from tests.postgres import cloned
 from tests.service.instances import Deed, Instance
 from tests.service.process.crashing import Pair, Table, new_body, pair
-from tidegate_service.core.observe.faults import Side, UpkeepStep
+from tidegate_service.core.observe.faults import CheckpointStep, Side
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 
 V2 = {"delta.checkpointPolicy": "v2"}
 OF_V2 = [
     pytest.param(step, side, V2, id=f"v2-{side.value}-{step.value}")
-    for step in UpkeepStep
+    for step in CheckpointStep
     for side in Side
 ]
 OF_CLASSIC = [
     pytest.param(step, side, {}, id=f"classic-{side.value}-{step.value}")
-    for step in UpkeepStep
+    for step in CheckpointStep
     for side in Side
-    if step is not UpkeepStep.PARTS_PUT
+    if step is not CheckpointStep.PARTS_PUT
 ]
 
 

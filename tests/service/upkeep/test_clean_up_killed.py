@@ -12,7 +12,7 @@ from tests.service.upkeep.aged import (
 from tests.service.upkeep.conftest import Caring
 from tests.service.world import World
 from tidegate_service.core.maintenance.verify import verify_table
-from tidegate_service.core.observe.faults import Side, UpkeepStep
+from tidegate_service.core.observe.faults import CleanUpStep, Side
 from tidegate_service.core.upkeep import clean_up as module
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,7 @@ class Killed(BaseException):
 class KilledAt:
     """Ends the process at one side of a step, the given time that it is reached."""
 
-    def __init__(self, at: tuple[UpkeepStep, int], side: Side) -> None:
+    def __init__(self, at: tuple[CleanUpStep, int], side: Side) -> None:
         step, self._left = at
         self._at = (step, side)
 
@@ -40,12 +40,12 @@ class KilledAt:
 @pytest.mark.parametrize(
     "at",
     [
-        (UpkeepStep.L1_CHECK, 1),
-        (UpkeepStep.L2_NOTE, 1),
-        (UpkeepStep.L3_REMOVE, 1),
-        (UpkeepStep.L3_REMOVE, 2),
-        (UpkeepStep.L3_REMOVE, 3),
-        (UpkeepStep.L4_REMOVE_SIDECARS, 1),
+        (CleanUpStep.L1_CHECK, 1),
+        (CleanUpStep.L2_NOTE, 1),
+        (CleanUpStep.L3_REMOVE, 1),
+        (CleanUpStep.L3_REMOVE, 2),
+        (CleanUpStep.L3_REMOVE, 3),
+        (CleanUpStep.L4_REMOVE_SIDECARS, 1),
     ],
 )
 class TestKilled:

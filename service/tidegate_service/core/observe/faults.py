@@ -39,13 +39,17 @@ class Step(StrEnum):
     O9_ANSWER = "O9"
 
 
-class UpkeepStep(StrEnum):
-    """Of a table's upkeep. L: the clean-up of its log, L3 for each batch of files. The parts of a
-    checkpoint are put only where it has several files."""
+class CheckpointStep(StrEnum):
+    """Of writing a checkpoint; the first one is only of those that have several files."""
 
     PARTS_PUT = "checkpoint-parts-put"
     CHECKPOINT_PUT = "checkpoint-put"
     LAST_CHECKPOINT_PUT = "last-checkpoint-put"
+
+
+class CleanUpStep(StrEnum):
+    """Of the clean-up of a log; L3 once for each batch of files."""
+
     L1_CHECK = "L1"
     L2_NOTE = "L2"
     L3_REMOVE = "L3"
@@ -62,7 +66,7 @@ class VacuumStep(StrEnum):
     V5_END = "V5"
 
 
-AnyStep = Step | UpkeepStep | VacuumStep
+AnyStep = Step | CheckpointStep | CleanUpStep | VacuumStep
 
 
 class Side(Enum):

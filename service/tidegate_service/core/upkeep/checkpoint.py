@@ -20,7 +20,7 @@ from tidegate_protocol.checkpoint.policy import CheckpointPolicy, policy_of
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.file_names import checkpoint_name, part_name
 from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
-from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, UpkeepStep, around
+from tidegate_service.core.observe.faults import NO_FAULTS, CheckpointStep, FaultPoints, around
 from tidegate_service.core.ports.checkpoints import (
     CheckpointFile,
     CheckpointFiles,
@@ -120,7 +120,7 @@ async def write_checkpoint(
         new_id=new_id,
     )
     made = await writing.write()
-    async with around(faults, UpkeepStep.LAST_CHECKPOINT_PUT):
+    async with around(faults, CheckpointStep.LAST_CHECKPOINT_PUT):
         await writing.files.point_to(head.version, encode(made.last))
     await index.keep_checkpoint(table.id, made.known)
     return CheckpointWritten(
@@ -187,7 +187,7 @@ class _Writing:
         rows = self._rows()
         written: list[WrittenFile] = []
         coming = rows.portions(most)
-        async with around(self.faults, UpkeepStep.PARTS_PUT):
+        async with around(self.faults, CheckpointStep.PARTS_PUT):
             for part in range(1, parts):
                 name = part_name(version, part, parts)
                 async with self.files.writing(name, columns) as file:
@@ -239,7 +239,7 @@ class _Writing:
         rows.check_complete()
         # Nothing was read from a database that has lost the version since.
         await self.index.is_published(self.table_id, self.head)
-        async with around(self.faults, UpkeepStep.CHECKPOINT_PUT):
+        async with around(self.faults, CheckpointStep.CHECKPOINT_PUT):
             return await file.put()
 
     def _made(

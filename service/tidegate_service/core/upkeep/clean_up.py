@@ -25,7 +25,7 @@ from tidegate_service.core.errors import NotFound
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.file_set import FileSet
 from tidegate_service.core.observe.elapsed import elapsed_s
-from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, UpkeepStep, around
+from tidegate_service.core.observe.faults import NO_FAULTS, CleanUpStep, FaultPoints, around
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry, UpkeepKind
 from tidegate_service.core.ports.expired import DeletionRefused, ExpiredLog
 from tidegate_service.core.ports.index import Index
@@ -84,12 +84,12 @@ class CleanUp:
         before_ms = cutoff_ms(glance.now_ms, retention_ms)
         run = _Run(self._storage, glance.table)
         try:
-            async with around(self._faults, UpkeepStep.L1_CHECK):
+            async with around(self._faults, CleanUpStep.L1_CHECK):
                 await self._look(run, before_ms, protected_before(protocol, metadata))
             if run.first is not None and run.below > run.first:
                 await self._remove(run)
             if run.is_whole:
-                async with around(self._faults, UpkeepStep.L4_REMOVE_SIDECARS):
+                async with around(self._faults, CleanUpStep.L4_REMOVE_SIDECARS):
                     await remove_unreferenced(
                         run.log, run.expired, glance.table, protocol, before_ms=before_ms
                     )
@@ -159,7 +159,7 @@ class CleanUp:
 
     async def _remove(self, run: "_Run") -> None:
         """Delete what is of versions below, in their order. Raises `DeletionRefused`."""
-        async with around(self._faults, UpkeepStep.L2_NOTE):
+        async with around(self._faults, CleanUpStep.L2_NOTE):
             change = Change(
                 deed=Deed.CLEAN_UP, by=SERVICE, from_version=run.first, version=run.below - 1
             )
@@ -187,7 +187,7 @@ class CleanUp:
         await self._remove_some(run, names)
 
     async def _remove_some(self, run: "_Run", names: list[str]) -> None:
-        async with around(self._faults, UpkeepStep.L3_REMOVE):
+        async with around(self._faults, CleanUpStep.L3_REMOVE):
             await run.expired.remove(names, below=run.below)
         self._telemetry.cleaned_up(len(names))
 

@@ -17,7 +17,7 @@ from tidegate_protocol.checkpoint.columns import FileColumns
 from tidegate_protocol.checkpoint.policy import CheckpointPolicy
 from tidegate_protocol.log.actions import Action, UnknownAction
 from tidegate_protocol.log.file_names import v2_checkpoint_name
-from tidegate_service.core.observe.faults import FaultPoints, UpkeepStep, around
+from tidegate_service.core.observe.faults import CheckpointStep, FaultPoints, around
 from tidegate_service.core.ports.checkpoints import (
     BEFORE_ALL,
     CheckpointFiles,
@@ -69,7 +69,7 @@ async def write_v2(
     rows = SnapshotRows(index, table_id, head, policy)
     writing = _Sidecars(files, columns, rows, sidecar_files, new_id)
     shape = _shape(columns)
-    async with around(faults, UpkeepStep.PARTS_PUT):
+    async with around(faults, CheckpointStep.PARTS_PUT):
         known = await _reusable(
             index, files, table_id, head, shape=shape, sidecar_files=sidecar_files
         )
@@ -86,7 +86,7 @@ async def write_v2(
     async with files.writing(name, columns) as file:
         await file.take_actions(lines)
         await index.is_published(table_id, head)
-        async with around(faults, UpkeepStep.CHECKPOINT_PUT):
+        async with around(faults, CheckpointStep.CHECKPOINT_PUT):
             main = await file.put()
     return V2Written(
         name=name,

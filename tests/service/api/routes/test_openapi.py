@@ -176,8 +176,8 @@ class TestAnswers:
                 content = answer.get("content", {}).get("application/json")
                 if content is None or not path.startswith("/api"):
                     continue
-                name = content["schema"]["$ref"].rpartition("/")[2]
-                kind = getattr(types, name, None) or getattr(upkeep, name)
+                kind_name = content["schema"]["$ref"].rpartition("/")[2]
+                kind = getattr(types, kind_name, None) or getattr(upkeep, kind_name)
                 example = msgspec.json.encode(content["example"])
                 again = msgspec.json.encode(msgspec.json.decode(example, type=kind))
                 assert json.loads(again) == content["example"]
