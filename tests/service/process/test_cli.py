@@ -181,6 +181,7 @@ class TestCommands:
             "register",
             "history",
             "release",
+            "checkpoint",
             "forgotten",
             "delete-forgotten",
         ]
