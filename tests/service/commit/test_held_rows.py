@@ -10,6 +10,7 @@ from tests.service.commit.committing import paths, ratified
 from tests.service.commit.test_group_files import appended, foreign
 from tests.service.commit.test_held_files import in_the_log, watching
 from tests.service.faults import FaultyLog
+from tidegate_service.core.commit.buffered_puts import BufferedPuts
 from tidegate_service.core.ports.index import FilesFirst
 from tidegate_service.index.locking import unit_of_work
 from tidegate_service.index.writing import writes
@@ -52,6 +53,27 @@ async def test_of_files_that_cannot_be_put_no_row_is_written(world):
     await in_the_log(world, table, told, sent)
     found = await paths(one.context.index, table, 9)
     assert found == ["a", "b", *(f"f{n}" for n in range(7)), "theirs"]
+
+
+async def test_a_write_that_fails_while_files_are_put_is_met(watched, monkeypatch):
+    """Nobody asks the database between the last decision and COMMIT: whoever was decided is told
+    only what holds."""
+    _, one, table = await watched()
+    put = BufferedPuts.put
+
+    async def and_breaks(self, context, log):
+        lost = await put(self, context, log)
+        monkeypatch.setattr(BufferedPuts, "put", put)
+        # As where the server ended the session of a write that went on meanwhile.
+        self._locked.section._unit.broken = True
+        return lost
+
+    monkeypatch.setattr(BufferedPuts, "put", and_breaks)
+    sent = [proposal(add(f"f{n}")) for n in range(3)]
+    told = await one.at_once(table, *sent)
+    assert sorted(outcome.record.version for outcome in told) == [2, 3, 4]
+    head = await one.context.index.table(table.id)
+    assert (head.latest_version, head.num_files) == (4, 5)
 
 
 async def test_what_is_held_is_not_written_because_there_is_much(watched, monkeypatch):

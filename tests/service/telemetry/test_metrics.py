@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.builders.flights import add, table_body
 from tests.repository import ROOT
 from tests.server import StartService
-from tests.service.api.http.test_api_unavailable import closed, locked
+from tests.service.api.http.test_api_unavailable import closed, eventually, locked
 from tidegate_service.core.observe.telemetry import Outcome, Phase
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

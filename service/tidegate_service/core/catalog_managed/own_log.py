@@ -26,6 +26,7 @@ from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.log.sight import Between, Sight
 from tidegate_service.core.ports.index import CommitSection, Log, UnreadableFile
+from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.sharing import offload
 
 NOT_OWN = (
@@ -40,6 +41,9 @@ class Ends:
     is published, the file of version 0 is both."""
 
     published: int
+
+    def at(self, table: TableRecord) -> "Ends":
+        return Ends(table.published_version)
 
     async def ask(
         self, log: Log, between: Between | None
@@ -61,6 +65,9 @@ class Ends:
 class Versions:
     """Which versions have a commit, and which has the newest complete checkpoint (-1 for none)?"""
 
+    def at(self, table: TableRecord) -> "Versions":
+        return self
+
     async def ask(self, log: Log, between: Between | None) -> tuple[Collection[int], int]:
         """Raises `BrokenLog` where there are more files than are read."""
         files = await listed(log, between=between)
@@ -74,6 +81,9 @@ class NewestCheckpoint:
 
     location: str
     least: int
+
+    def at(self, table: TableRecord) -> "NewestCheckpoint":
+        return NewestCheckpoint(table.location, table.published_version)
 
     async def ask(self, log: Log, between: Between | None) -> tuple[int, str] | None:
         """Raises `UnreadableFile` for a checkpoint that cannot be read."""

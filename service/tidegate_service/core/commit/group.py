@@ -13,7 +13,13 @@ from tidegate_service.core.commit.abort_fence import is_final
 from tidegate_service.core.commit.kinds import batch_of
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch
-from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused, Unavailable
+from tidegate_service.core.errors import (
+    CommitStateUnknown,
+    IndexUnavailable,
+    NotFound,
+    Refused,
+    Unavailable,
+)
 from tidegate_service.core.log.catch_up import read_on
 from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.observe.faults import Side, steps_of
@@ -73,6 +79,9 @@ class _Run:
                 for table_id in list(self._waiting)
                 if (batch := await self._table(group, table_id, wait=wait)) is not None
             ]
+            if group.is_over and not group.is_saved:
+                # A write that went on beside the decisions has failed, and nobody met its error.
+                raise IndexUnavailable("the database did not take what was decided")
             if not group.is_over and any(batch.must_save for batch in batches):
                 with self._context.telemetry.phase(Phase.SAVE):
                     # All are of one kind: a plain table has a group of its own.
@@ -204,8 +213,11 @@ class _Run:
         came first has time."""
         members = self._waiting.pop(table_id)
         patience_s = self._context.commit_deadline_s / 2
+        # An end that was seen before says nothing of what was written until another request came.
+        shared = sight.without_end() if sight.is_asked else sight
         for member in members:
-            member.sight = sight
+            if member.sight is not sight:
+                member.sight = shared
         try:
             until = min(member.started for member in members) + patience_s
             await read_on(self._context, table_id, sight, until=until)

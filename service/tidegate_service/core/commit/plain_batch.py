@@ -115,6 +115,7 @@ class PlainBatch(TableBatch):
         try:
             await self.locked.append(commit)
         except FilesFirst:
+            self._files.forget(ready)
             raise
         except Exception as error:
             if self._files.forget(ready):

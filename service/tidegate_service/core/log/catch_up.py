@@ -31,6 +31,8 @@ from tidegate_service.core.sharing import offload
 
 LOOK_S = 1.0
 """The store has at least so long to answer a question."""
+LATE_LOOKS = 4
+"""So often the store is asked for one request, whose time is up, what sections want to know."""
 
 T = TypeVar("T")
 
@@ -67,7 +69,7 @@ async def read_on(
     Raises what `catch_up` does for a table in this state, and `IndexUnavailable` where the end is
     not reached by `until`, a time of `monotonic_s`, or where `until` had passed before: beside a
     faster writer, a request could be behind for ever. At least one portion is saved all the same,
-    and what was not asked yet is.
+    and what a section wants to know is asked a few times.
     """
     now = context.monotonic_s()
     is_late = now >= until
@@ -75,7 +77,7 @@ async def read_on(
         is_read = await catch_up(context, table_id, until=until, state=state, sight=sight)
         if is_read and not is_late:
             return
-    elif not is_late or not sight.is_asked_again:
+    elif not is_late or sight.looks < LATE_LOOKS:
         glance = await context.index.glance(table_id)
         if glance is not None:
             log = context.storage.log(glance.table.location, who=context.who)

@@ -22,7 +22,7 @@ from tidegate_service.core.ports.index import CommitSection, Log, UnreadableFile
 from tidegate_service.core.ports.records import Glance, TableRecord
 
 GOOD_FOR_MS = 30_000
-"""An answer is used so long after the store was asked at most, by the database's clock."""
+"""An answer is used so long after the store had time to give it, by the database's clock."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -40,6 +40,10 @@ class Question(Protocol[T_co]):
     async def ask(self, log: Log, between: Between | None) -> T_co:
         """`between` is awaited between steps, where somebody has to hear that it goes on. Raises
         `StorageUnavailable`, `BrokenLog` and `UnreadableFile`."""
+        ...
+
+    def at(self, table: TableRecord) -> "Question[T_co]":
+        """The same question where the table's row is now."""
         ...
 
 
@@ -77,14 +81,23 @@ class _Place:
         return cls(database, table.epoch, version)
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the store said, when it was asked after `since_ms`; good until `until_ms`."""
+
+    since_ms: int
+    until_ms: int
+    answer: object
+
+
 class SeenBefore:
     """What one request has seen of one table's log."""
 
     def __init__(self) -> None:
         self._place: _Place | None = None
-        self._seen: dict[Question[object], tuple[int, object]] = {}
+        self._seen: dict[Question[object], _Answer] = {}
         self._wanted: list[Question[object]] = []
-        self._asked: set[Question[object]] = set()
+        self._looks = 0
         self._end: _Place | None = None
 
     @property
@@ -95,7 +108,7 @@ class SeenBefore:
     @property
     def since_ms(self) -> int:
         """When the store was asked first, by the database's clock."""
-        return min(seen_ms for seen_ms, _ in self._seen.values())
+        return min(seen.since_ms for seen in self._seen.values())
 
     @property
     def is_asked(self) -> bool:
@@ -103,18 +116,23 @@ class SeenBefore:
         return bool(self._wanted)
 
     @property
-    def is_asked_again(self) -> bool:
-        """Whether the store was asked before for what a section was left for: the answer came too
-        late for it, or the table went on meanwhile."""
-        return not self._asked.isdisjoint(self._wanted)
+    def looks(self) -> int:
+        """How often the store was asked."""
+        return self._looks
+
+    def without_end(self) -> "SeenBefore":
+        """What was seen, for a request that came after the log was read to its end."""
+        twin = SeenBefore()
+        twin._place, twin._seen = self._place, dict(self._seen)
+        return twin
 
     async def see(self, section: CommitSection, question: Question[T]) -> T:
         if self._place == _Place.of(section.table, section.database) and question in self._seen:
-            seen_ms, answer = self._seen[question]
-            if section.now_ms - seen_ms < GOOD_FOR_MS:
-                if isinstance(answer, Exception):
-                    raise answer
-                return cast(T, answer)
+            seen = self._seen[question]
+            if section.now_ms < seen.until_ms:
+                if isinstance(seen.answer, Exception):
+                    raise seen.answer
+                return cast(T, seen.answer)
         self._wanted.append(question)
         raise Behind
 
@@ -122,8 +140,9 @@ class SeenBefore:
         """Ask the store what sections wanted to know; a store that does not answer is an answer,
         too. `glance` was taken before."""
         wanted, self._wanted = self._wanted, []
-        self._asked.update(wanted)
-        for question in wanted:
+        self._looks += 1
+        # The table may have gone on since a section asked.
+        for question in [asked.at(glance.table) for asked in wanted]:
             try:
                 async with asyncio.timeout(within_s):
                     answer: object = await question.ask(log, None)
@@ -133,15 +152,18 @@ class SeenBefore:
                 answer = StorageUnavailable(
                     "the object store took longer than a request may to show this table's log"
                 )
-            self.note(glance, question, answer)
+            self.note(glance, question, answer, within_s=within_s)
 
-    def note(self, glance: Glance, question: Question[object], answer: object) -> None:
-        """The store was asked after `glance` was taken."""
+    def note(
+        self, glance: Glance, question: Question[object], answer: object, *, within_s: float = 0.0
+    ) -> None:
+        """The store was asked after `glance` was taken, and answered within so many seconds."""
         place = _Place.of(glance.table, glance.database)
         if place != self._place:
             self._place = place
             self._seen.clear()
-        self._seen[question] = glance.now_ms, answer
+        until_ms = glance.now_ms + round(1000 * within_s) + GOOD_FOR_MS
+        self._seen[question] = _Answer(glance.now_ms, until_ms, answer)
 
     def ends(self, table: TableRecord, database: str) -> None:
         """A plain table's log was read into the index to its end, which was seen at this head."""

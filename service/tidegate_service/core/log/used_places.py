@@ -22,7 +22,7 @@ from tidegate_service.core.errors import TableExists
 from tidegate_service.core.log.sight import Between, Sight
 from tidegate_service.core.log.versions import READ_AHEAD, contents
 from tidegate_service.core.ports.index import CommitSection, Log
-from tidegate_service.core.ports.records import ForgottenTable
+from tidegate_service.core.ports.records import ForgottenTable, TableRecord
 
 SIGNED_FOR_MS = 15 * 60 * 1000
 """How long S3, and Azure with a shared key, accept a request after it was signed."""
@@ -53,6 +53,9 @@ class Detached:
 
     head: int
     versions: tuple[int, ...]
+
+    def at(self, table: TableRecord) -> "Detached":
+        return self
 
     async def ask(self, log: Log, between: Between | None) -> int | None:
         async with aclosing(contents(log, self.versions)) as files:

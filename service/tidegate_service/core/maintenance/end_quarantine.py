@@ -41,12 +41,13 @@ async def _release(context: Context, table: TableRecord) -> TableRecord:
         return table
     check = await _looked(context, table) if table.catalog_managed else _check_plain
     sight = SeenBefore()
+    until = context.monotonic_s() + context.long_deadline_s
     while True:
         try:
             return await _section(context, table, check, sight)
         except Behind:
             try:
-                await read_on(context, table.id, sight, state=TableState.QUARANTINED)
+                await read_on(context, table.id, sight, until=until, state=TableState.QUARANTINED)
             except UnreadableCommit as error:
                 raise _still_broken(table, str(error)) from None
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
 
-from tidegate_protocol.log.content import sha256_of
 from tidegate_protocol.log.segment import BrokenLog, choose_segment, missing
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, TableQuarantined
@@ -22,7 +21,7 @@ from tidegate_service.core.log.sight import Between, SeenBefore
 from tidegate_service.core.log.used_places import late_write
 from tidegate_service.core.maintenance.rebuild import rebuild_in
 from tidegate_service.core.ports.index import CommitSection, Log
-from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.core.sharing import offload
 
 
@@ -33,16 +32,22 @@ class Tail:
 
     head: int
 
+    def at(self, table: TableRecord) -> "Tail":
+        return Tail(table.latest_version)
+
     async def ask(self, log: Log, between: Between | None) -> tuple[str | None, int | None]:
         content = await log.read(self.head)
         if content is None:
             return None, None
-        return sha256_of(content), await gap(log, self.head)
+        return await offload.sha256_of(content), await gap(log, self.head)
 
 
 @dataclass(frozen=True, slots=True)
 class End:
     """Which is the log's newest version?"""
+
+    def at(self, table: TableRecord) -> "End":
+        return self
 
     async def ask(self, log: Log, between: Between | None) -> int:
         files = await listed(log, between=between)
