@@ -17,7 +17,7 @@ DRAWN = {
     "bounded-silence": 111,
     "own-answers": 162,
     "older-ids": 1583,
-    "abort-fence": 2396,
+    "abort-fence": 2581,
     "looked-up-ids": 1,
     "compared-bytes": 1055,
 }
