@@ -98,6 +98,7 @@ _TYPES = (
     types.VerificationAnswer,
     types.RebuiltAnswer,
     upkeep.CheckpointAnswer,
+    upkeep.HookAnswer,
     upkeep.UpkeepAnswer,
     types.HealthAnswer,
 )

@@ -84,6 +84,11 @@ def serve(
     long_deadline_seconds: Annotated[float | None, setting("long_deadline_seconds")] = None,
     publish_interval_seconds: Annotated[float | None, setting("publish_interval_seconds")] = None,
     max_unpublished_versions: Annotated[int | None, setting("max_unpublished_versions")] = None,
+    upkeep_share: Annotated[float | None, setting("upkeep_share")] = None,
+    max_commits_after_checkpoint: Annotated[
+        int | None, setting("max_commits_after_checkpoint")
+    ] = None,
+    hooks: Annotated[str | None, setting("hooks")] = None,
     otlp_endpoint: Annotated[str | None, setting("otlp_endpoint")] = None,
     log_level: Annotated[str | None, setting("log_level")] = None,
 ) -> None:
