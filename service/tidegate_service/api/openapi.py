@@ -99,6 +99,7 @@ _TYPES = (
     types.RebuiltAnswer,
     upkeep.CheckpointAnswer,
     upkeep.HookAnswer,
+    upkeep.ManifestsAnswer,
     upkeep.UpkeepAnswer,
     types.HealthAnswer,
 )

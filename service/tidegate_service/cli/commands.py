@@ -29,6 +29,7 @@ cli.command()(maintenance.rebuild)
 cli.command()(vacuum.vacuum)
 tables.cli.command()(maintenance.release)
 tables.cli.command()(maintenance.checkpoint)
+tables.cli.command()(maintenance.generate_manifest)
 tables.cli.command()(forgotten.forgotten)
 tables.cli.command()(forgotten.delete_forgotten)
 

@@ -68,6 +68,16 @@ class UpkeepAnswer(Struct, frozen=True, kw_only=True):
     ]
 
 
+class ManifestsAnswer(Struct, frozen=True, kw_only=True):
+    """The symlink manifests that were written of a table."""
+
+    table: Annotated[str, Meta(description="The table's full name.")]
+    version: int
+    manifests: Annotated[int, Meta(description="One a partition that has files.")]
+    files: Annotated[int, Meta(description="That they name.")]
+    removed: Annotated[int, Meta(description="Manifests of partitions without files.")]
+
+
 class VacuumHead(Struct, frozen=True, kw_only=True):
     """What a vacuum is of, and what it keeps: the first line of its answer."""
 

@@ -38,6 +38,7 @@ EXPECTED = {
     ("POST", "/api/v1/tables/{table}/rebuild"): "rebuild_table",
     ("POST", "/api/v1/tables/{table}/release"): "release_table",
     ("POST", "/api/v1/tables/{table}/checkpoint"): "checkpoint_table",
+    ("POST", "/api/v1/tables/{table}/manifest"): "generate_manifest",
     ("POST", "/api/v1/tables/{table}/vacuum"): "vacuum_table",
     ("GET", "/api/v1/forgotten-tables"): "list_forgotten_tables",
     ("DELETE", "/api/v1/forgotten-tables/{table_id}"): "delete_forgotten_table",
