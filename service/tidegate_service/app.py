@@ -119,7 +119,7 @@ async def open_publisher(settings: Settings, *, among: Peers) -> AsyncIterator[N
             world = await _opened(settings, stack)
             text = text_of(among.labelled(world.metrics.registry))
             await stack.enter_async_context(among.shown(text))
-        background = _background(settings, world, NO_FAULTS)
+            background = await _background(settings, world, NO_FAULTS)
         await stack.enter_async_context(background.running())
         yield
 
@@ -223,14 +223,15 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
     )
 
 
-def _background(settings: Settings, world: _World, faults: FaultPoints) -> Background:
-    return background_of(
+async def _background(settings: Settings, world: _World, faults: FaultPoints) -> Background:
+    return await background_of(
         world.index,
         world.upkeep,
         world.storage,
         publish_interval_s=settings.publish_interval_seconds,
         upkeep_share=settings.upkeep_share,
         most_behind=settings.max_commits_after_checkpoint,
+        hooks=settings.hooks,
         store_of=world.locations.store_of,
         faults=faults,
         telemetry=world.telemetry,
@@ -241,8 +242,7 @@ async def _composed(
     settings: Settings, stack: AsyncExitStack, faults: FaultPoints, among: Peers | None
 ) -> Service:
     world = await _opened(settings, stack)
-    telemetry = world.telemetry
-    background = _background(settings, world, faults) if among is None else None
+    background = await _background(settings, world, faults) if among is None else None
     groups = QueueLimits(
         waiting=settings.max_waiting_per_table, own=most_held(settings.database_pool_size)
     )
@@ -260,7 +260,7 @@ async def _composed(
         max_unpublished_versions=settings.max_unpublished_versions,
         wake_publisher=_nobody_waits if background is None else background.wake,
         faults=faults,
-        telemetry=telemetry,
+        telemetry=world.telemetry,
         upkeep=world.upkeep,
     )
     gate = Gate(per_principal=settings.max_requests_per_principal, most=settings.max_requests)

@@ -15,6 +15,7 @@ from tidegate_service.core.ports.checkpoints import CheckpointFiles
 from tidegate_service.core.ports.data_files import DataFiles
 from tidegate_service.core.ports.expired import ExpiredLog
 from tidegate_service.core.ports.index import Log, LogEntry, PutResult, Storage
+from tidegate_service.core.ports.manifests import Manifests
 from tidegate_service.storage.roots import one_by_one
 
 
@@ -46,6 +47,9 @@ class FaultyStorage:
 
     def expired(self, location: str) -> ExpiredLog:
         return self._storage.expired(location)
+
+    def manifests(self, location: str) -> Manifests:
+        return self._storage.manifests(location)
 
     def data_files(self, location: str, **of: object) -> DataFiles:
         return self._storage.data_files(location, **of)

@@ -14,7 +14,7 @@ import msgspec
 import uvloop
 
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS
-from tidegate_service.api.answers import types
+from tidegate_service.api.answers import types, upkeep
 from tidegate_service.api.http.problems import ProblemBody
 from tidegate_service.api.server.server import Server, bound_socket, url_of
 from tidegate_service.app import application, serve
@@ -121,7 +121,12 @@ def check_answer(response: httpx.Response, operation: dict[str, Any] | None) -> 
         assert media_type in documented or not documented
         name = documented.get(media_type, {}).get("schema", {}).get("$ref", "").rpartition("/")[2]
         if name:
-            msgspec.json.decode(response.content, type=getattr(types, name))
+            msgspec.json.decode(response.content, type=answer_type(name))
+
+
+def answer_type(name: str) -> Any:
+    """The type of an answer by its name in the OpenAPI document."""
+    return (vars(types) | vars(upkeep))[name]
 
 
 def check_problem(response: httpx.Response, operation: dict[str, Any] | None) -> None:

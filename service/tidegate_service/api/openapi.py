@@ -98,6 +98,8 @@ _TYPES = (
     types.VerificationAnswer,
     types.RebuiltAnswer,
     upkeep.CheckpointAnswer,
+    upkeep.HookAnswer,
+    upkeep.ManifestsAnswer,
     upkeep.UpkeepAnswer,
     types.HealthAnswer,
 )

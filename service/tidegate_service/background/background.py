@@ -1,11 +1,13 @@
 """All that goes on between an instance's requests."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.background.publisher import Publisher
+from tidegate_service.core.hooks.hook import load_hook
+from tidegate_service.core.hooks.runs import HookRuns
 from tidegate_service.core.observe.faults import FaultPoints
 from tidegate_service.core.observe.telemetry import Telemetry
 from tidegate_service.core.ports.index import Index, Storage
@@ -19,24 +21,27 @@ from tidegate_service.core.upkeep.job import Job
 
 
 class Background:
-    """The publisher, and the caretaker where there is upkeep."""
+    """The publisher, and caretakers by their names. Each goes on by itself: a hook that takes its
+    time holds up its own next runs, and nothing else."""
 
-    def __init__(self, publisher: Publisher, caretaker: Caretaker | None = None) -> None:
+    def __init__(self, publisher: Publisher, caretakers: Mapping[str, Caretaker]) -> None:
         self._publisher = publisher
-        self._caretaker = caretaker
+        self._caretakers = caretakers
 
     def wake(self, table_id: str) -> None:
         """Have the table looked at soon: something was committed to it."""
         self._publisher.wake(table_id)
-        if self._caretaker is not None:
-            self._caretaker.wake(table_id)
+        for caretaker in self._caretakers.values():
+            caretaker.wake(table_id)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """It goes on as long as the context lasts."""
         tasks = [asyncio.create_task(self._publisher.run_on(), name="publisher")]
-        if self._caretaker is not None:
-            tasks.append(asyncio.create_task(self._caretaker.run_on(), name="caretaker"))
+        tasks += [
+            asyncio.create_task(caretaker.run_on(), name=name)
+            for name, caretaker in self._caretakers.items()
+        ]
         try:
             yield
         finally:
@@ -45,7 +50,7 @@ class Background:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def background_of(
+async def background_of(
     index: Index,
     upkeep: UpkeepIndex,
     storage: Storage,
@@ -53,12 +58,14 @@ def background_of(
     publish_interval_s: float,
     upkeep_share: float,
     most_behind: int,
+    hooks: Sequence[str],
     store_of: Callable[[str], str],
     faults: FaultPoints,
     telemetry: Telemetry,
 ) -> Background:
     """Of one instance; what the values mean is said by the publisher and the caretaker. With an
-    `upkeep_share` of 0 there is no caretaker."""
+    `upkeep_share` of 0 there is no caretaker of logs. Raises `ValueError` where
+    one of the hooks cannot be made."""
     publisher = Publisher(
         index,
         storage,
@@ -67,8 +74,14 @@ def background_of(
         faults=faults,
         telemetry=telemetry,
     )
+    caretakers: dict[str, Caretaker] = {}
+    for name in hooks:
+        hook, enabled_ms = load_hook(name), await upkeep.enable_hook(name)
+        runs = HookRuns(name, hook, index, storage, enabled_ms=enabled_ms)
+        # What a hook takes of the instance's time is its own affair.
+        caretakers[runs.kind] = Caretaker(index, upkeep, [runs], share=1, telemetry=telemetry)
     if not upkeep_share:
-        return Background(publisher)
+        return Background(publisher, caretakers)
 
     async def write(table: TableRecord) -> int:
         return (await write_checkpoint(index, storage, table, faults=faults)).version
@@ -78,7 +91,7 @@ def background_of(
         Checksums(upkeep, storage),
         CleanUp(index, upkeep, storage, faults=faults, telemetry=telemetry),
     ]
-    caretaker = Caretaker(
+    caretakers["caretaker"] = Caretaker(
         index, upkeep, jobs, share=upkeep_share, most_behind=most_behind, telemetry=telemetry
     )
-    return Background(publisher, caretaker)
+    return Background(publisher, caretakers)

@@ -134,7 +134,7 @@ class Caretaker:
         return random.choice(among) if among else None
 
     def _is_urgent(self, due: Due) -> bool:
-        return due.kind is UpkeepKind.CHECKPOINT and due.behind >= self._most_behind
+        return due.kind == UpkeepKind.CHECKPOINT and due.behind >= self._most_behind
 
     async def _pause(self, *, until: float) -> None:
         """Until the next look. No longer than the interval, and no shorter than `LEAST_S`, however
@@ -151,7 +151,7 @@ class Caretaker:
     async def _do(self, due: Due) -> bool:
         """Whether this instance did it, or tried to."""
         job = self._jobs[due.kind]
-        fields = {"table_id": due.table_id, "kind": due.kind.value}
+        fields = {"table_id": due.table_id, "kind": due.kind}
         began = self._monotonic_s()
         record: UpkeepRecord | None = None
         try:
@@ -173,7 +173,8 @@ class Caretaker:
             outcome = UpkeepOutcome.FAILED
             logger.exception("upkeep met a defect", extra=fields)
             await self._put_off(due, record, "it met a defect, which the service's log tells of")
-        self._telemetry.kept_up(due.kind, outcome, seconds=self._monotonic_s() - began)
+        seconds = self._monotonic_s() - began
+        self._telemetry.kept_up(UpkeepKind.of(due.kind), outcome, seconds=seconds)
         return True
 
     async def _run(self, job: Job, due: Due, record: UpkeepRecord) -> Done:

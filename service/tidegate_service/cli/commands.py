@@ -29,6 +29,7 @@ cli.command()(maintenance.rebuild)
 cli.command()(vacuum.vacuum)
 tables.cli.command()(maintenance.release)
 tables.cli.command()(maintenance.checkpoint)
+tables.cli.command()(maintenance.generate_manifest)
 tables.cli.command()(forgotten.forgotten)
 tables.cli.command()(forgotten.delete_forgotten)
 
@@ -83,11 +84,12 @@ def serve(
     deadline_seconds: Annotated[float | None, setting("deadline_seconds")] = None,
     long_deadline_seconds: Annotated[float | None, setting("long_deadline_seconds")] = None,
     publish_interval_seconds: Annotated[float | None, setting("publish_interval_seconds")] = None,
+    max_unpublished_versions: Annotated[int | None, setting("max_unpublished_versions")] = None,
     upkeep_share: Annotated[float | None, setting("upkeep_share")] = None,
     max_commits_after_checkpoint: Annotated[
         int | None, setting("max_commits_after_checkpoint")
     ] = None,
-    max_unpublished_versions: Annotated[int | None, setting("max_unpublished_versions")] = None,
+    hooks: Annotated[str | None, setting("hooks")] = None,
     otlp_endpoint: Annotated[str | None, setting("otlp_endpoint")] = None,
     log_level: Annotated[str | None, setting("log_level")] = None,
 ) -> None:

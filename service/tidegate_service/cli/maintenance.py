@@ -85,6 +85,18 @@ def checkpoint(
     )
 
 
+def generate_manifest(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Write symlink manifests, for readers that know nothing of Delta."""
+    written = call(url, "POST", f"/tables/{quote(table, safe='')}/manifest")
+    if as_json:
+        typer.echo(json.dumps(written, indent=2))
+        return
+    typer.echo(
+        f"version {written['version']}: {written['manifests']} manifests of {written['files']} "
+        f"files, {written['removed']} removed"
+    )
+
+
 def _show(head: dict[str, Any], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(head, indent=2))

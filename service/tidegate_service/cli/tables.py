@@ -238,8 +238,14 @@ def upkeep_rows(upkeep: dict[str, Any]) -> list[tuple[str, str]]:
         ("commits after it", str(upkeep["commits_after_checkpoint"])),
         row("checksum", "checksum_version", "checksum_at"),
         row("cleaned up before", "cleaned_up_before", "clean_up_at"),
+        *((f"hook {name}", _hook(hook)) for name, hook in upkeep["hooks"].items()),
         *(("trouble", f"{kind}: {why}") for kind, why in upkeep["troubles"].items()),
     ]
+
+
+def _hook(hook: dict[str, Any]) -> str:
+    done = "nothing yet" if hook["version"] is None else str(hook["version"])
+    return f"{done}, {hook['commits_behind']} behind, {hook['failures']} failures"
 
 
 def _kind(table: dict[str, Any]) -> str:

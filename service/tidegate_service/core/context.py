@@ -36,6 +36,8 @@ one principal's leaves a thread to another's."""
 LOOKUPS = 12
 """Tables that are looked up for one principal at a time: commits of others want connections, too.
 More than its reads that are worked on, which hold up no commit of its own."""
+MANIFESTS = 1
+"""Tables whose manifests are made at a time: the paths of all files are held."""
 VACUUMS = 1
 """Vacuums of one principal at a time; its others wait."""
 SCAN_PAGES = 2
@@ -88,6 +90,7 @@ class Context:
     scan_pages: Turns = field(default_factory=lambda: Turns(SCAN_PAGES))
     defining: Turns = field(default_factory=lambda: Turns(1))
     lookups: OwnTurns = field(default_factory=lambda: OwnTurns(LOOKUPS))
+    manifests: Turns = field(default_factory=lambda: Turns(MANIFESTS))
     vacuuming: OwnTurns = field(default_factory=lambda: OwnTurns(VACUUMS))
     verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))
     verify_threads: Pool = field(default_factory=lambda: Pool("verify", COMPARING))

@@ -22,6 +22,7 @@ from pydantic_settings import (
 from tidegate_service.core.access.addresses import is_loopback, is_postgres_url, masked
 from tidegate_service.core.access.locations import LocationPolicy, canonical_url
 from tidegate_service.core.errors import Refused
+from tidegate_service.core.hooks.hook import known_hooks
 from tidegate_service.settings.storage_options import parse_options
 
 ENV_PREFIX = "TIDEGATE_"
@@ -187,6 +188,11 @@ class Settings(BaseSettings):
         description="Commits after a table's newest checkpoint from which on the next one is "
         "written without regard to `upkeep_share`.",
     )
+    hooks: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Post-commit hooks that are run, by the names of installed entry points "
+        "(docs/hooks.md); a list in the file, separated by commas elsewhere.",
+    )
     otlp_endpoint: str | None = Field(
         None,
         description="Where spans are sent to, as OTLP over HTTP: "
@@ -249,7 +255,17 @@ class Settings(BaseSettings):
             raise ValueError("expected http://host:port/path, without credentials")
         return url
 
-    @field_validator("allowed_locations", "allowed_hosts", mode="before")
+    @field_validator("hooks")
+    @classmethod
+    def _installed(cls, hooks: tuple[str, ...]) -> tuple[str, ...]:
+        known = known_hooks() if hooks else ()
+        for hook in hooks:
+            if hook not in known:
+                installed = ", ".join(known) or "none"
+                raise ValueError(f"there is no hook {hook!r}; installed are: {installed}")
+        return tuple(dict.fromkeys(hooks))
+
+    @field_validator("allowed_locations", "allowed_hosts", "hooks", mode="before")
     @classmethod
     def _separated(cls, value: object) -> object:
         if isinstance(value, str):

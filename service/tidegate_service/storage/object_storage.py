@@ -22,6 +22,7 @@ from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_acti
 from tidegate_service.storage.expired import SIDECARS, ObjectExpiredLog
 from tidegate_service.storage.local.files import NotAFolder
 from tidegate_service.storage.local.root import LocalRoot
+from tidegate_service.storage.manifests import ObjectManifests
 from tidegate_service.storage.object_checkpoints import ObjectCheckpoints
 from tidegate_service.storage.remote.root import RemoteRoot
 from tidegate_service.storage.roots import ReadFile, Root
@@ -222,6 +223,10 @@ class ObjectStorage:
         """Raises `Refused` like `log`."""
         root, table = self._place(location)
         return ObjectExpiredLog(root, f"{table}/_delta_log")
+
+    def manifests(self, location: str) -> ObjectManifests:
+        """Raises `Refused` like `log`."""
+        return ObjectManifests(*self._place(location))
 
     async def probe(self) -> None:
         for root in self._roots:

@@ -21,11 +21,11 @@ from tidegate_service.api.answers.types import (
     TransactionAnswer,
     answer,
 )
-from tidegate_service.api.answers.upkeep import UpkeepAnswer
+from tidegate_service.api.answers.upkeep import HookAnswer, UpkeepAnswer
 from tidegate_service.api.http.requests import PREFIX
 from tidegate_service.core.commit.transaction_ids import TransactionStatus
 from tidegate_service.core.maintenance.rebuild import Rebuilt
-from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.observe.telemetry import HOOK, UpkeepKind
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, WouldCommit
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, TableRecord
 from tidegate_service.core.ports.upkeep import UpkeepRecord
@@ -71,8 +71,8 @@ def rebuilt_answer(rebuilt: Rebuilt) -> RebuiltAnswer:
     return RebuiltAnswer(**structs.asdict(table_answer(rebuilt.table)), lost=lost)
 
 
-def upkeep_answer(table: TableRecord, standing: Mapping[UpkeepKind, UpkeepRecord]) -> UpkeepAnswer:
-    def version(kind: UpkeepKind) -> int | None:
+def upkeep_answer(table: TableRecord, standing: Mapping[str, UpkeepRecord]) -> UpkeepAnswer:
+    def version(kind: str) -> int | None:
         record = standing.get(kind)
         return None if record is None or record.version < 0 else record.version
 
@@ -80,20 +80,31 @@ def upkeep_answer(table: TableRecord, standing: Mapping[UpkeepKind, UpkeepRecord
         record = standing.get(kind)
         return None if record is None else record.done_ms
 
-    checkpoint = version(UpkeepKind.CHECKPOINT)
+    def behind(kind: str) -> int:
+        done = version(kind)
+        return max(0, table.published_version - (-1 if done is None else done))
+
     return UpkeepAnswer(
         table=table.name,
-        checkpoint_version=checkpoint,
+        checkpoint_version=version(UpkeepKind.CHECKPOINT),
         checkpoint_at=at(UpkeepKind.CHECKPOINT),
-        commits_after_checkpoint=max(
-            0, table.published_version - (-1 if checkpoint is None else checkpoint)
-        ),
+        commits_after_checkpoint=behind(UpkeepKind.CHECKPOINT),
         checksum_version=version(UpkeepKind.CHECKSUM),
         checksum_at=at(UpkeepKind.CHECKSUM),
         cleaned_up_before=version(UpkeepKind.CLEAN_UP),
         clean_up_at=at(UpkeepKind.CLEAN_UP),
+        hooks={
+            kind.removeprefix(HOOK): HookAnswer(
+                version=version(kind),
+                at=record.done_ms,
+                commits_behind=behind(kind),
+                failures=record.failures,
+            )
+            for kind, record in sorted(standing.items())
+            if kind.startswith(HOOK)
+        },
         troubles={
-            kind.value: record.trouble
+            kind: record.trouble
             for kind, record in sorted(standing.items())
             if record.trouble is not None
         },

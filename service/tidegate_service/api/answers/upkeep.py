@@ -28,6 +28,17 @@ class CheckpointAnswer(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class HookAnswer(Struct, frozen=True, kw_only=True):
+    """How far a post-commit hook is with a table."""
+
+    version: Annotated[
+        int | None, Meta(description="The last one that it was run for, or that is older than it.")
+    ]
+    at: Milliseconds | None
+    commits_behind: Annotated[int, Meta(description="Published versions that are newer.")]
+    failures: Annotated[int, Meta(description="Of the next version, one after the other.")]
+
+
 class UpkeepAnswer(Struct, frozen=True, kw_only=True):
     """How the upkeep of a table's log stands. What was never done is null."""
 
@@ -49,9 +60,22 @@ class UpkeepAnswer(Struct, frozen=True, kw_only=True):
     clean_up_at: Annotated[
         Milliseconds | None, Meta(description="When the log was last looked through for it.")
     ]
+    hooks: Annotated[
+        dict[str, HookAnswer], Meta(description="By their names, those that were begun.")
+    ]
     troubles: Annotated[
         dict[str, str], Meta(description="By the kind of upkeep, what keeps it from being done.")
     ]
+
+
+class ManifestsAnswer(Struct, frozen=True, kw_only=True):
+    """The symlink manifests that were written of a table."""
+
+    table: Annotated[str, Meta(description="The table's full name.")]
+    version: int
+    manifests: Annotated[int, Meta(description="One a partition that has files.")]
+    files: Annotated[int, Meta(description="That they name.")]
+    removed: Annotated[int, Meta(description="Manifests of partitions without files.")]
 
 
 class VacuumHead(Struct, frozen=True, kw_only=True):

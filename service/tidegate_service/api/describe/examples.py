@@ -181,7 +181,16 @@ ANSWERS: dict[str, Example] = {
         "checksum_at": _MOMENT,
         "cleaned_up_before": 20,
         "clean_up_at": _MOMENT,
+        "hooks": {},
         "troubles": {},
+    },
+    "HookAnswer": {"version": 41, "at": _MOMENT, "commits_behind": 1, "failures": 0},
+    "ManifestsAnswer": {
+        "table": "main.air.flights",
+        "version": 2,
+        "manifests": 12,
+        "files": 40,
+        "removed": 0,
     },
     "LostAnswer": {"version": 13, "transaction_id": "0f0c7c1e-6f0b-4f5e-9d55-7f6f2b8a4c11"},
     "CheckpointAnswer": {

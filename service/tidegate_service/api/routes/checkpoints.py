@@ -1,10 +1,10 @@
-"""Checkpoints that are asked for."""
+"""Checkpoints, and manifests for other readers, that are asked for."""
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from tidegate_service.api.answers.types import answer
-from tidegate_service.api.answers.upkeep import CheckpointAnswer
+from tidegate_service.api.answers.upkeep import CheckpointAnswer, ManifestsAnswer
 from tidegate_service.api.bodies.resources import read_checkpoint
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
@@ -14,6 +14,7 @@ from tidegate_service.api.routes.parameters import TableRef
 from tidegate_service.api.routes.policies import OnTable
 from tidegate_service.api.routes.route import Route
 from tidegate_service.core.access.roles import Role
+from tidegate_service.core.maintenance.manifests import generate_manifests
 from tidegate_service.core.upkeep import on_demand
 
 router = APIRouter(prefix="/tables/{table}", tags=["maintenance"], route_class=Route)
@@ -48,5 +49,31 @@ async def checkpoint_table(request: Request, table: TableRef) -> Response:
             bytes_written=written.bytes_written,
             num_actions=written.num_actions,
             seconds=round(written.took, 3),
+        )
+    )
+
+
+@router.post(
+    "/manifest",
+    operation_id="generate_manifest",
+    dependencies=[Depends(OnTable(Role.WRITER))],
+    summary="Write symlink manifests",
+    responses=doc.responses((200, ManifestsAnswer, "What was written."), codes=codes.MANIFESTS),
+)
+async def generate_manifest(request: Request, table: TableRef) -> Response:
+    """Writes `_symlink_format_manifest/<partition>/manifest` for each partition that has files in
+    the latest version, the URL of a file a line, and removes those of the others. Readers that know
+    nothing of Delta read the table by them.
+
+    A table with mapped columns or deletion vectors has none. It goes on where the caller leaves."""
+    state_of(request).take_long()
+    found, written = await generate_manifests(context_of(request), table)
+    return answer(
+        ManifestsAnswer(
+            table=found.name,
+            version=written.version,
+            manifests=written.manifests,
+            files=written.files,
+            removed=written.removed,
         )
     )

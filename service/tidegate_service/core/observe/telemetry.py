@@ -43,6 +43,16 @@ class UpkeepKind(StrEnum):
     CHECKPOINT = "checkpoint"
     CHECKSUM = "checksum"
     CLEAN_UP = "clean-up"
+    HOOK = "hook"
+
+    @classmethod
+    def of(cls, kind: str) -> "UpkeepKind":
+        """Of a job's kind: all hooks are one."""
+        return cls.HOOK if kind.startswith(HOOK) else cls(kind)
+
+
+HOOK = "hook:"
+"""Before a hook's name: the kind of upkeep that its runs are. Each hook is one of its own."""
 
 
 class UpkeepOutcome(StrEnum):

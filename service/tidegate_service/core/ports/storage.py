@@ -12,6 +12,7 @@ from tidegate_service.core.ports.checkpoints import CheckpointFiles
 from tidegate_service.core.ports.data_files import DataFiles
 from tidegate_service.core.ports.expired import ExpiredLog
 from tidegate_service.core.ports.listing import LogEntry
+from tidegate_service.core.ports.manifests import Manifests
 from tidegate_service.core.ports.put_result import PutResult
 
 __all__ = ["Log", "LogEntry", "PutResult", "Storage", "UnreadableFile"]
@@ -92,6 +93,10 @@ class Storage(Protocol):
 
     def expired(self, location: str) -> ExpiredLog:
         """What may be deleted of the log there, and nothing else."""
+        ...
+
+    def manifests(self, location: str) -> Manifests:
+        """The symlink manifests of the table there."""
         ...
 
     def data_files(

@@ -1,8 +1,8 @@
 """What the upkeep of tables needs from the index: which is due, a claim on it, and how it stands.
 
-Upkeep is work on a table's log that no commit waits for: checkpoints, checksums, clean-up. Each run
-begins from what the index and the log hold, and may be done twice: a claim saves time, and nothing
-rests on it.
+Upkeep is work on a table's log that no commit waits for: checkpoints, checksums, clean-up, the runs
+of hooks. Each run begins from what the index and the log hold, and may be done twice: a claim saves
+time, and nothing rests on it. Kinds are those of `core.upkeep.job.Job`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ from typing import Protocol
 
 from tidegate_protocol.log.actions import Add, DomainMetadata, Txn
 from tidegate_service.core.access.audit import Change
-from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.records import CommitRecord, TableRecord
 
 
@@ -33,7 +32,7 @@ class Due:
     than the record's."""
 
     table_id: str
-    kind: UpkeepKind
+    kind: str
     behind: int
 
 
@@ -79,7 +78,7 @@ class Counted:
 class UpkeepStanding(Protocol):
     """How tables and their upkeep stand. Calls raise `IndexUnavailable`."""
 
-    async def standing(self, table_id: str) -> Mapping[UpkeepKind, UpkeepRecord]:
+    async def standing(self, table_id: str) -> Mapping[str, UpkeepRecord]:
         """How the table's upkeep stands; what was never begun is not there."""
         ...
 
@@ -92,30 +91,35 @@ class UpkeepIndex(UpkeepStanding, Protocol):
     """What the background needs besides."""
 
     async def due(
-        self, kinds: Sequence[UpkeepKind], *, after: str | None, also: Sequence[str], limit: int
+        self, kinds: Sequence[str], *, after: str | None, also: Sequence[str], limit: int
     ) -> Page:
         """What is due, and not claimed, of up to `limit` tables behind the id `after`, and of the
         tables `also`."""
         ...
 
     async def claim(
-        self, table_id: str, kind: UpkeepKind, *, by: str, for_s: float
+        self, table_id: str, kind: str, *, by: str, for_s: float
     ) -> UpkeepRecord | None:
         """Claim what is still due; None where it is not, or another has it."""
         ...
 
-    async def hold(self, table_id: str, kind: UpkeepKind, *, by: str, for_s: float) -> None:
+    async def hold(self, table_id: str, kind: str, *, by: str, for_s: float) -> None:
         """Make a claim last from now on. It is lost for good to whoever claimed it meanwhile."""
         ...
 
-    async def done(self, table_id: str, kind: UpkeepKind, done: Done, *, by: str) -> None:
+    async def done(self, table_id: str, kind: str, done: Done, *, by: str) -> None:
         """Keep what was done, and let go of the claim; nothing where that was lost."""
         ...
 
     async def failed(
-        self, table_id: str, kind: UpkeepKind, trouble: str, *, by: str, again_in_s: float
+        self, table_id: str, kind: str, trouble: str, *, by: str, again_in_s: float
     ) -> None:
         """The same where it was not done: it is due again after that time alone."""
+        ...
+
+    async def enable_hook(self, name: str) -> int:
+        """Note that a hook runs from now on, unless that is known; returns since when, in ms by the
+        database's clock."""
         ...
 
     async def note(self, table_id: str, change: Change) -> None:
@@ -124,7 +128,7 @@ class UpkeepIndex(UpkeepStanding, Protocol):
 
 
 class _NoUpkeep:
-    async def standing(self, table_id: str) -> Mapping[UpkeepKind, UpkeepRecord]:
+    async def standing(self, table_id: str) -> Mapping[str, UpkeepRecord]:
         return {}
 
     async def counted(self, table_id: str) -> Counted | None:

@@ -2,7 +2,6 @@
 
 from typing import Protocol
 
-from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.upkeep import Done, UpkeepRecord
 
@@ -12,7 +11,9 @@ class Job(Protocol):
     two instances at once must do no harm."""
 
     @property
-    def kind(self) -> UpkeepKind: ...
+    def kind(self) -> str:
+        """What its rows in the index are found by: an `UpkeepKind`, or `HOOK` and a name."""
+        ...
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
         """Do what is due, and say when it is due again; nothing where it turns out not to be due

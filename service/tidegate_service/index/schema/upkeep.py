@@ -18,7 +18,7 @@ from sqlalchemy import (
 
 from tidegate_service.index.schema.forgotten import metadata
 
-__all__ = ["metadata", "table_upkeep"]
+__all__ = ["hooks", "metadata", "table_upkeep"]
 
 table_upkeep = Table(
     "table_upkeep",
@@ -49,3 +49,12 @@ table_upkeep = Table(
 """One row a table and kind of upkeep, from the first time on that it was begun. It is due once the
 table is published up to `due_version`, at `due_at`, or when the table's epoch is another one:
 `version` then says nothing. While it is claimed, nobody else begins it."""
+
+hooks = Table(
+    "hooks",
+    metadata,
+    Column("name", Text(collation="C"), nullable=False),
+    Column("enabled_at", DateTime(timezone=True), nullable=False),
+    PrimaryKeyConstraint("name", name="hooks_pkey"),
+)
+"""Since when each hook is known. How far it is with a table is a row of `table_upkeep`."""

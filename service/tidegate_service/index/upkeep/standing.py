@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.upkeep import Counted, Done, Due, Page, UpkeepRecord
 from tidegate_service.index.access import audit
 from tidegate_service.index.postgres.connections import Connections
@@ -72,7 +71,13 @@ _STANDING = text("""
     SELECT kind, version, done_at, failures, trouble
     FROM table_upkeep JOIN tables ON tables.id = table_id
     WHERE table_id = :table_id AND table_upkeep.epoch = tables.epoch
-      AND kind = ANY (CAST(:kinds AS text[]))
+""")
+_ENABLE = text("""
+    WITH new AS (
+        INSERT INTO hooks (name, enabled_at) VALUES (:name, clock_timestamp())
+        ON CONFLICT (name) DO NOTHING RETURNING enabled_at
+    )
+    SELECT enabled_at FROM new UNION ALL SELECT enabled_at FROM hooks WHERE name = :name
 """)
 _BEFORE_ALL = UUID(int=0)
 
@@ -84,7 +89,7 @@ class PostgresUpkeep:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
 
     async def due(
-        self, kinds: Sequence[UpkeepKind], *, after: str | None, also: Sequence[str], limit: int
+        self, kinds: Sequence[str], *, after: str | None, also: Sequence[str], limit: int
     ) -> Page:
         begin = _BEFORE_ALL if after is None else UUID(after)
 
@@ -93,20 +98,17 @@ class PostgresUpkeep:
             ids = [row.id for row in page]
             last = str(ids[-1]) if len(ids) == limit else None
             of_these = [*ids, *map(UUID, also)]
-            asked = {"kinds": [kind.value for kind in kinds], "ids": of_these}
+            asked = {"kinds": list(map(str, kinds)), "ids": of_these}
             found = await connection.execute(_DUE, asked)
-            due = [
-                Due(table_id=str(row.id), kind=UpkeepKind(row.kind), behind=row.behind)
-                for row in found
-            ]
+            due = [Due(table_id=str(row.id), kind=row.kind, behind=row.behind) for row in found]
             return Page(due=due, last=last)
 
         return await self._connections.read(find)
 
     async def claim(
-        self, table_id: str, kind: UpkeepKind, *, by: str, for_s: float
+        self, table_id: str, kind: str, *, by: str, for_s: float
     ) -> UpkeepRecord | None:
-        asked = {"table_id": UUID(table_id), "kind": kind.value, "by": by, "for_s": for_s}
+        asked = {"table_id": UUID(table_id), "kind": str(kind), "by": by, "for_s": for_s}
 
         async def claim(connection: AsyncConnection) -> UpkeepRecord | None:
             row = (await connection.execute(_CLAIM, asked)).one_or_none()
@@ -114,10 +116,10 @@ class PostgresUpkeep:
 
         return await self._connections.write(claim)
 
-    async def hold(self, table_id: str, kind: UpkeepKind, *, by: str, for_s: float) -> None:
+    async def hold(self, table_id: str, kind: str, *, by: str, for_s: float) -> None:
         await self._change(_HOLD, table_id, kind, by, for_s=for_s)
 
-    async def done(self, table_id: str, kind: UpkeepKind, done: Done, *, by: str) -> None:
+    async def done(self, table_id: str, kind: str, done: Done, *, by: str) -> None:
         await self._change(
             _DONE,
             table_id,
@@ -130,21 +132,29 @@ class PostgresUpkeep:
         )
 
     async def failed(
-        self, table_id: str, kind: UpkeepKind, trouble: str, *, by: str, again_in_s: float
+        self, table_id: str, kind: str, trouble: str, *, by: str, again_in_s: float
     ) -> None:
         await self._change(_FAILED, table_id, kind, by, trouble=trouble, due_in_s=again_in_s)
 
-    async def standing(self, table_id: str) -> Mapping[UpkeepKind, UpkeepRecord]:
-        async def find(connection: AsyncConnection) -> Mapping[UpkeepKind, UpkeepRecord]:
-            # A later release may know more of them.
-            asked = {"table_id": UUID(table_id), "kinds": [kind.value for kind in UpkeepKind]}
-            rows = await connection.execute(_STANDING, asked)
-            return {UpkeepKind(row.kind): _record(row) for row in rows}
+    async def standing(self, table_id: str) -> Mapping[str, UpkeepRecord]:
+        async def find(connection: AsyncConnection) -> Mapping[str, UpkeepRecord]:
+            rows = await connection.execute(_STANDING, {"table_id": UUID(table_id)})
+            return {row.kind: _record(row) for row in rows}
 
         return await self._connections.read(find)
 
     async def counted(self, table_id: str) -> Counted | None:
         return await self._connections.read(lambda c: counting.counted(c, UUID(table_id)))
+
+    async def enable_hook(self, name: str) -> int:
+        async def enable(connection: AsyncConnection) -> int:
+            enabled = (await connection.execute(_ENABLE, {"name": name})).scalars().first()
+            if enabled is None:
+                # Another instance enabled it meanwhile: the next statement sees its row.
+                enabled = (await connection.execute(_ENABLE, {"name": name})).scalars().one()
+            return int(enabled.timestamp() * 1000)
+
+        return await self._connections.write(enable)
 
     async def note(self, table_id: str, change: Change) -> None:
         identity = UUID(table_id)
@@ -159,9 +169,9 @@ class PostgresUpkeep:
         await self._connections.write(note)
 
     async def _change(
-        self, statement: TextClause, table_id: str, kind: UpkeepKind, by: str, **values: object
+        self, statement: TextClause, table_id: str, kind: str, by: str, **values: object
     ) -> None:
-        asked = {"table_id": UUID(table_id), "kind": kind.value, "by": by, **values}
+        asked = {"table_id": UUID(table_id), "kind": str(kind), "by": by, **values}
         await self._connections.write(lambda c: c.execute(statement, asked))
 
 

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from tidegate_protocol.log.paths import LOG_FOLDER
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.checkpoints import WrittenFile
+from tidegate_service.core.ports.manifests import MANIFEST, MANIFESTS
 from tidegate_service.storage.local.files import NEW, LocalFiles, named, not_written, why
 
 
@@ -21,7 +22,10 @@ class StagedFile:
     def __init__(self, files: LocalFiles, path: str) -> None:
         self._files = files
         *self._folders, self._name = path.split("/")
-        self._beside = self._folders[: self._folders.index(LOG_FOLDER)]
+        # Nothing in a log has that name. A manifest's folders are made as they are needed.
+        self._is_manifest = self._name == MANIFEST
+        own = MANIFESTS if self._is_manifest else LOG_FOLDER
+        self._beside = self._folders[: self._folders.index(own)]
         self._temporary = f".tidegate-{secrets.token_hex(8)}.tmp"
         try:
             with files.folder(self._beside, create=False) as beside:
@@ -64,7 +68,7 @@ class StagedFile:
             os.fsync(self._file.fileno())
             with (
                 self._files.folder(self._beside, create=False) as beside,
-                self._files.folder(self._folders, create=False) as folder,
+                self._files.folder(self._folders, create=self._is_manifest) as folder,
             ):
                 os.rename(self._temporary, self._name, src_dir_fd=beside, dst_dir_fd=folder)
                 os.fsync(folder)

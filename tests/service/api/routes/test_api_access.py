@@ -34,6 +34,7 @@ POLICIES = {
     "rebuild_table": "admin",
     "release_table": "admin",
     "checkpoint_table": "writer",
+    "generate_manifest": "writer",
     "vacuum_table": "admin",
     "list_forgotten_tables": "admin",
     "delete_forgotten_table": "admin",

@@ -11,12 +11,11 @@ from tests.builders.ledgers import prepared, state, winner
 from tests.builders.proposals import reads
 from tests.repository import ROOT
 from tests.service.api.http.requests_by_hand import NDJSON_TYPE
-from tests.service.serving import DocumentedClient, document
+from tests.service.serving import DocumentedClient, answer_type, document
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
 from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.log.actions import KINDS
 from tidegate_protocol.proposal.transaction import Conflict
-from tidegate_service.api.answers import types, upkeep
 from tidegate_service.api.describe import codes, examples
 from tidegate_service.app import application
 
@@ -39,6 +38,7 @@ EXPECTED = {
     ("POST", "/api/v1/tables/{table}/rebuild"): "rebuild_table",
     ("POST", "/api/v1/tables/{table}/release"): "release_table",
     ("POST", "/api/v1/tables/{table}/checkpoint"): "checkpoint_table",
+    ("POST", "/api/v1/tables/{table}/manifest"): "generate_manifest",
     ("POST", "/api/v1/tables/{table}/vacuum"): "vacuum_table",
     ("GET", "/api/v1/forgotten-tables"): "list_forgotten_tables",
     ("DELETE", "/api/v1/forgotten-tables/{table_id}"): "delete_forgotten_table",
@@ -176,8 +176,7 @@ class TestAnswers:
                 content = answer.get("content", {}).get("application/json")
                 if content is None or not path.startswith("/api"):
                     continue
-                kind_name = content["schema"]["$ref"].rpartition("/")[2]
-                kind = getattr(types, kind_name, None) or getattr(upkeep, kind_name)
+                kind = answer_type(content["schema"]["$ref"].rpartition("/")[2])
                 example = msgspec.json.encode(content["example"])
                 again = msgspec.json.encode(msgspec.json.decode(example, type=kind))
                 assert json.loads(again) == content["example"]
