@@ -53,9 +53,9 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
         share=share,
         clones=clones,
         warnings=[
-            f"the table {name} names files of this table, as a shallow clone does: those that it "
-            "names stay, but for a clone that no index here knows"
-            for _, name in clones
+            f"the table {clone.name} names files of this table, as a shallow clone does: those "
+            "that it names stay, but for a clone that no index here knows"
+            for clone in clones
         ],
     )
 
