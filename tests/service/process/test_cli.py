@@ -182,6 +182,7 @@ class TestCommands:
             "history",
             "release",
             "checkpoint",
+            "generate-manifest",
             "forgotten",
             "delete-forgotten",
         ]

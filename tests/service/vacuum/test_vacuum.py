@@ -110,6 +110,18 @@ async def test_a_shorter_retention_has_to_be_meant(world):
     assert vacuum.horizon.retain_ms == own_ms
 
 
+async def test_a_retention_that_others_have_just_set(world):
+    table = await world.create()
+    [metadata] = [line["metaData"] for line in world.actions_of(table, 0) if "metaData" in line]
+    metadata["configuration"]["delta.deletedFileRetentionDuration"] = "interval 90 days"
+    foreign_commit(world, table, 1, {"metaData": metadata})
+    asked = VacuumRequest(retain_ms=8 * 24 * 3_600_000)
+    with pytest.raises(Refused, match="shorter than the 7776000000 ms"):
+        await begin_vacuum(world.context, table.id, asked)
+    vacuum = await begin_vacuum(world.context, table.id, VacuumRequest())
+    assert vacuum.horizon.retain_ms == 90 * 24 * 3_600_000
+
+
 async def test_files_of_deletion_vectors_stay_with_their_rows(world):
     table = await world.create(properties={"delta.enableDeletionVectors": "true"})
     # The example of the protocol's document.

@@ -25,6 +25,16 @@ class StillNamed:
     is_active: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamingTable:
+    """A table that names files of another one, and its head at that moment."""
+
+    id: str
+    name: str
+    epoch: int
+    latest_version: int
+
+
 class NamedFilesIndex(Protocol):
     """A file is named by a table where a version names it that is not older than `since`: it is
     live, or was removed by `since` or a later version."""
@@ -42,10 +52,16 @@ class NamedFilesIndex(Protocol):
         """Which of the paths, as they are decoded, are named now; None where the table is gone."""
         ...
 
+    async def named_otherwise(self, table_id: str, *, after: int, most: int) -> NamedFiles:
+        """At most `most` of the files that versions behind `after` added and that have other names
+        than their path as a listing has it: those with a deletion vector, and those whose path is
+        absolute or may be spelled in another way. In no order."""
+        ...
+
     async def paths_between(self, table_id: str, count: int) -> Sequence[str]:
         """About `count` paths that cut the live files into as many parts and one, in order."""
         ...
 
-    async def tables_naming(self, prefix: str, *, but: str) -> Sequence[tuple[str, str]]:
-        """Ids and names of other tables than `but` that name a file whose path begins so."""
+    async def tables_naming(self, prefix: str, *, but: str) -> Sequence[NamingTable]:
+        """Other tables than `but` that name a file whose path begins so."""
         ...

@@ -25,13 +25,14 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
     and `Unavailable`, all before anything is listed."""
     table = await get_table(context, ref)
     check_table(table)
-    retain_ms = retention_ms(table, request)
+    retention_ms(table, request)
     # What others have committed past the service is read in, and the log is looked at.
     checked = await conflict_check(context, table.id, proposal_of(context, START, {}, {}))
     if isinstance(checked, Conflict | Invalid):
         raise Refused(f"table {table.name} cannot be vacuumed: {checked.detail}", code=checked.code)
     table = await get_table(context, table.id)
     check_table(table)
+    retain_ms = retention_ms(table, request)
     clones = await context.index.tables_naming(f"{identity(table.location)}/", but=table.id)
     share = context.scan_threads.of(context.caller.principal.name)
     columns = _partition_columns(table)
@@ -53,9 +54,9 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
         share=share,
         clones=clones,
         warnings=[
-            f"the table {name} names files of this table, as a shallow clone does: those that it "
-            "names stay, but for a clone that no index here knows"
-            for _, name in clones
+            f"the table {clone.name} names files of this table, as a shallow clone does: those "
+            "that it names stay, but for a clone that no index here knows"
+            for clone in clones
         ],
     )
 

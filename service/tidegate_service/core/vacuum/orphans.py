@@ -45,13 +45,22 @@ class OtherNames:
                 await self.share.run(self._take, named)
 
     def _take(self, named: NamedFiles) -> None:
-        names = {path for path in named.paths if not is_usual(path)}
-        for vector in filter(None, named.vectors):
-            if vector.startswith(_DIGEST):
-                self.unknown_vectors = True
-            names.update(vector_files(vector))
-        places = (within(name, self.location) for name in names)
-        self.spool.add(place for place in places if place is not None)
+        self.spool.add(other_names(named, self.location))
+        self.unknown_vectors = self.unknown_vectors or has_unknown_vectors(named)
+
+
+def other_names(named: NamedFiles, location: str) -> set[str]:
+    """The paths relative to the table at `location` that rows name beside their own. Blocking."""
+    names = {path for path in named.paths if not is_usual(path)}
+    for vector in filter(None, named.vectors):
+        names.update(vector_files(vector))
+    places = (within(name, location) for name in names)
+    return {place for place in places if place is not None}
+
+
+def has_unknown_vectors(named: NamedFiles) -> bool:
+    """Whether a deletion vector's id is too long to be in the index."""
+    return any(vector.startswith(_DIGEST) for vector in named.vectors)
 
 
 class _Window:

@@ -21,11 +21,13 @@ from tidegate_service.core.errors import NotFound, ServiceError, Unavailable
 from tidegate_service.core.instance.pending_proposals import adds_of
 from tidegate_service.core.observe.faults import VacuumStep, around
 from tidegate_service.core.ports.data_files import DataFile, DataFiles
+from tidegate_service.core.ports.named_files import NamingTable
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.commits import END, START, landed, note
 from tidegate_service.core.vacuum.found import FoundFiles, Unnamed
+from tidegate_service.core.vacuum.late_names import LateNames
 from tidegate_service.core.vacuum.names import vector_files, within
 from tidegate_service.core.vacuum.orphans import OtherNames, orphans
 from tidegate_service.core.vacuum.request import (
@@ -78,7 +80,7 @@ class Vacuum:
     horizon: Horizon
     files: DataFiles
     share: Share
-    clones: Sequence[tuple[str, str]]
+    clones: Sequence[NamingTable]
     warnings: Sequence[str]
     _now: Progress = field(default_factory=lambda: Progress(stage=Stage.LISTING))
     _candidates: list[FoundFiles] = field(default_factory=list)
@@ -118,7 +120,7 @@ class Vacuum:
             found = FoundFiles()
             self._candidates.append(found)
             works.append(self._list(after, until, others, found))
-        return [*works, *(self._clone(table_id, others) for table_id, _ in self.clones)]
+        return [*works, *(self._clone(clone.id, others) for clone in self.clones)]
 
     async def _list(
         self, after: str, until: str | None, others: OtherNames, found: FoundFiles
@@ -150,7 +152,7 @@ class Vacuum:
         for candidates in self._candidates:
             candidates.begin()
             while some := await self.share.run(candidates.next, DELETED_AT_ONCE):
-                left = await self._unnamed(await self.share.run(unnamed.of, some))
+                left, _ = await self._unnamed(await self.share.run(unnamed.of, some))
                 self._found.add(left)
                 self._now = replace(
                     self._now,
@@ -171,7 +173,8 @@ class Vacuum:
         yield self._now
         self._found.begin()
         try:
-            works = [self._delete() for _ in range(DELETERS)]
+            late = LateNames(self.context, self.table, self.clones, self.share)
+            works = [self._delete(late) for _ in range(DELETERS)]
             async with aclosing(_ticks(works)) as ticks:
                 async for _ in ticks:
                     yield self._now
@@ -183,10 +186,11 @@ class Vacuum:
             raise
         await self._end("COMPLETED")
 
-    async def _delete(self) -> None:
+    async def _delete(self, late: LateNames) -> None:
         """Deletes batch after batch, beside others that do the same."""
         while some := await self._next():
-            left = await self._unnamed(some)
+            left, latest_version = await self._unnamed(some)
+            left = await late.unnamed(left, latest_version=latest_version)
             async with around(self.context.faults, VacuumStep.V3_DELETE):
                 await self.files.delete([file.path for file in left])
             self._now = replace(self._now, deleted=self._now.deleted + len(left))
@@ -195,9 +199,10 @@ class Vacuum:
         async with self._reading:
             return await self.share.run(self._found.next, DELETED_AT_ONCE)
 
-    async def _unnamed(self, files: Sequence[DataFile]) -> list[DataFile]:
-        """Those of the files that nobody names now. Raises `Unavailable` where what was found does
-        not hold any more: the index was made anew, or set back, or is closed to commits."""
+    async def _unnamed(self, files: Sequence[DataFile]) -> tuple[list[DataFile], int]:
+        """Those of the files that nobody names now by their path, and the latest version. Raises
+        `Unavailable` where what was found does not hold any more: the index was made anew, or set
+        back, or is closed to commits."""
         # Before the index is asked: what lands in between is found there.
         pending = await self._pending()
         paths = [file.path for file in files]
@@ -210,7 +215,8 @@ class Vacuum:
                 f"the index of table {self.table.name} was made anew or closed meanwhile; "
                 "vacuum again"
             )
-        return [file for file in files if file.path not in still.paths and file.path not in pending]
+        left = [file for file in files if file.path not in still.paths | pending]
+        return left, still.latest_version
 
     async def _pending(self) -> frozenset[str]:
         proposals = self.context.pending.of(self.table.id, now_s=self.context.monotonic_s())

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.ports.named_files import NamedFiles, StillNamed
+from tidegate_service.core.ports.named_files import NamedFiles, NamingTable, StillNamed
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.index.postgres.connections import Connections, driver_of
 from tidegate_service.index.reading.reads import table_id_of
@@ -38,6 +38,15 @@ _STILL_NAMED = f"""
     FROM tables
     WHERE tables.id = %(table_id)s
 """
+# No order: it would have the planner walk along all files of the table.
+_OTHERWISE = r"""
+    SELECT files.path, files.dv_id
+    FROM files
+    WHERE files.table_id = %(table_id)s
+      AND files.added_version > %(after)s
+      AND (files.dv_id <> '' OR files.path ~ '^[/.]|:|//|/[.]')
+    LIMIT %(most)s
+"""
 _BETWEEN = """
     SELECT live.path
     FROM (
@@ -49,7 +58,7 @@ _BETWEEN = """
     ORDER BY live.path
 """
 _TABLES_NAMING = """
-    SELECT tables.id, tables.name
+    SELECT tables.id, tables.name, tables.epoch, tables.latest_version
     FROM tables
     WHERE tables.id <> %(table_id)s AND EXISTS (
         SELECT 1
@@ -107,6 +116,11 @@ class NamedFilesCalls:
             )
         return None
 
+    async def named_otherwise(self, table_id: str, *, after: int, most: int) -> NamedFiles:
+        asked = {"table_id": _identity(table_id), "after": after, "most": most}
+        rows = await self._files_rows(_OTHERWISE, asked)
+        return NamedFiles(paths=[row[0] for row in rows], vectors=[row[1] for row in rows])
+
     async def paths_between(self, table_id: str, count: int) -> Sequence[str]:
         identity = _identity(table_id)
         sized = "SELECT num_files FROM tables WHERE tables.id = %(table_id)s"
@@ -116,10 +130,13 @@ class NamedFilesCalls:
             return sorted({row[0] for row in rows})[:count]
         return ()
 
-    async def tables_naming(self, prefix: str, *, but: str) -> Sequence[tuple[str, str]]:
+    async def tables_naming(self, prefix: str, *, but: str) -> Sequence[NamingTable]:
         values = {"table_id": _identity(but), "first": prefix, "end": prefix + _LAST}
         rows = await self._files_rows(_TABLES_NAMING, values)
-        return [(str(table_id), name) for table_id, name in rows]
+        return [
+            NamingTable(id=str(table_id), name=name, epoch=epoch, latest_version=latest_version)
+            for table_id, name, epoch, latest_version in rows
+        ]
 
     async def _files_rows(self, statement: str, values: Mapping[str, object]) -> Sequence[Row]:
         async def fetch(connection: AsyncConnection) -> Sequence[Row]:

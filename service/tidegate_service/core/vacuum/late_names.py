@@ -1,0 +1,75 @@
+"""The names that tables gave to a table's files since its vacuum began: what `OtherNames` is of the
+versions before. Asked for before files are deleted, since a version may bring back a file that the
+listing found unnamed, as RESTORE does."""
+
+import asyncio
+from collections.abc import Sequence
+
+from tidegate_protocol.log.paths import identity
+from tidegate_service.core.context import Context
+from tidegate_service.core.errors import Unavailable
+from tidegate_service.core.ports.data_files import DataFile
+from tidegate_service.core.ports.named_files import NamingTable
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.vacuum.names import is_vector_file
+from tidegate_service.core.vacuum.orphans import has_unknown_vectors, other_names
+
+LATE_NAMES = 250_000
+"""That are kept in memory."""
+
+
+class LateNames:
+    """`table` and `clones` are as they were before the listing. Paths of the table's own that are
+    as a listing has them are not among the names: the index is asked for each of those."""
+
+    def __init__(
+        self, context: Context, table: TableRecord, clones: Sequence[NamingTable], share: Share
+    ) -> None:
+        self._context = context
+        self._table = table
+        self._share = share
+        self._own_version = table.latest_version
+        self._clones = {clone.id: clone for clone in clones}
+        self._names: set[str] = set()
+        self._unknown_vectors = False
+        self._reading = asyncio.Lock()
+
+    async def unnamed(self, files: Sequence[DataFile], *, latest_version: int) -> list[DataFile]:
+        """The files without such a name, where the table has come to that version. Raises
+        `Unavailable` where there are too many names."""
+        async with self._reading:
+            await self._read_own(latest_version)
+            await self._read_clones()
+        return [file for file in files if not self._is_named(file.path)]
+
+    def _is_named(self, path: str) -> bool:
+        return path in self._names or (self._unknown_vectors and is_vector_file(path))
+
+    async def _read_own(self, latest_version: int) -> None:
+        if latest_version > self._own_version:
+            await self._read(self._table.id, self._own_version)
+            self._own_version = latest_version
+
+    async def _read_clones(self) -> None:
+        prefix = f"{identity(self._table.location)}/"
+        for clone in await self._context.index.tables_naming(prefix, but=self._table.id):
+            known = self._clones.get(clone.id)
+            if clone == known:
+                continue
+            is_same = known is not None and known.epoch == clone.epoch
+            await self._read(clone.id, known.latest_version if known and is_same else -1)
+            self._clones[clone.id] = clone
+
+    async def _read(self, table_id: str, after: int) -> None:
+        named = await self._context.index.named_otherwise(
+            table_id, after=after, most=LATE_NAMES + 1
+        )
+        names = await self._share.run(other_names, named, self._table.location)
+        if len(named.paths) > LATE_NAMES or len(self._names) + len(names) > LATE_NAMES:
+            raise Unavailable(
+                f"more than {LATE_NAMES} files of table {self._table.name} were named meanwhile; "
+                "vacuum again"
+            )
+        self._names |= names
+        self._unknown_vectors = self._unknown_vectors or has_unknown_vectors(named)
