@@ -33,6 +33,7 @@ from tidegate_service.core.ports.records import Glance, TableRecord
 from tidegate_service.core.ports.storage import Log, Storage, UnreadableFile
 from tidegate_service.core.ports.upkeep import Done, UpkeepIndex, UpkeepRecord
 from tidegate_service.core.upkeep.sidecars import remove_unreferenced
+from tidegate_service.core.upkeep.unread_commits import why_stale
 
 LEAST_RETENTION_MS = 60 * 60 * 1000
 """However short a table's own retention: nothing is deleted that a request, a publisher or a PUT
@@ -84,11 +85,13 @@ class CleanUp:
         before_ms = cutoff_ms(glance.now_ms, retention_ms)
         run = _Run(self._storage, glance.table)
         try:
+            await self._check_current(run)
             async with around(self._faults, CleanUpStep.L1_CHECK):
                 await self._look(run, before_ms, protected_before(protocol, metadata))
             if run.first is not None and run.below > run.first:
                 await self._remove(run)
             if run.is_whole:
+                await self._check_current(run)
                 async with around(self._faults, CleanUpStep.L4_REMOVE_SIDECARS):
                     await remove_unreferenced(
                         run.log, run.expired, glance.table, protocol, before_ms=before_ms
@@ -98,6 +101,12 @@ class CleanUp:
         if not run.is_whole:
             return Done(version=record.version, due_in_s=0.0)
         return Done(version=max(record.version, run.below), due_in_s=due_in_s)
+
+    async def _check_current(self, run: "_Run") -> None:
+        """Raise `CannotCut` where the table's rules may be others by now."""
+        stale = await why_stale(self._index, run.log, run.table)
+        if stale is not None:
+            raise CannotCut(f"the log is not cleaned up before tomorrow: {stale}")
 
     async def _look(self, run: "_Run", before_ms: int, protected: int) -> None:
         """Find out below which version the log is to be deleted. Raises `CannotCut`."""
@@ -187,6 +196,7 @@ class CleanUp:
         await self._remove_some(run, names)
 
     async def _remove_some(self, run: "_Run", names: list[str]) -> None:
+        await self._check_current(run)
         async with around(self._faults, CleanUpStep.L3_REMOVE):
             await run.expired.remove(names, below=run.below)
         self._telemetry.cleaned_up(len(names))
