@@ -127,10 +127,12 @@ class CleanUp:
         run.first = expiry.first
         most = min(-1 if oldest is None else oldest, table.published_version)
         checkpoint = expiry.cut(least=table.first_version, most=most)
-        if checkpoint is None or expiry.first is None or checkpoint.version <= expiry.first:
+        first = expiry.first
+        is_wanted = checkpoint is not None and first is not None and checkpoint.version > first
+        if checkpoint is None or not is_wanted or checkpoint.version < protected:
             # Nothing more is to be had by looking again at once.
             run.is_whole = True
-        elif checkpoint.version >= protected:
+        else:
             await self._check(run.log, table, checkpoint)
             run.below = checkpoint.version
 
