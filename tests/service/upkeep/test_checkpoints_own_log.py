@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from tests.service.upkeep.aged import LogOf, commit, rows_of
-from tests.service.upkeep.checkpoints import checkpointed, forget_commits, names
+from tests.service.upkeep.checkpoints import checkpointed, forget_commits, names, pointer
 from tests.service.upkeep.test_checkpoints import KINDS
 from tests.service.world import World
 from tidegate_service.core.errors import StorageUnavailable
@@ -94,3 +94,27 @@ async def test_and_to_be_the_tables_own(world: World):
     log.checkpoint(2, await rows_of(world.context.index, other, 2))
     with pytest.raises(StorageUnavailable, match="another metaData"):
         await checkpointed(world, table)
+
+
+async def test_another_writers_is_pointed_to_where_it_is_the_same(world: World):
+    table = await world.create()
+    await commit(world, table, 2)
+    log = LogOf(world, table)
+    log.checkpoint(2, await rows_of(world.context.index, table, 2))
+    theirs = log.path(2, "checkpoint.parquet").read_bytes()
+    await checkpointed(world, table)
+    assert log.path(2, "checkpoint.parquet").read_bytes() == theirs
+    assert (pointer(table)["version"], pointer(table)["sizeInBytes"]) == (2, len(theirs))
+
+
+@pytest.mark.parametrize("content", ["torn", "other files"])
+async def test_and_not_where_it_is_another(world: World, content: str):
+    table = await world.create()
+    await commit(world, table, 2)
+    log = LogOf(world, table)
+    log.checkpoint(2, (await rows_of(world.context.index, table, 2))[:-1])
+    if content == "torn":
+        log.path(2, "checkpoint.parquet").write_bytes(b"torn")
+    with pytest.raises(StorageUnavailable, match=r"cannot be read|other files"):
+        await checkpointed(world, table)
+    assert "_last_checkpoint" not in log.names

@@ -19,6 +19,7 @@ from tidegate_protocol.checkpoint.last_checkpoint import LastCheckpoint, V2Files
 from tidegate_protocol.checkpoint.policy import CheckpointPolicy, policy_of
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.file_names import checkpoint_name, part_name
+from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
 from tidegate_service.core.observe.faults import NO_FAULTS, CheckpointStep, FaultPoints, around
 from tidegate_service.core.ports.checkpoints import (
@@ -172,13 +173,18 @@ class _Writing:
         return await self._multi_part(columns, actions, parts)
 
     async def _classic(self, columns: FileColumns, actions: list[Action]) -> _Made:
-        """A name that is taken is a whole checkpoint of the same version, by another writer."""
+        """A name that is taken may be of another writer's checkpoint: it is pointed to only where
+        that is the same snapshot."""
         rows = self._rows()
-        async with self.files.writing(checkpoint_name(self.head.version), columns) as file:
+        name = checkpoint_name(self.head.version)
+        async with self.files.writing(name, columns) as file:
             await file.take_actions(actions)
             async for page in rows.pages():
                 await file.take(page)
             written = await self._put_last(file, rows)
+        if written.result is PutResult.EXISTS:
+            found = Checkpoint(version=self.head.version, files=(name,))
+            await self.own_log.check_checkpoint(found)
         return self._made(CheckpointKind.CLASSIC, rows, [written], actions)
 
     async def _multi_part(self, columns: FileColumns, actions: list[Action], parts: int) -> _Made:
