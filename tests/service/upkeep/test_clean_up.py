@@ -214,6 +214,24 @@ async def test_a_log_of_more_files_than_are_listed_is_cleaned_up_in_portions(
     await is_readable(index, log, table)
 
 
+async def test_a_first_portion_that_is_protected_is_not_listed_for_ever(
+    world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker, monkeypatch
+):
+    table = await expired(
+        world,
+        engine,
+        {
+            "delta.feature.checkpointProtection": "supported",
+            "delta.requireCheckpointProtectionBeforeVersion": "5",
+        },
+    )
+    monkeypatch.setattr(listing, "LISTED_AT_ONCE", 2)
+    monkeypatch.setattr(world.context.storage._storage, "_max_files", 6)
+    assert await caretaker.round() == 1
+    assert LogOf(world, table).versions[0] == 0
+    assert await caretaker.round() == 0
+
+
 async def test_what_takes_long_is_done_in_portions(
     world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker, monkeypatch
 ):

@@ -52,6 +52,22 @@ class TestSidecars:
         (left,) = (log.folder / "_sidecars").iterdir()
         assert left.name in next(log.folder.glob("*.checkpoint.*")).read_text()
 
+    async def test_a_checkpoint_with_a_classic_name_may_name_some(
+        self, world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker
+    ):
+        table, log, sidecars = await self.table(world, index, engine)
+        self.old(sidecars)
+        await commit(world, table, 1)
+        log.v2(7, await rows_of(index, table, 7), form="parquet", sidecars=1)
+        (main,) = log.folder.glob(f"{7:020d}.checkpoint.*")
+        main.rename(log.folder / f"{7:020d}.checkpoint.parquet")
+        (named,) = set((log.folder / "_sidecars").iterdir()) - set(sidecars)
+        self.old([named])
+        await caretaker.round()
+        assert log.versions == [5, 6, 7]
+        assert named.exists()
+        assert len(list((log.folder / "_sidecars").iterdir())) == 2
+
     async def test_none_goes_where_a_checkpoint_cannot_be_read(
         self, world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker
     ):

@@ -108,6 +108,10 @@ class CheckpointIndex(Protocol):
         and are not live, in the order of their keys: all behind `after`, or those up to `through`.
         Each page is a query of its own. Raises as `is_published` does."""
 
+    def unchanged_since(self, table_id: str, version: int) -> AsyncIterator[Sequence[bytes]]:
+        """The log lines of application transactions and domains that were written by a version, and
+        not since, in pages."""
+
     async def known_checkpoint(self, table_id: str) -> KnownCheckpoint | None:
         """What `keep_checkpoint` kept last."""
 

@@ -19,6 +19,7 @@ from tidegate_protocol.checkpoint.last_checkpoint import LastCheckpoint, V2Files
 from tidegate_protocol.checkpoint.policy import CheckpointPolicy, policy_of
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.file_names import checkpoint_name, part_name
+from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
 from tidegate_service.core.observe.faults import NO_FAULTS, CheckpointStep, FaultPoints, around
 from tidegate_service.core.ports.checkpoints import (
@@ -31,6 +32,7 @@ from tidegate_service.core.ports.checkpoints import (
 from tidegate_service.core.ports.index import Index, Storage
 from tidegate_service.core.ports.put_result import PutResult
 from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.upkeep.own_log import OwnLog
 from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows, small_actions
 from tidegate_service.core.upkeep.v2_checkpoint import write_v2
 
@@ -93,8 +95,8 @@ async def write_checkpoint(
 
     A version that is not published is waited for. Raises `TableQuarantined`, `NotFound` for a
     version that is not there, `Refused` for one whose snapshot is not known as a whole any more,
-    and `Unavailable` where it is not published in time, is another one by then, or a file could
-    not be put. What was put until then is in nobody's way.
+    and `Unavailable` where it is not published in time, is another one by then, is not what lies
+    in the log, or a file could not be put. What was put until then is in nobody's way.
     """
     began = monotonic_s()
     if table.state is TableState.QUARANTINED:
@@ -112,6 +114,7 @@ async def write_checkpoint(
     writing = _Writing(
         index=index,
         files=storage.checkpoints(table.location),
+        own_log=OwnLog(index, storage.log(table.location), table, head),
         table_id=table.id,
         head=head,
         policy=policy_of(head.protocol, head.metadata),
@@ -119,7 +122,10 @@ async def write_checkpoint(
         faults=faults,
         new_id=new_id,
     )
+    await writing.own_log.check()
     made = await writing.write()
+    # As long as it took, another may have put another table's log there.
+    await writing.own_log.check()
     async with around(faults, CheckpointStep.LAST_CHECKPOINT_PUT):
         await writing.files.point_to(head.version, encode(made.last))
     await index.keep_checkpoint(table.id, made.known)
@@ -148,6 +154,7 @@ class _Made:
 class _Writing:
     index: Index
     files: CheckpointFiles
+    own_log: OwnLog
     table_id: str
     head: SnapshotHead
     policy: CheckpointPolicy
@@ -166,13 +173,18 @@ class _Writing:
         return await self._multi_part(columns, actions, parts)
 
     async def _classic(self, columns: FileColumns, actions: list[Action]) -> _Made:
-        """A name that is taken is a whole checkpoint of the same version, by another writer."""
+        """A name that is taken may be of another writer's checkpoint: it is pointed to only where
+        that is the same snapshot."""
         rows = self._rows()
-        async with self.files.writing(checkpoint_name(self.head.version), columns) as file:
+        name = checkpoint_name(self.head.version)
+        async with self.files.writing(name, columns) as file:
             await file.take_actions(actions)
             async for page in rows.pages():
                 await file.take(page)
             written = await self._put_last(file, rows)
+        if written.result is PutResult.EXISTS:
+            found = Checkpoint(version=self.head.version, files=(name,))
+            await self.own_log.check_checkpoint(found)
         return self._made(CheckpointKind.CLASSIC, rows, [written], actions)
 
     async def _multi_part(self, columns: FileColumns, actions: list[Action], parts: int) -> _Made:
@@ -213,6 +225,7 @@ class _Writing:
             sidecar_files=self.layout.sidecar_files,
             form=self.layout.v2_form,
             faults=self.faults,
+            own_log=self.own_log,
             new_id=self.new_id,
         )
         main = V2Files(path=v2.name, size=v2.main.size, modified_ms=v2.main.modified_ms)
@@ -238,7 +251,7 @@ class _Writing:
     async def _put_last(self, file: CheckpointFile, rows: SnapshotRows) -> WrittenFile:
         rows.check_complete()
         # Nothing was read from a database that has lost the version since.
-        await self.index.is_published(self.table_id, self.head)
+        await self.own_log.check()
         async with around(self.faults, CheckpointStep.CHECKPOINT_PUT):
             return await file.put()
 

@@ -33,6 +33,7 @@ from tidegate_service.core.ports.records import Glance, TableRecord
 from tidegate_service.core.ports.storage import Log, Storage, UnreadableFile
 from tidegate_service.core.ports.upkeep import Done, UpkeepIndex, UpkeepRecord
 from tidegate_service.core.upkeep.sidecars import remove_unreferenced
+from tidegate_service.core.upkeep.unread_commits import why_stale
 
 LEAST_RETENTION_MS = 60 * 60 * 1000
 """However short a table's own retention: nothing is deleted that a request, a publisher or a PUT
@@ -84,11 +85,13 @@ class CleanUp:
         before_ms = cutoff_ms(glance.now_ms, retention_ms)
         run = _Run(self._storage, glance.table)
         try:
+            await self._check_current(run)
             async with around(self._faults, CleanUpStep.L1_CHECK):
                 await self._look(run, before_ms, protected_before(protocol, metadata))
             if run.first is not None and run.below > run.first:
                 await self._remove(run)
             if run.is_whole:
+                await self._check_current(run)
                 async with around(self._faults, CleanUpStep.L4_REMOVE_SIDECARS):
                     await remove_unreferenced(
                         run.log, run.expired, glance.table, protocol, before_ms=before_ms
@@ -98,6 +101,12 @@ class CleanUp:
         if not run.is_whole:
             return Done(version=record.version, due_in_s=0.0)
         return Done(version=max(record.version, run.below), due_in_s=due_in_s)
+
+    async def _check_current(self, run: "_Run") -> None:
+        """Raise `CannotCut` where the table's rules may be others by now."""
+        stale = await why_stale(self._index, run.log, run.table)
+        if stale is not None:
+            raise CannotCut(f"the log is not cleaned up before tomorrow: {stale}")
 
     async def _look(self, run: "_Run", before_ms: int, protected: int) -> None:
         """Find out below which version the log is to be deleted. Raises `CannotCut`."""
@@ -118,10 +127,12 @@ class CleanUp:
         run.first = expiry.first
         most = min(-1 if oldest is None else oldest, table.published_version)
         checkpoint = expiry.cut(least=table.first_version, most=most)
-        if checkpoint is None or expiry.first is None or checkpoint.version <= expiry.first:
+        first = expiry.first
+        is_wanted = checkpoint is not None and first is not None and checkpoint.version > first
+        if checkpoint is None or not is_wanted or checkpoint.version < protected:
             # Nothing more is to be had by looking again at once.
             run.is_whole = True
-        elif checkpoint.version >= protected:
+        else:
             await self._check(run.log, table, checkpoint)
             run.below = checkpoint.version
 
@@ -187,6 +198,7 @@ class CleanUp:
         await self._remove_some(run, names)
 
     async def _remove_some(self, run: "_Run", names: list[str]) -> None:
+        await self._check_current(run)
         async with around(self._faults, CleanUpStep.L3_REMOVE):
             await run.expired.remove(names, below=run.below)
         self._telemetry.cleaned_up(len(names))

@@ -1,7 +1,7 @@
 """Sidecars of V2 checkpoints that no checkpoint names any more."""
 
 from tidegate_protocol.log.actions import Protocol, UnknownAction
-from tidegate_protocol.log.file_names import V2Checkpoint, parse
+from tidegate_protocol.log.file_names import CheckpointFile, V2Checkpoint, parse
 from tidegate_service.core.log.checkpoint_stream import sidecar_name
 from tidegate_service.core.ports.expired import ExpiredLog
 from tidegate_service.core.ports.records import TableRecord
@@ -10,7 +10,8 @@ from tidegate_service.core.ports.storage import Log, UnreadableFile
 FEATURE = "v2Checkpoint"
 REMOVED_AT_ONCE = 100
 CHECKPOINTS = 2_000
-"""Checkpoints that are read to see what they name. Where a log has more, its sidecars are left."""
+"""Checkpoints that are read to see what they name. Where a log has more, its sidecars are left. One
+with a classic name may be a V2 checkpoint, too; one of several parts is not."""
 
 
 async def remove_unreferenced(
@@ -42,7 +43,9 @@ async def _named(log: Log, table: TableRecord) -> set[str] | None:
     try:
         async for entries in log.entries():
             checkpoints += [
-                entry.name for entry in entries if isinstance(parse(entry.name), V2Checkpoint)
+                entry.name
+                for entry in entries
+                if isinstance(parse(entry.name), V2Checkpoint | CheckpointFile)
             ]
             if len(checkpoints) > CHECKPOINTS:
                 return None

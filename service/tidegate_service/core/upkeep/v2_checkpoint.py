@@ -28,6 +28,7 @@ from tidegate_service.core.ports.checkpoints import (
     SnapshotHead,
     WrittenFile,
 )
+from tidegate_service.core.upkeep.own_log import OwnLog
 from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows
 
 SIDECARS = "_sidecars"
@@ -63,6 +64,7 @@ async def write_v2(
     sidecar_files: int,
     form: Literal["json", "parquet"],
     faults: FaultPoints,
+    own_log: OwnLog,
     new_id: Callable[[], str],
 ) -> V2Written:
     """Write the sidecars that are not there yet, and then the main file that names all of them."""
@@ -85,7 +87,7 @@ async def write_v2(
     lines = [_checkpoint_metadata(head.version), *actions, *map(_sidecar, sidecars)]
     async with files.writing(name, columns) as file:
         await file.take_actions(lines)
-        await index.is_published(table_id, head)
+        await own_log.check()
         async with around(faults, CheckpointStep.CHECKPOINT_PUT):
             main = await file.put()
     return V2Written(

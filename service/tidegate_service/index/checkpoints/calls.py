@@ -1,6 +1,6 @@
 """The index's calls about checkpoints, each with its connection."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from uuid import UUID
 
 from tidegate_protocol.base.problems import Code
@@ -13,7 +13,7 @@ from tidegate_service.core.ports.checkpoints import (
     PathKey,
     SnapshotHead,
 )
-from tidegate_service.index.checkpoints import snapshots, written
+from tidegate_service.index.checkpoints import small_actions, snapshots, written
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.reading.reads import table_id_of
 
@@ -48,6 +48,9 @@ class CheckpointCalls:
             after=after,
             through=through,
         )
+
+    def unchanged_since(self, table_id: str, version: int) -> AsyncIterator[Sequence[bytes]]:
+        return small_actions.unchanged_since(self._connections, _identity(table_id), version)
 
     async def known_checkpoint(self, table_id: str) -> KnownCheckpoint | None:
         identity = _identity(table_id)

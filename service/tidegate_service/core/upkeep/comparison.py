@@ -1,0 +1,75 @@
+"""Whether a checkpoint in a table's log is what the index has of its version."""
+
+import json
+from collections.abc import Iterable
+
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.features.upkeep import SET_TRANSACTION_RETENTION
+from tidegate_protocol.log.actions import Action, DomainMetadata, Metadata, Protocol, Txn
+from tidegate_protocol.log.codec import decode
+from tidegate_protocol.log.segment import Checkpoint
+from tidegate_service.core.log.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.file_set import FileSet
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.storage import Log
+
+
+async def difference(
+    index: Index, log: Log, table: TableRecord, checkpoint: Checkpoint
+) -> str | None:
+    """What the checkpoint has otherwise than the index; None where it is the same snapshot.
+
+    It is read to its end. Of application transactions and domains, the index has those that were
+    not written since: the checkpoint must have them, and may have more. Transactions may lack where
+    the table has them dropped. Raises `UnreadableFile`.
+    """
+    version = checkpoint.version
+    theirs, ours = FileSet(), FileSet()
+    small: dict[tuple[str, str], object] = {}
+    async for batch in snapshot_actions(log, checkpoint, location=table.location):
+        await theirs.count(batch)
+        small |= _told(batch)
+    state = await index.state_at(table.id, version)
+    if state is None or state.metadata is None or state.protocol is None:
+        return f"there is no version {version}"
+    for (kind, name), said in _told((state.protocol, state.metadata)).items():
+        if small.get((kind, name)) != said:
+            return f"another {kind}"
+    are_dropped = SET_TRANSACTION_RETENTION in state.metadata.configuration
+    async for lines in index.unchanged_since(table.id, version):
+        for (kind, name), said in _told(map(decode, lines)).items():
+            may_lack = are_dropped and kind == "txn"
+            if small.get((kind, name), said if may_lack else None) != said:
+                return f"not the {kind} of {excerpt(name)}"
+    async for files in index.files(table.id, version):
+        await ours.count(files)
+    return None if theirs == ours else "other files"
+
+
+def _told(actions: Iterable[Action]) -> dict[tuple[str, str], object]:
+    """What those say that are no files, by kind and name, however they are spelled."""
+    found: dict[tuple[str, str], object] = {}
+    for action in actions:
+        match action:
+            case Protocol(min_reader_version=reader, min_writer_version=writer):
+                features = (action.reader_features, action.writer_features)
+                said = tuple(frozenset(each or ()) for each in features)
+                found["protocol", ""] = (reader, writer, said)
+            case Metadata(id=id, partition_columns=columns, configuration=configuration):
+                found["metaData", ""] = (id, columns, configuration, _schema(action.schema_string))
+            case Txn(app_id=app_id, version=version):
+                found["txn", app_id] = version
+            case DomainMetadata(domain=domain, configuration=configuration):
+                found["domainMetadata", domain] = configuration
+            case _:
+                pass
+    return found
+
+
+def _schema(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        # Others may have written one that nobody can read: it is the same where its text is.
+        return text

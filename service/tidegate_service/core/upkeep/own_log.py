@@ -1,0 +1,78 @@
+"""That what lies at a table's location is its log, before a checkpoint is written there."""
+
+from tidegate_protocol.log.content import sha256_of
+from tidegate_protocol.log.segment import Checkpoint, Listing
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
+from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.ports.checkpoints import SnapshotHead
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.storage import Log, UnreadableFile
+from tidegate_service.core.sharing import offload
+from tidegate_service.core.upkeep.comparison import difference
+
+
+class OwnLog:
+    """A log that must hold a version as the index has it.
+
+    The folder may have been deleted, or be another table's by now, and the database may have been
+    restored to a time before. A checkpoint of the index's version would then tell the readers of
+    that log that they have this table.
+    """
+
+    def __init__(self, index: Index, log: Log, table: TableRecord, head: SnapshotHead) -> None:
+        self._index = index
+        self._log = log
+        self._table = table
+        self._head = head
+        self._compared: Checkpoint | None = None
+
+    async def check(self) -> None:
+        """Raise `IndexUnavailable` where the index has another version than was read, and
+        `StorageUnavailable` where the log has."""
+        await self._index.is_published(self._table.id, self._head)
+        if self._head.content_sha256 is None:
+            await self._check_base()
+            return
+        content = await self._log.read(self._head.version)
+        if content is None:
+            raise self._not_own("its commit is not there")
+        weight = len(content) // BYTES_AN_ACTION
+        if await offload.run(weight, sha256_of, content) != self._head.content_sha256:
+            raise self._not_own("its commit has other bytes than the one in the index")
+
+    async def check_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Raise `StorageUnavailable` where a checkpoint of the version that is there is of another
+        snapshot, or cannot be read."""
+        try:
+            found = await difference(self._index, self._log, self._table, checkpoint)
+        except UnreadableFile as error:
+            raise self._not_own(f"its checkpoint cannot be read: {error}") from None
+        if found is not None:
+            raise self._not_own(f"its checkpoint is not what the index has: {found}")
+
+    async def _check_base(self) -> None:
+        """The index was made from a checkpoint of the version, and knows no commit of it. The
+        checkpoint is compared once, and looked for again later."""
+        version = self._head.version
+        found = Listing()
+        try:
+            async for entries in self._log.entries(behind=version - 1 if version else None):
+                found.take((entry.name, entry.size) for entry in entries)
+                if entries and entries[-1].name >= f"{version + 1:020d}":
+                    break
+        except UnreadableFile:
+            # What was listed until then comes first.
+            pass
+        checkpoint = found.checkpoints().get(version)
+        if checkpoint is None:
+            raise self._not_own("the checkpoint that the index was made from is not there")
+        if self._compared is None:
+            await self.check_checkpoint(checkpoint)
+            self._compared = checkpoint
+
+    def _not_own(self, why: str) -> StorageUnavailable:
+        return StorageUnavailable(
+            f"version {self._head.version} in the log is not what the index has of it: {why}; no "
+            "checkpoint is written there, and GET /tables/{table}/verify tells more"
+        )

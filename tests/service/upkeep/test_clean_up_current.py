@@ -1,0 +1,87 @@
+"""A log is cut by what its table says now, not by what the index knew of it before."""
+
+import json
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from tests.builders.by_x import add, metadata
+from tests.service.tables.delta_logs import line
+from tests.service.upkeep.aged import LogOf, expired, let_it_be_tomorrow
+from tests.service.upkeep.conftest import Caring
+from tests.service.world import World
+from tidegate_protocol.log.actions import Metadata
+from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.core.observe.faults import CleanUpStep, Side
+from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.upkeep import unread_commits
+from tidegate_service.index.upkeep.standing import PostgresUpkeep
+
+pytestmark = pytest.mark.anyio
+
+
+def foreign(world: World, table, version: int, *actions) -> None:
+    """A commit past the service."""
+    lines = "\n".join(json.dumps(line(action)) for action in actions)
+    world.log_file(table, version).write_text(f"{lines}\n")
+
+
+def kept_for_ever(table) -> Metadata:
+    return replace(metadata(delta_enableExpiredLogCleanup="false"), id=table.metadata.id, raw=b"")
+
+
+async def trouble(upkeep: PostgresUpkeep, table) -> str:
+    return str((await upkeep.standing(table.id))[UpkeepKind.CLEAN_UP].trouble)
+
+
+async def test_a_change_that_was_not_read_in_yet_counts(
+    world: World, engine: AsyncEngine, caretaker: Caretaker, upkeep: PostgresUpkeep
+):
+    table = await expired(world, engine)
+    foreign(world, table, 10, add("foreign"))
+    foreign(world, table, 11, kept_for_ever(table))
+    await caretaker.round()
+    assert LogOf(world, table).versions == list(range(12))
+    assert "version 11 in the log, which may change the table" in await trouble(upkeep, table)
+
+
+async def test_commits_that_change_nothing_hinder_nothing(
+    world: World, engine: AsyncEngine, caretaker: Caretaker, upkeep: PostgresUpkeep, monkeypatch
+):
+    table = await expired(world, engine)
+    for version in (10, 11):
+        foreign(world, table, version, add(f"foreign{version}"))
+    monkeypatch.setattr(unread_commits, "MOST", 2)
+    await caretaker.round()
+    assert "more than 2 versions behind 9" in await trouble(upkeep, table)
+    assert LogOf(world, table).versions[0] == 0
+    monkeypatch.setattr(unread_commits, "MOST", 3)
+    await let_it_be_tomorrow(engine)
+    await caretaker.round()
+    assert await trouble(upkeep, table) == "None"
+    assert LogOf(world, table).versions[0] == 5
+
+
+class Meanwhile:
+    """Commits a change behind a step."""
+
+    def __init__(self, world: World, table, at: CleanUpStep) -> None:
+        self._world = world
+        self._table = table
+        self._at = at
+
+    async def reached(self, step, side) -> None:
+        if (step, side) == (self._at, Side.AFTER):
+            foreign(self._world, self._table, 10, kept_for_ever(self._table))
+
+
+@pytest.mark.parametrize("at", [CleanUpStep.L1_CHECK, CleanUpStep.L2_NOTE])
+async def test_so_does_one_that_comes_meanwhile(
+    world: World, engine: AsyncEngine, caring: Caring, at: CleanUpStep
+):
+    table = await expired(world, engine)
+    await caring(faults=Meanwhile(world, table, at)).round()
+    assert LogOf(world, table).versions == list(range(11))
+    assert (await get_table(world.context, table.id)).latest_version == 9
