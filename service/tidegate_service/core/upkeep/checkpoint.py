@@ -83,13 +83,15 @@ async def write_checkpoint(
     table: TableRecord,
     version: int | None = None,
     *,
+    who: str | None = None,
     layout: CheckpointLayout = LAYOUT,
     faults: FaultPoints = NO_FAULTS,
     new_id: Callable[[], str] = lambda: str(uuid4()),
     monotonic_s: Callable[[], float] = time.monotonic,
     published_within_s: float = PUBLISHED_WITHIN_S,
 ) -> CheckpointWritten:
-    """Write the checkpoint of a version, the latest one by default, and point to it.
+    """Write the checkpoint of a version, the latest one by default, and point to it; in the
+    turns of `who` at the store's threads.
 
     A version that is not published is waited for. Raises `TableQuarantined`, `NotFound` for a
     version that is not there, `Refused` for one whose snapshot is not known as a whole any more,
@@ -111,7 +113,7 @@ async def write_checkpoint(
         await asyncio.sleep(ASKED_EVERY_S)
     writing = _Writing(
         index=index,
-        files=storage.checkpoints(table.location),
+        files=storage.checkpoints(table.location, who=who),
         table_id=table.id,
         head=head,
         policy=policy_of(head.protocol, head.metadata),
