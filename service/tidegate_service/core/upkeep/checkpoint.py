@@ -159,7 +159,7 @@ class _Writing:
 
     async def write(self) -> _Made:
         columns = file_columns(self.head.metadata, self.policy)
-        actions = small_actions(self.head, self.policy)
+        actions = await small_actions(self.head, self.policy)
         if self.policy.is_v2:
             return await self._v2(columns, actions)
         parts = max(1, -(-self.head.num_files // self.layout.part_files))
