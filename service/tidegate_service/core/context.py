@@ -2,10 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.roles import ANONYMOUS, Caller, share_of
+from tidegate_service.core.instance.asked_checkpoints import AskedCheckpoints
 from tidegate_service.core.instance.head_looks import HeadLooks
 from tidegate_service.core.instance.log_looks import LogLooks
 from tidegate_service.core.instance.long_predicates import LongPredicates
@@ -91,6 +93,7 @@ class Context:
     defining: Turns = field(default_factory=lambda: Turns(1))
     lookups: OwnTurns = field(default_factory=lambda: OwnTurns(LOOKUPS))
     manifests: Turns = field(default_factory=lambda: Turns(MANIFESTS))
+    checkpoints: AskedCheckpoints[Any] = field(default_factory=AskedCheckpoints)
     vacuuming: OwnTurns = field(default_factory=lambda: OwnTurns(VACUUMS))
     verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))
     verify_threads: Pool = field(default_factory=lambda: Pool("verify", COMPARING))

@@ -85,13 +85,15 @@ async def write_checkpoint(
     table: TableRecord,
     version: int | None = None,
     *,
+    who: str | None = None,
     layout: CheckpointLayout = LAYOUT,
     faults: FaultPoints = NO_FAULTS,
     new_id: Callable[[], str] = lambda: str(uuid4()),
     monotonic_s: Callable[[], float] = time.monotonic,
     published_within_s: float = PUBLISHED_WITHIN_S,
 ) -> CheckpointWritten:
-    """Write the checkpoint of a version, the latest one by default, and point to it.
+    """Write the checkpoint of a version, the latest one by default, and point to it; in the
+    turns of `who` at the store's threads.
 
     A version that is not published is waited for. Raises `TableQuarantined`, `NotFound` for a
     version that is not there, `Refused` for one whose snapshot is not known as a whole any more,
@@ -113,8 +115,8 @@ async def write_checkpoint(
         await asyncio.sleep(ASKED_EVERY_S)
     writing = _Writing(
         index=index,
-        files=storage.checkpoints(table.location),
-        own_log=OwnLog(index, storage.log(table.location), table, head),
+        files=storage.checkpoints(table.location, who=who),
+        own_log=OwnLog(index, storage.log(table.location, who=who), table, head),
         table_id=table.id,
         head=head,
         policy=policy_of(head.protocol, head.metadata),
@@ -164,7 +166,7 @@ class _Writing:
 
     async def write(self) -> _Made:
         columns = file_columns(self.head.metadata, self.policy)
-        actions = small_actions(self.head, self.policy)
+        actions = await small_actions(self.head, self.policy)
         if self.policy.is_v2:
             return await self._v2(columns, actions)
         parts = max(1, -(-self.head.num_files // self.layout.part_files))

@@ -10,11 +10,21 @@ async def checkpoint_table(
     context: Context, ref: str, version: int | None
 ) -> tuple[TableRecord, CheckpointWritten]:
     """The table, and the checkpoint that was written of it. Raises as `write_checkpoint` does.
-    It goes on where the caller leaves."""
+    It goes on where the caller leaves, and is one for all who ask for the same."""
     table = await get_table(context, ref)
     if table.published_version < table.latest_version:
         context.wake_publisher(table.id)
-    writing = write_checkpoint(
-        context.index, context.storage, table, version, faults=context.faults
+    written = await context.checkpoints.written(
+        (table.id, table.latest_version if version is None else version),
+        lambda: write_checkpoint(
+            context.index,
+            context.storage,
+            table,
+            version,
+            who=context.who,
+            faults=context.faults,
+        ),
+        principal=context.caller.principal.name,
+        running=context.running,
     )
-    return table, await context.running.run((table.id, "checkpoint"), writing)
+    return table, written

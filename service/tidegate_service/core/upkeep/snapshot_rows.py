@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from tidegate_protocol.checkpoint.policy import CheckpointPolicy
 from tidegate_protocol.log.actions import Action, Txn
 from tidegate_protocol.log.codec import decode
+from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.ports.checkpoints import (
     BEFORE_ALL,
@@ -14,10 +15,17 @@ from tidegate_service.core.ports.checkpoints import (
     PathKey,
     SnapshotHead,
 )
+from tidegate_service.core.sharing import offload
 
 
-def small_actions(head: SnapshotHead, policy: CheckpointPolicy) -> list[Action]:
+async def small_actions(head: SnapshotHead, policy: CheckpointPolicy) -> list[Action]:
     """All actions of the snapshot that are no files: protocol and metadata first."""
+    lines = [*head.transactions, *head.domains]
+    size = max(len(lines), sum(map(len, lines)) // BYTES_AN_ACTION)
+    return await offload.run(size, _small_actions, head, policy)
+
+
+def _small_actions(head: SnapshotHead, policy: CheckpointPolicy) -> list[Action]:
     actions: list[Action] = [head.protocol, head.metadata]
     actions.extend(_transactions(head, policy))
     actions.extend(map(decode, head.domains))

@@ -13,7 +13,7 @@ from tidegate_service.core.ports.checkpoints import (
     PathKey,
     SnapshotHead,
 )
-from tidegate_service.index.checkpoints import small_actions, snapshots, written
+from tidegate_service.index.checkpoints import snapshots, unchanged_actions, written
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.reading.reads import table_id_of
 
@@ -50,7 +50,7 @@ class CheckpointCalls:
         )
 
     def unchanged_since(self, table_id: str, version: int) -> AsyncIterator[Sequence[bytes]]:
-        return small_actions.unchanged_since(self._connections, _identity(table_id), version)
+        return unchanged_actions.unchanged_since(self._connections, _identity(table_id), version)
 
     async def known_checkpoint(self, table_id: str) -> KnownCheckpoint | None:
         identity = _identity(table_id)

@@ -1,51 +1,70 @@
-"""A table's application transactions and domains, of which there may be very many, in pages."""
+"""A table's application transactions and domains as log lines, for a checkpoint.
 
-from collections.abc import AsyncIterator, Sequence
-from functools import partial
+All of them are in memory until the checkpoint is written, and each became an object, so a table
+with very many, or very long ones, gets none. They come a page at a time: what the driver makes of a
+page, it makes on the event loop.
+"""
+
+from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Table, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.index.postgres.connections import Connections
-from tidegate_service.index.schema.tables import app_transactions, domain_metadata
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.errors import Refused
+from tidegate_service.index.postgres.connections import driver_of
 
-ACTIONS_A_PAGE = 1_000
+MOST = 100_000
+MOST_BYTES = 64 * 1024 * 1024
+A_PAGE = 5_000
+PAGE_BYTES = 4 * 1024 * 1024
+"""Of a page's lines, beside the one that is too many."""
+
+_PAGE = """
+    SELECT max(key), string_agg(action, '\\x0a'::bytea ORDER BY key)
+    FROM (
+        SELECT key, action,
+            sum(octet_length(action)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) AS so_far
+        FROM (
+            SELECT {key} AS key, action FROM {source}
+            WHERE table_id = %(table_id)s AND (%(after)s::text IS NULL OR {key} > %(after)s)
+            ORDER BY {key} LIMIT %(most)s
+        ) AS first
+    ) AS page
+    WHERE so_far - octet_length(action) < %(most_bytes)s
+"""
+_TRANSACTIONS = _PAGE.format(source="app_transactions", key="app_id")
+_DOMAINS = _PAGE.format(source="domain_metadata", key="domain")
 
 
-async def unchanged_since(
-    connections: Connections, table_id: UUID, version: int
-) -> AsyncIterator[Sequence[bytes]]:
-    for source, name in (
-        (app_transactions, app_transactions.c.app_id),
-        (domain_metadata, domain_metadata.c.domain),
-    ):
-        after: str | None = None
+def check_few(number: int, size: int) -> None:
+    """Raise `Refused` where they are too many, or too long together."""
+    if number > MOST or size > MOST_BYTES:
+        raise Refused(
+            f"the table has more than {MOST:,} application transactions and domains, or "
+            f"{MOST_BYTES:,} bytes of them, and no checkpoint is written of so many",
+            code=Code.INVALID_REQUEST,
+        )
+
+
+async def transactions(connection: AsyncConnection, table_id: UUID) -> Sequence[bytes]:
+    return await _lines(connection, _TRANSACTIONS, table_id)
+
+
+async def domains(connection: AsyncConnection, table_id: UUID) -> Sequence[bytes]:
+    return await _lines(connection, _DOMAINS, table_id)
+
+
+async def _lines(connection: AsyncConnection, query: str, table_id: UUID) -> Sequence[bytes]:
+    driver = await driver_of(connection)
+    found: list[bytes] = []
+    values = {"table_id": table_id, "after": None, "most": A_PAGE, "most_bytes": PAGE_BYTES}
+    # In the binary format: as text, a page would be twice as long.
+    async with driver.cursor(binary=True) as cursor:
         while True:
-            rows = await connections.read(
-                partial(
-                    _page, source=source, name=name, table_id=table_id, version=version, after=after
-                )
-            )
-            if rows:
-                yield [bytes(row.action) for row in rows]
-            if len(rows) < ACTIONS_A_PAGE:
-                break
-            after = rows[-1].name
-
-
-async def _page(
-    connection: AsyncConnection,
-    *,
-    source: Table,
-    name: ColumnElement[str],
-    table_id: UUID,
-    version: int,
-    after: str | None,
-) -> Sequence[Row[tuple[str, bytes]]]:
-    query = select(name.label("name"), source.c.action).where(
-        source.c.table_id == table_id, source.c.version <= version
-    )
-    if after is not None:
-        query = query.where(name > after)
-    return (await connection.execute(query.order_by(name).limit(ACTIONS_A_PAGE))).all()
+            await cursor.execute(query, values)
+            last, lines = (await cursor.fetchall())[0]
+            if last is None:
+                return found
+            found += lines.split(b"\n")
+            values["after"] = last

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
 from tidegate_service.core.ports.checkpoints import FileRows, PathKey, SnapshotHead
+from tidegate_service.index.checkpoints import small_actions
 from tidegate_service.index.postgres.connections import Connections, driver_of
 from tidegate_service.index.rows.records import metadata_of, protocol_of
 
@@ -19,6 +20,7 @@ FILES_A_PAGE = 5_000
 PAGE_BYTES = 8 * 1024 * 1024
 """Of a page's log lines, beside the one that is too many."""
 
+_ONE_MOMENT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 _HEAD = text("""
     SELECT head.latest_version, head.published_version, head.first_version, head.epoch,
         CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) AS now_ms,
@@ -27,10 +29,7 @@ _HEAD = text("""
             WHERE later.table_id = head.id AND later.version > asked.version)
         + (SELECT count(*) FROM domain_metadata AS later
             WHERE later.table_id = head.id AND later.version > asked.version) AS later,
-        (SELECT array_agg(action ORDER BY app_id) FROM app_transactions
-            WHERE app_transactions.table_id = head.id) AS transactions,
-        (SELECT array_agg(action ORDER BY domain) FROM domain_metadata
-            WHERE domain_metadata.table_id = head.id) AS domains,
+        small.number AS small_number, small.bytes AS small_bytes,
         CASE WHEN asked.version = head.latest_version THEN head.num_files ELSE (
             SELECT count(*) FROM files
             WHERE files.table_id = head.id AND files.added_version <= asked.version
@@ -38,6 +37,15 @@ _HEAD = text("""
         ) END AS num_files
     FROM tables AS head
     CROSS JOIN LATERAL (SELECT coalesce(:version, head.latest_version) AS version) AS asked
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS number, coalesce(sum(size), 0) AS bytes FROM (
+            (SELECT octet_length(action) AS size FROM app_transactions
+                WHERE app_transactions.table_id = head.id LIMIT :more)
+            UNION ALL
+            (SELECT octet_length(action) FROM domain_metadata
+                WHERE domain_metadata.table_id = head.id LIMIT :more)
+        ) AS each
+    ) AS small
     LEFT JOIN commits AS here ON here.table_id = head.id AND here.version = asked.version
     LEFT JOIN LATERAL (
         SELECT protocol, metadata FROM metadata_versions
@@ -143,8 +151,9 @@ class _Page(NamedTuple):
 async def snapshot_head(
     connection: AsyncConnection, table_id: UUID, version: int | None
 ) -> SnapshotHead:
-    """`core.ports.checkpoints.CheckpointIndex.snapshot_head`: one statement, so one moment."""
-    values = {"table_id": table_id, "version": version}
+    """`core.ports.checkpoints.CheckpointIndex.snapshot_head`, as of one moment."""
+    await connection.execute(_ONE_MOMENT)
+    values = {"table_id": table_id, "version": version, "more": small_actions.MOST + 1}
     row = (await connection.execute(_HEAD, values)).one_or_none()
     if row is None:
         raise NotFound("the table was forgotten meanwhile", code=Code.TABLE_NOT_FOUND)
@@ -160,6 +169,7 @@ async def snapshot_head(
             "were at it is not held any more; the latest version can be checkpointed",
             code=Code.INVALID_REQUEST,
         )
+    small_actions.check_few(row.small_number, row.small_bytes)
     return SnapshotHead(
         version=row.version,
         latest_version=row.latest_version,
@@ -170,8 +180,8 @@ async def snapshot_head(
         content_sha256=row.content_sha256,
         protocol=protocol_of(row.protocol),
         metadata=metadata_of(row.metadata),
-        transactions=[bytes(line) for line in row.transactions or ()],
-        domains=[bytes(line) for line in row.domains or ()],
+        transactions=await small_actions.transactions(connection, table_id),
+        domains=await small_actions.domains(connection, table_id),
         num_files=row.num_files,
     )
 
