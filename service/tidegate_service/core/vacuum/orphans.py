@@ -46,13 +46,14 @@ class OtherNames:
             async with self._taking:
                 for first in range(0, len(named.paths), TAKEN_AT_ONCE):
                     end = first + TAKEN_AT_ONCE
-                    await self.share.run(
-                        self._take, named.paths[first:end], named.vectors[first:end]
+                    some = NamedFiles(
+                        paths=named.paths[first:end], vectors=named.vectors[first:end]
                     )
+                    await self.share.run(self._take, some)
 
-    def _take(self, paths: Sequence[str], vectors: Sequence[str]) -> None:
-        names = {path for path in paths if not is_usual(path)}
-        for vector in filter(None, vectors):
+    def _take(self, named: NamedFiles) -> None:
+        names = {path for path in named.paths if not is_usual(path)}
+        for vector in filter(None, named.vectors):
             if vector.startswith(_DIGEST):
                 self.unknown_vectors = True
             names.update(vector_files(vector))
