@@ -199,7 +199,7 @@ class ObjectStorage:
     def checkpoints(self, location: str, *, who: str | None = None) -> ObjectCheckpoints:
         """Raises `Refused` like `log`."""
         root, table = self._place(location)
-        return ObjectCheckpoints(root, table, who=who)
+        return ObjectCheckpoints(root, table, max_files=self._max_files, who=who)
 
     def data_files(
         self, location: str, *, partition_columns: Collection[str], who: str | None = None
@@ -221,7 +221,7 @@ class ObjectStorage:
     def expired(self, location: str) -> ObjectExpiredLog:
         """Raises `Refused` like `log`."""
         root, table = self._place(location)
-        return ObjectExpiredLog(root, f"{table}/_delta_log")
+        return ObjectExpiredLog(root, f"{table}/_delta_log", max_files=self._max_files)
 
     async def probe(self) -> None:
         for root in self._roots:

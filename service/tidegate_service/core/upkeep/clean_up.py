@@ -91,7 +91,12 @@ class CleanUp:
             if run.is_whole:
                 async with around(self._faults, CleanUpStep.L4_REMOVE_SIDECARS):
                     await remove_unreferenced(
-                        run.log, run.expired, glance.table, protocol, before_ms=before_ms
+                        run.log,
+                        run.expired,
+                        glance.table,
+                        protocol,
+                        before_ms=before_ms,
+                        monotonic_s=self._monotonic_s,
                     )
         except (DeletionRefused, CannotCut) as hindered:
             return Done(version=record.version, due_in_s=due_in_s, trouble=str(hindered))

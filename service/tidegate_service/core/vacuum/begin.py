@@ -65,8 +65,8 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
         share=share,
         clones=clones,
         warnings=[
-            f"{_readable(context, name)} names files of this table, as a shallow clone does: those that it "
-            "names stay, but for a clone that no index here knows"
+            f"{_readable(context, name)} names files of this table, as a shallow clone does: those "
+            "that it names stay, but for a clone that no index here knows"
             for _, name in clones
         ],
     )
