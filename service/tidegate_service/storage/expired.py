@@ -15,9 +15,10 @@ _SIDECAR = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,254}\.parquet")
 class ObjectExpiredLog:
     """Implements `core.ports.expired.ExpiredLog` in a `_delta_log` folder of a root."""
 
-    def __init__(self, root: Root, folder: str) -> None:
+    def __init__(self, root: Root, folder: str, *, max_files: int) -> None:
         self._root = root
         self._folder = folder
+        self._max_files = max_files
 
     async def remove(self, names: Sequence[str], *, below: int) -> None:
         for name in names:
@@ -31,8 +32,12 @@ class ObjectExpiredLog:
 
     async def sidecars(self) -> AsyncIterator[Sequence[LogEntry]]:
         share = self._root.reading.of("")
+        left = self._max_files
         async for batch in self._root.entries(f"{self._folder}/{SIDECARS}", share):
-            yield batch
+            yield batch[:left]
+            left -= len(batch)
+            if left <= 0:
+                return
 
     async def remove_sidecars(self, names: Sequence[str]) -> None:
         for name in names:

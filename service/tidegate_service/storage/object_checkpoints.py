@@ -33,8 +33,9 @@ _MOST_POINTER_BYTES = 1024 * 1024
 class ObjectCheckpoints:
     """The checkpoints of one table; implements `core.ports.checkpoints.CheckpointFiles`."""
 
-    def __init__(self, root: Root, table: str, *, who: str | None = None) -> None:
+    def __init__(self, root: Root, table: str, *, max_files: int, who: str | None = None) -> None:
         self._root = root
+        self._max_files = max_files
         self._folder = f"{table}/_delta_log"
         self._share = root.checkpoints.of(who or "")
         self._listing = root.reading.of(who or "")
@@ -58,7 +59,10 @@ class ObjectCheckpoints:
     async def sidecars(self) -> Mapping[str, int]:
         found: dict[str, int] = {}
         async for batch in self._root.entries(f"{self._folder}/{SIDECARS}", self._listing):
-            found.update((entry.name, entry.size) for entry in batch)
+            left = self._max_files - len(found)
+            found.update((entry.name, entry.size) for entry in batch[:left])
+            if len(batch) >= left:
+                break
         return found
 
     async def parts(self, version: int) -> frozenset[int]:

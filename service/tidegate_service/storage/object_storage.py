@@ -200,7 +200,7 @@ class ObjectStorage:
     def checkpoints(self, location: str, *, who: str | None = None) -> ObjectCheckpoints:
         """Raises `Refused` like `log`."""
         root, table = self._place(location)
-        return ObjectCheckpoints(root, table, who=who)
+        return ObjectCheckpoints(root, table, max_files=self._max_files, who=who)
 
     def data_files(
         self, location: str, *, partition_columns: Collection[str], who: str | None = None
@@ -222,7 +222,7 @@ class ObjectStorage:
     def expired(self, location: str) -> ObjectExpiredLog:
         """Raises `Refused` like `log`."""
         root, table = self._place(location)
-        return ObjectExpiredLog(root, f"{table}/_delta_log")
+        return ObjectExpiredLog(root, f"{table}/_delta_log", max_files=self._max_files)
 
     def manifests(self, location: str) -> ObjectManifests:
         """Raises `Refused` like `log`."""

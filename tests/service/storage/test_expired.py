@@ -63,3 +63,14 @@ async def test_a_link_is_not_followed(storage, location, tmp_path):
     with pytest.raises(StorageUnavailable):
         await storage.expired(location).remove(EXPIRED, below=3)
     assert (elsewhere / EXPIRED[0]).exists()
+
+
+async def test_as_many_sidecars_are_listed_as_files_of_a_log(location, tmp_path):
+    folder = folder_of(location) / "_delta_log" / "_sidecars"
+    folder.mkdir(parents=True)
+    for number in range(5):
+        (folder / f"{number}.parquet").write_bytes(b"x")
+    storage = ObjectStorage(tmp_path.as_uri(), max_files=3)
+    listed = [entry.name async for batch in storage.expired(location).sidecars() for entry in batch]
+    assert listed == ["0.parquet", "1.parquet", "2.parquet"]
+    assert list(await storage.checkpoints(location).sidecars()) == listed

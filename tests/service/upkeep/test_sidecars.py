@@ -17,6 +17,7 @@ from tests.service.world import World
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.upkeep import sidecars
 
 pytestmark = pytest.mark.anyio
 
@@ -42,11 +43,11 @@ class TestSidecars:
     async def test_those_that_nobody_names_go_when_they_are_old(
         self, world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker
     ):
-        _, log, sidecars = await self.table(world, index, engine)
+        _, log, files = await self.table(world, index, engine)
         await caretaker.round()
         assert (log.versions, log.checkpoints) == ([5, 6], [5])
-        assert sorted((log.folder / "_sidecars").iterdir()) == sidecars
-        self.old(sidecars)
+        assert sorted((log.folder / "_sidecars").iterdir()) == files
+        self.old(files)
         await let_it_be_tomorrow(engine)
         await caretaker.round()
         (left,) = (log.folder / "_sidecars").iterdir()
@@ -68,13 +69,31 @@ class TestSidecars:
         assert named.exists()
         assert len(list((log.folder / "_sidecars").iterdir())) == 2
 
+    @pytest.mark.parametrize("bound", ["NAMES", "STEP_S"])
+    async def test_none_goes_where_reading_what_is_named_takes_too_much(
+        self,
+        *,
+        world: World,
+        index: Index,
+        engine: AsyncEngine,
+        caretaker: Caretaker,
+        monkeypatch: pytest.MonkeyPatch,
+        bound: str,
+    ):
+        _, log, files = await self.table(world, index, engine)
+        self.old(files)
+        monkeypatch.setattr(sidecars, bound, 0)
+        await caretaker.round()
+        assert log.checkpoints == [5]
+        assert sorted((log.folder / "_sidecars").iterdir()) == files
+
     async def test_none_goes_where_a_checkpoint_cannot_be_read(
         self, world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker
     ):
-        table, log, sidecars = await self.table(world, index, engine)
-        self.old(sidecars)
+        table, log, files = await self.table(world, index, engine)
+        self.old(files)
         await commit(world, table, 1)
         log.path(7, "checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json").write_text("torn")
         await caretaker.round()
         assert log.versions == [5, 6, 7]
-        assert sorted((log.folder / "_sidecars").iterdir()) == sidecars
+        assert sorted((log.folder / "_sidecars").iterdir()) == files

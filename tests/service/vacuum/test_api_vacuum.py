@@ -3,8 +3,10 @@
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -110,6 +112,8 @@ class TestInventory:
             {"path": "", "length": 1, "modificationTime": 1},
             {"path": "a\0b", "length": 1, "modificationTime": 1},
             {"path": "x", "length": -1, "modificationTime": 1},
+            {"path": "x", "length": 2**63, "modificationTime": 1},
+            {"path": "x" * 4_097, "length": 1, "modificationTime": 1},
             [],
         ],
     )
@@ -117,6 +121,29 @@ class TestInventory:
         answer = self.send(shared_api, flights, entry, dry_run=True)
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
         assert "line 2" in answer.json()["detail"]
+
+    def test_a_body_is_read_in_the_turn_of_its_vacuum(self, shared_api, flights, folder):
+        begun, rest = Event(), Event()
+
+        def body():
+            yield b'{"dry_run": true}\n'
+            begun.set()
+            rest.wait(20)
+            yield b'{"path": "orphan", "length": 5, "modificationTime": 1}'
+
+        def vacuum(content):
+            headers = {"content-type": "application/x-ndjson"}
+            return shared_api.post(f"/tables/{flights}/vacuum", content=content, headers=headers)
+
+        with ThreadPoolExecutor(2) as threads:
+            first = threads.submit(vacuum, body())
+            assert begun.wait(20)
+            time.sleep(0.5)
+            second = threads.submit(vacuum, b'{"dry_run": true}')
+            assert not wait([second], timeout=1).done
+            rest.set()
+            assert lines(first.result())[-1]["found"] == 1
+            assert lines(second.result())[-1]["stage"] == "ended"
 
     def test_so_is_a_body_of_nothing(self, shared_api, flights):
         headers = {"content-type": "application/x-ndjson"}

@@ -1,8 +1,10 @@
 """An inventory as a body: a line of what is asked, then a line for each file that there is."""
 
+from typing import Annotated
+
 import msgspec
 from fastapi import Request
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.api.bodies.decoding import decode_envelope, read_body
@@ -22,14 +24,17 @@ from tidegate_service.core.vacuum.inventory import Inventory
 from tidegate_service.core.vacuum.request import VacuumRequest
 
 MAX_LINE_BYTES = 64 * 1024
+MAX_PATH = 4_096
+"""Characters; stores take no longer ones."""
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class InventoryLine(Struct, frozen=True, kw_only=True, rename="camel"):
     """A file or folder as Delta's inventories have it; `modification_time` in ms."""
 
-    path: str
-    length: int
-    modification_time: int
+    path: Annotated[str, Meta(min_length=1, max_length=MAX_PATH)]
+    length: Annotated[int, Meta(ge=0, le=_MOST)]
+    modification_time: Annotated[int, Meta(ge=_LEAST, le=_MOST)]
     is_dir: bool = False
 
 
@@ -38,7 +43,7 @@ _LINE = msgspec.json.Decoder(InventoryLine)
 
 
 class _Lines:
-    """A `Reader` that keeps nothing in memory but an unfinished line."""
+    """A `Reader` that keeps in memory an unfinished line, and what the inventory sorts there."""
 
     def __init__(self) -> None:
         self.inventory = Inventory()
@@ -48,7 +53,7 @@ class _Lines:
 
     @property
     def size(self) -> int:
-        return len(self._rest)
+        return len(self._rest) + self.inventory.held_bytes
 
     def feed(self, piece: bytes) -> None:
         *lines, self._rest = (self._rest + piece).split(b"\n")
@@ -80,8 +85,8 @@ class _Lines:
             file = _LINE.decode(line)
         except msgspec.DecodeError as error:
             raise BadRequest([BodyError(where=f"line {self._count}", why=str(error))]) from None
-        if "\0" in file.path or not file.path or file.length < 0:
-            why = "expected a path without a zero character, and a length that is not negative"
+        if "\0" in file.path:
+            why = "expected a path without a zero character"
             raise BadRequest([BodyError(where=f"line {self._count}", why=why)])
         return file
 

@@ -44,11 +44,14 @@ async def vacuum_table(request: Request, table: TableRef) -> Response:
     safe to ask again."""
     state, context = state_of(request), context_of(request)
     gate_of(request).enter_scan(state)
+    principal = context.caller.principal.name
+    # Before the body, since an inventory takes room on the disk.
+    state.take_long()
+    await context.vacuuming.take(principal)
+    state.at_end.append(lambda: context.vacuuming.end(principal))
+    state.begin_anew()
     wanted = await read_vacuum(request)
     state.take_long()
-    principal = context.caller.principal.name
-    await while_connected(request.receive, context.vacuuming.take(principal))
-    state.at_end.append(lambda: context.vacuuming.end(principal))
     vacuum = await while_connected(request.receive, begin_vacuum(context, table, wanted))
     return Streamed(_lines(vacuum, state), media_type=NDJSON)
 

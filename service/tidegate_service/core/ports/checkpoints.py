@@ -166,7 +166,8 @@ class CheckpointFiles(Protocol):
         ...
 
     async def sidecars(self) -> Mapping[str, int]:
-        """The names in `_sidecars`, and their sizes in bytes."""
+        """The names in `_sidecars`, and their sizes in bytes: the first ones, where they are more
+        than are listed of a log."""
         ...
 
     async def parts(self, version: int) -> frozenset[int]:

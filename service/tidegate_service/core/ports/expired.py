@@ -28,7 +28,8 @@ class ExpiredLog(Protocol):
         ...
 
     def sidecars(self) -> AsyncIterator[Sequence[LogEntry]]:
-        """What lies directly in `_sidecars`, in batches."""
+        """What lies directly in `_sidecars`, in batches: the first of it, where it is more than is
+        listed of a log."""
         ...
 
     async def remove_sidecars(self, names: Sequence[str]) -> None:

@@ -94,7 +94,12 @@ class CleanUp:
                 await self._check_current(run)
                 async with around(self._faults, CleanUpStep.L4_REMOVE_SIDECARS):
                     await remove_unreferenced(
-                        run.log, run.expired, glance.table, protocol, before_ms=before_ms
+                        run.log,
+                        run.expired,
+                        glance.table,
+                        protocol,
+                        before_ms=before_ms,
+                        monotonic_s=self._monotonic_s,
                     )
         except (DeletionRefused, CannotCut) as hindered:
             return Done(version=record.version, due_in_s=due_in_s, trouble=str(hindered))

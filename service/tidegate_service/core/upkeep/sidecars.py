@@ -1,5 +1,7 @@
 """Sidecars of V2 checkpoints that no checkpoint names any more."""
 
+from collections.abc import Callable
+
 from tidegate_protocol.log.actions import Protocol, UnknownAction
 from tidegate_protocol.log.file_names import CheckpointFile, V2Checkpoint, parse
 from tidegate_service.core.log.checkpoint_stream import sidecar_name
@@ -13,12 +15,24 @@ CHECKPOINTS = 2_000
 """Checkpoints that are read to see what they name. Where a log has more, its sidecars are left. One
 with a classic name may be a V2 checkpoint, too; one of several parts is not."""
 
+NAMES = 100_000
+"""Of sidecars: so many are looked at in a run. Where checkpoints name more, all are left."""
+STEP_S = 5.0
+"""So long a run lists sidecars, reads checkpoints, and deletes: other upkeep waits for it."""
+
 
 async def remove_unreferenced(
-    log: Log, expired: ExpiredLog, table: TableRecord, protocol: Protocol, *, before_ms: int
+    log: Log,
+    expired: ExpiredLog,
+    table: TableRecord,
+    protocol: Protocol,
+    *,
+    before_ms: int,
+    monotonic_s: Callable[[], float],
 ) -> None:
     """Delete sidecars that were written before a moment and that no checkpoint in the log names,
-    whether it is whole or not. Where one of these cannot be read, nothing is deleted.
+    whether it is whole or not. Where one of these cannot be read, or all cannot be in `STEP_S`,
+    nothing is deleted.
 
     A checkpoint that is being written names sidecars that are new, or that the newest one names.
     Raises `DeletionRefused` and `StorageUnavailable`.
@@ -26,20 +40,27 @@ async def remove_unreferenced(
     if FEATURE not in (protocol.writer_features or ()):
         return
     old: list[str] = []
+    until_s = monotonic_s() + STEP_S
     async for entries in expired.sidecars():
         old += [entry.name for entry in entries if entry.modified_ms < before_ms]
-    named = await _named(log, table) if old else None
+        if len(old) >= NAMES or monotonic_s() > until_s:
+            break
+    named = await _named(log, table, monotonic_s) if old else None
     if named is None:
         return
     unnamed = [name for name in old if name not in named and name.endswith(".parquet")]
+    until_s = monotonic_s() + STEP_S
     for first in range(0, len(unnamed), REMOVED_AT_ONCE):
+        if monotonic_s() > until_s:
+            return
         await expired.remove_sidecars(unnamed[first : first + REMOVED_AT_ONCE])
 
 
-async def _named(log: Log, table: TableRecord) -> set[str] | None:
+async def _named(log: Log, table: TableRecord, monotonic_s: Callable[[], float]) -> set[str] | None:
     """What the log's checkpoints name; None where that cannot be said."""
     named: set[str] = set()
     checkpoints: list[str] = []
+    until_s = monotonic_s() + STEP_S
     try:
         async for entries in log.entries():
             checkpoints += [
@@ -56,6 +77,8 @@ async def _named(log: Log, table: TableRecord) -> set[str] | None:
                     for action in batch
                     if isinstance(action, UnknownAction) and action.kind == "sidecar"
                 }
+                if len(named) > NAMES or monotonic_s() > until_s:
+                    return None
     except UnreadableFile:
         return None
     return named

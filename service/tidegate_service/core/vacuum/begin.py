@@ -1,8 +1,10 @@
 """Beginning a vacuum: what is refused before anything is listed."""
 
+from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_protocol.schema.table_schema import parse_schema, physical_name
+from tidegate_service.core.access.roles import Role
 from tidegate_service.core.commit.propose import conflict_check
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
@@ -19,10 +21,13 @@ from tidegate_service.core.vacuum.request import (
 )
 from tidegate_service.core.vacuum.vacuum import Vacuum
 
+MAX_CLONES = 100
+"""Other tables that name files of the one that is vacuumed: each is read through."""
+
 
 async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Vacuum:
-    """Raises `NotFound`, `Refused` for a retention that is too short or reaches behind the index,
-    and `Unavailable`, all before anything is listed."""
+    """Raises `NotFound`, `Refused` for a retention that is too short or reaches behind the index
+    and for more clones than `MAX_CLONES`, and `Unavailable`, all before anything is listed."""
     table = await get_table(context, ref)
     check_table(table)
     retention_ms(table, request)
@@ -34,6 +39,13 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
     check_table(table)
     retain_ms = retention_ms(table, request)
     clones = await context.index.tables_naming(f"{identity(table.location)}/", but=table.id)
+    if len(clones) > MAX_CLONES:
+        raise Refused(
+            f"table {table.name} cannot be vacuumed: {len(clones)} other tables name files of it, "
+            f"and those of at most {MAX_CLONES} are looked through",
+            code=Code.INVALID_REQUEST,
+            hint="forget clones that are not needed any more",
+        )
     share = context.scan_threads.of(context.caller.principal.name)
     columns = _partition_columns(table)
     files = context.storage.data_files(table.location, partition_columns=columns, who=context.who)
@@ -54,11 +66,17 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
         share=share,
         clones=clones,
         warnings=[
-            f"the table {clone.name} names files of this table, as a shallow clone does: those "
-            "that it names stay, but for a clone that no index here knows"
+            f"{_readable(context, clone.name)} names files of this table, as a shallow clone does: "
+            "those that it names stay, but for a clone that no index here knows"
             for clone in clones
         ],
     )
+
+
+def _readable(context: Context, name: str) -> str:
+    """How the caller is told of a table, which may be none that it may know of."""
+    may = context.caller.principal.may(Role.READER, name)
+    return f"the table {name}" if may else "another table"
 
 
 def _partition_columns(table: TableRecord) -> frozenset[str]:

@@ -9,7 +9,8 @@ from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.names import within
 from tidegate_service.core.vacuum.spools import SortedSpool
 
-LISTED_AT_ONCE = 4_096
+LISTED_AT_ONCE = 1_000
+"""Some milliseconds of a thread that all principals have in turn."""
 
 
 class Inventory:
@@ -23,14 +24,10 @@ class Inventory:
         # What is behind a zero is compared last.
         self._spool.add([f"{file.path}\0{file.size}\0{file.modified_ms}" for file in files])
 
-    def of_table(self, location: str, hides: Callable[[str], bool]) -> "Inventory":
-        """Those that are data files of the table, by their paths relative to it."""
-        own = Inventory()
-        for file in self.files():
-            path = within(_plain(file.path), location)
-            if path is not None and not hides(path):
-                own.add([DataFile(path=path, size=file.size, modified_ms=file.modified_ms)])
-        return own
+    @property
+    def held_bytes(self) -> int:
+        """Of memory, roughly."""
+        return self._spool.held_bytes
 
     def files(self) -> Iterator[DataFile]:
         for line in self._spool.lines():
@@ -63,8 +60,11 @@ class InventoryFiles:
         return 1
 
     async def listed(self, *, after: str = "", until: str | None = None) -> AsyncIterator[Listed]:
-        own = await self._share.run(self._inventory.of_table, self._location, self._hides)
+        own = Inventory()
         try:
+            entries = self._inventory.files()
+            while await self._share.run(self._take, entries, own):
+                pass
             files = own.files()
             while some := await self._share.run(list, islice(files, LISTED_AT_ONCE)):
                 some = [
@@ -79,6 +79,18 @@ class InventoryFiles:
                 )
         finally:
             own.close()
+
+    def _take(self, entries: Iterator[DataFile], own: Inventory) -> bool:
+        """Whether there were more of them; data files of the table, by their paths relative to it,
+        are kept."""
+        some = list(islice(entries, LISTED_AT_ONCE))
+        kept = []
+        for file in some:
+            path = within(_plain(file.path), self._location)
+            if path is not None and not self._hides(path):
+                kept.append(DataFile(path=path, size=file.size, modified_ms=file.modified_ms))
+        own.add(kept)
+        return bool(some)
 
     async def described(self, paths: Sequence[str]) -> Sequence[DataFile]:
         return await self._files.described(paths)

@@ -23,6 +23,8 @@ T = TypeVar("T")
 _UNUSUAL = (":", "//", "/.", "\n/", "\n.")
 _DIGEST = "sha256:"
 DESCRIBED_AT_ONCE = 1_000
+TAKEN_AT_ONCE = 1_000
+"""Rows: some milliseconds of a thread that all principals have in turn."""
 
 
 @dataclass(slots=True)
@@ -42,7 +44,12 @@ class OtherNames:
         unusual = paths[:1] in ("/", ".") or any(mark in paths for mark in _UNUSUAL)
         if unusual or any(named.vectors):
             async with self._taking:
-                await self.share.run(self._take, named)
+                for first in range(0, len(named.paths), TAKEN_AT_ONCE):
+                    end = first + TAKEN_AT_ONCE
+                    some = NamedFiles(
+                        paths=named.paths[first:end], vectors=named.vectors[first:end]
+                    )
+                    await self.share.run(self._take, some)
 
     def _take(self, named: NamedFiles) -> None:
         self.spool.add(other_names(named, self.location))
@@ -64,28 +71,27 @@ def has_unknown_vectors(named: NamedFiles) -> bool:
 
 
 class _Window:
-    """The named paths around where the listing has come to."""
+    """The named paths around where the listing has come to: one page of them, however many are
+    named between two files of the listing."""
 
     def __init__(self, named: AsyncIterator[NamedFiles], others: OtherNames) -> None:
         self._named = named
         self._others = others
-        self._pages: list[tuple[str, frozenset[str]]] = []
+        self._page: Sequence[str] = ()
         self._ended = False
 
     async def without(self, paths: Sequence[str]) -> list[int]:
         """The places of those of the next paths of the listing that are not named."""
         last = paths[-1]
-        while not self._ended and (not self._pages or self._pages[-1][0] < last):
+        unnamed = set(paths).difference(self._page)
+        while not self._ended and (not self._page or self._page[-1] < last):
             await self._next()
-        unnamed = set(paths).difference(*(page for _, page in self._pages))
-        found = [place for place, path in enumerate(paths) if path in unnamed] if unnamed else []
-        self._pages = [page for page in self._pages if page[0] >= last]
-        return found
+            unnamed.difference_update(self._page)
+        return [place for place, path in enumerate(paths) if path in unnamed] if unnamed else []
 
     async def rest(self) -> None:
         """Go through what is behind the listing's end, for its other names."""
         while not self._ended:
-            self._pages = []
             await self._next()
 
     async def _next(self) -> None:
@@ -94,7 +100,7 @@ class _Window:
             self._ended = True
             return
         await self._others.take(page)
-        self._pages.append((page.paths[-1], frozenset(page.paths)))
+        self._page = page.paths
 
 
 async def orphans(

@@ -4,76 +4,136 @@ Blocking, a few microseconds a line: whoever has many calls it in threads.
 """
 
 import heapq
+import os
+import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import pairwise
 from typing import IO
 
-_RUN = 50_000
-"""Lines that are sorted in memory."""
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.errors import Refused
+
+HELD_BYTES = 8 * 1024 * 1024
+"""Of memory, roughly, in which lines are sorted."""
+MOST_BYTES = 8 * 1024**3
+"""On the disk, of all spools together."""
+MOST_OF_ONE = MOST_BYTES // 4
 _BUFFER = 64 * 1024
+_LEAST_READ = 4 * 1024
+_HEAD_BYTES = 4
+_OF_A_SET = 64
+"""What a line takes there beside itself, in bytes."""
+
+_lock = threading.Lock()
+_used = 0
 
 
 class Spool:
     """Lines in the order in which they were added, in a file that goes with the process. A line
-    may hold any text."""
+    may hold any text. Closing it while a thread is at it has that thread fail."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile(  # noqa: SIM115
             prefix="tidegate-vacuum-", buffering=_BUFFER
         )
-        self.count = 0
+        self.bytes = 0
 
     def add(self, lines: Sequence[str]) -> None:
+        """Raises `Refused` (`too-large`) where it, or all together, have more than is kept."""
+        written = 0
         for line in lines:
             data = line.encode()
-            self._file.write(len(data).to_bytes(4, "big") + data)
-        self.count += len(lines)
+            written += self._file.write(len(data).to_bytes(_HEAD_BYTES, "big") + data)
+        self._count(written)
 
-    def lines(self) -> Iterator[str]:
-        """From the beginning, once: two readers would share one place in the file."""
-        self._file.seek(0)
-        while head := self._file.read(4):
-            yield self._file.read(int.from_bytes(head, "big")).decode()
+    def _count(self, written: int) -> None:
+        global _used  # noqa: PLW0603
+        with _lock:
+            # Whoever has closed it has given back what was counted, and nobody would do so again.
+            if self._file.closed:
+                return
+            self.bytes += written
+            _used += written
+            is_over = self.bytes > MOST_OF_ONE or _used > MOST_BYTES
+        if is_over:
+            raise Refused(
+                f"vacuums keep more than {MOST_OF_ONE} bytes of paths on the disk for one table, "
+                f"or {MOST_BYTES} for all",
+                code=Code.TOO_LARGE,
+                hint="vacuum less at once: with an inventory of a part, or a longer retention",
+            )
 
-    def batches(self, size: int) -> Iterator[list[str]]:
-        lines = self.lines()
-        while batch := list(islice(lines, size)):
-            yield batch
+    def lines(
+        self, first: int = 0, end: int | None = None, *, buffer: int = _BUFFER
+    ) -> Iterator[str]:
+        """All, or those between two places of the file where lines begin or end. Several may be
+        read at a time, and nothing be added meanwhile."""
+        self._file.flush()
+        place, last = first, self.bytes if end is None else end
+        held, at = b"", 0
+        while at < len(held) or place < last:
+            begin = at + _HEAD_BYTES
+            length = int.from_bytes(held[at:begin], "big")
+            if len(held) < begin or len(held) < begin + length:
+                more = os.pread(self._file.fileno(), min(buffer, last - place), place)
+                held, at = held[at:] + more, 0
+                place += len(more)
+                continue
+            at = begin + length
+            yield held[begin:at].decode()
 
     def close(self) -> None:
-        self._file.close()
+        global _used  # noqa: PLW0603
+        with _lock:
+            self._file.close()
+            _used -= self.bytes
+            self.bytes = 0
 
 
 class SortedSpool:
-    """Lines in byte order, each once."""
+    """Lines in byte order, each once. Its runs are in one file: however many, one is open."""
 
     def __init__(self) -> None:
         self._held: set[str] = set()
-        self._runs: list[Spool] = []
+        self.held_bytes = 0
+        self._spool: Spool | None = None
+        self._ends: list[int] = []
 
     def add(self, lines: Iterable[str]) -> None:
-        self._held.update(lines)
-        if len(self._held) >= _RUN:
-            self._spill()
+        """Raises as `Spool.add` does."""
+        for line in lines:
+            if line in self._held:
+                continue
+            self._held.add(line)
+            self.held_bytes += sys.getsizeof(line) + _OF_A_SET
+            if self.held_bytes >= HELD_BYTES:
+                self._spill()
 
     def lines(self) -> Iterator[str]:
         # Code points order as the bytes of UTF-8 do.
-        if not self._runs:
+        if self._spool is None:
             yield from sorted(self._held)
             return
+        buffer = max(_LEAST_READ, min(_BUFFER, HELD_BYTES // len(self._ends)))
+        runs = [
+            self._spool.lines(first, end, buffer=buffer)
+            for first, end in pairwise((0, *self._ends))
+        ]
         last = None
-        for line in heapq.merge(*(run.lines() for run in self._runs), sorted(self._held)):
+        for line in heapq.merge(*runs, sorted(self._held)):
             if line != last:
                 yield line
             last = line
 
     def close(self) -> None:
-        for run in self._runs:
-            run.close()
+        if self._spool is not None:
+            self._spool.close()
 
     def _spill(self) -> None:
-        run = Spool()
-        run.add(sorted(self._held))
-        self._runs.append(run)
-        self._held = set()
+        if self._spool is None:
+            self._spool = Spool()
+        self._spool.add(sorted(self._held))
+        self._ends.append(self._spool.bytes)
+        self._held, self.held_bytes = set(), 0

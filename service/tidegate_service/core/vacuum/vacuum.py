@@ -120,7 +120,7 @@ class Vacuum:
             found = FoundFiles()
             self._candidates.append(found)
             works.append(self._list(after, until, others, found))
-        return [*works, *(self._clone(clone.id, others) for clone in self.clones)]
+        return [*works, self._clones(others)]
 
     async def _list(
         self, after: str, until: str | None, others: OtherNames, found: FoundFiles
@@ -138,6 +138,11 @@ class Vacuum:
             async for count, files in batches:
                 found.add(files)
                 self._now = replace(self._now, listed=self._now.listed + count)
+
+    async def _clones(self, others: OtherNames) -> None:
+        """One after the other, for each reads pages of the index."""
+        for clone in self.clones:
+            await self._clone(clone.id, others)
 
     async def _clone(self, table_id: str, others: OtherNames) -> None:
         """What another table names of this one's files stays, whichever of its versions does."""

@@ -47,4 +47,5 @@ async def _page(
         size=bytes_of(source.c.action),
         order=lambda columns: columns.name,
     )
-    return (await connection.execute(page)).all()
+    rows: Sequence[Row[tuple[str, bytes]]] = (await connection.execute(page)).all()
+    return rows

@@ -1,0 +1,61 @@
+"""Other tables that name files of one that is vacuumed, beside what `test_vacuum.py` shows."""
+
+import pytest
+
+from tests.service.log.test_foreign_commits import foreign_commit
+from tests.service.vacuum.test_vacuum import foreign_add
+from tests.service.vacuum.vacuuming import AT_ONCE, ended, folder_of, left, plant
+from tidegate_service.core.access.roles import ANYBODY, Caller, Grant, Principal, Role
+from tidegate_service.core.errors import Refused
+from tidegate_service.core.vacuum import begin
+from tidegate_service.core.vacuum.begin import begin_vacuum
+from tidegate_service.index.commit_index import PostgresIndex
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def table(world):
+    """With three clones, each of which names a file of it."""
+    table = await world.create()
+    plant(table, "0", "1", "2", "orphan")
+    for number in range(3):
+        clone = await world.create()
+        foreign_commit(world, clone, 1, {"add": foreign_add(f"{folder_of(table)}/{number}")})
+        await ended(world, clone)
+    return table
+
+
+async def test_they_are_read_one_after_the_other(world, table, monkeypatch):
+    named_files, reading, most = PostgresIndex.named_files, set(), 0
+
+    async def watched(self, table_id, **fields):
+        nonlocal most
+        reading.add(table_id)
+        most = max(most, len(reading - {table.id}))
+        async for page in named_files(self, table_id, **fields):
+            yield page
+        reading.discard(table_id)
+
+    monkeypatch.setattr(PostgresIndex, "named_files", watched)
+    await ended(world, table)
+    assert left(table) == {"0", "1", "2"}
+    assert most == 1
+
+
+async def test_more_than_are_read_are_refused(world, table, monkeypatch):
+    monkeypatch.setattr(begin, "MAX_CLONES", 2)
+    with pytest.raises(Refused, match="3 other tables name files of it, and those of at most 2"):
+        await begin_vacuum(world.context, table.id, AT_ONCE)
+
+
+async def test_their_names_are_told_to_those_who_may_know_them(world, table):
+    async def warnings(*grants):
+        caller = Caller(principal=Principal(name="somebody", grants=grants))
+        context = world.context.called_by(caller)
+        return (await begin_vacuum(context, table.id, AT_ONCE)).warnings
+
+    own = Grant(Role.ADMIN, table.name.lower())
+    assert {each.partition(" names")[0] for each in await warnings(own)} == {"another table"}
+    told = await warnings(own, *ANYBODY.grants)
+    assert [each.startswith("the table main.") for each in told] == [True] * 3

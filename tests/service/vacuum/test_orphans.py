@@ -1,0 +1,46 @@
+"""The merge of a listing and the index's rows, beside what the use case's tests show of it."""
+
+import tracemalloc
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tidegate_service.core.ports.data_files import DataFile, Listed
+from tidegate_service.core.ports.named_files import NamedFiles
+from tidegate_service.core.sharing.pools import Pool
+from tidegate_service.core.vacuum.orphans import OtherNames, orphans
+from tidegate_service.storage import ObjectStorage
+
+pytestmark = pytest.mark.anyio
+
+PAGES = 300
+FILES_A_PAGE = 1_000
+MIB = 1024 * 1024
+
+
+async def pages() -> AsyncIterator[NamedFiles]:
+    """Of names between two of the listing, the last page of which has one of those."""
+    for page in range(PAGES):
+        paths = [f"b/{page:06d}/{n:06d}" for n in range(FILES_A_PAGE)]
+        yield NamedFiles(paths=paths, vectors=[""] * FILES_A_PAGE)
+    yield NamedFiles(paths=["c", "c"], vectors=["", ""])
+    yield NamedFiles(paths=["c", "d"], vectors=["", ""])
+
+
+async def listing() -> AsyncIterator[Listed]:
+    for paths in (["a", "c"], ["c0", "d"], ["e"]):
+        yield Listed(paths=paths, sizes=[1] * len(paths), modified_ms=[1] * len(paths))
+
+
+async def test_what_is_named_between_two_files_is_not_held(tmp_path):
+    location = f"{tmp_path.as_uri()}/main/flights"
+    files = ObjectStorage(tmp_path.as_uri()).data_files(location, partition_columns=())
+    others = OtherNames(location=location, share=Pool("test", 1).of("somebody"))
+    tracemalloc.start()
+    try:
+        merged = orphans(files, listing(), pages(), others, modified_before_ms=2)
+        found = [file async for _, some in merged for file in some]
+        assert tracemalloc.get_traced_memory()[1] < 2 * MIB
+    finally:
+        tracemalloc.stop()
+    assert found == [DataFile(path=path, size=1, modified_ms=1) for path in ("a", "c0", "e")]
