@@ -28,13 +28,14 @@ async def test_checkpoints_and_checksums_are_written_as_the_table_asks(
     table = await world.create(
         catalog_managed=catalog_managed, properties={"delta.checkpointInterval": "3"}
     )
-    background = background_of(
+    background = await background_of(
         index,
         upkeep,
         world.context.storage,
         publish_interval_s=0.05,
         upkeep_share=0.5,
         most_behind=20_000,
+        hooks=(),
         store_of=lambda location: "the only one",
         faults=NO_FAULTS,
         telemetry=SILENT,
