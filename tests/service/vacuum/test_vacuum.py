@@ -23,7 +23,9 @@ from tests.service.vacuum.vacuuming import (
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import DeletionVector
 from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
+from tidegate_service.core.ports.data_files import DataFile
 from tidegate_service.core.vacuum.begin import begin_vacuum
+from tidegate_service.core.vacuum.inventory import Inventory
 from tidegate_service.core.vacuum.request import VacuumRequest
 from tidegate_service.core.vacuum.vacuum import Stage
 from tidegate_service.storage.local.data_files import LocalDataFiles
@@ -196,6 +198,29 @@ async def test_a_clone_keeps_the_files_that_it_names(world):
     assert [clone.name in warning for warning in vacuum.warnings] == [True]
     assert [now.stage async for now in vacuum.progress()][-1] is Stage.ENDED
     assert left(table) == {"live", "cloned", "x=1/cloned"}
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"delta.universalFormat.enabledFormats": "hudi,iceberg"},
+        {"delta.enableIcebergWriterCompatV1": "true"},
+    ],
+)
+async def test_metadata_of_iceberg_stays(world, properties):
+    table = await world.create()
+    paths = ("metadata/v1.metadata.json", "x=1/metadata/snap.avro", "orphan")
+    plant(table, *paths)
+    assert await named(world, table) == set(paths)
+    [metadata] = [line["metaData"] for line in world.actions_of(table, 0) if "metaData" in line]
+    metadata["configuration"] |= properties
+    foreign_commit(world, table, 1, {"metaData": metadata})
+    folder = str(folder_of(table))
+    inventory = Inventory()
+    inventory.add([DataFile(path=f"{folder}/{path}", size=5, modified_ms=1) for path in paths])
+    assert await named(world, table, replace(AT_ONCE, inventory=inventory)) == {"orphan"}
+    await ended(world, table)
+    assert left(table) == set(paths[:2])
 
 
 async def test_a_table_that_is_closed_is_left_alone(world, table):

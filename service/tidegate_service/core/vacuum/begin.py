@@ -25,7 +25,6 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
     and `Unavailable`, all before anything is listed."""
     table = await get_table(context, ref)
     check_table(table)
-    retention_ms(table, request)
     # What others have committed past the service is read in, and the log is looked at.
     checked = await conflict_check(context, table.id, proposal_of(context, START, {}, {}))
     if isinstance(checked, Conflict | Invalid):
@@ -35,14 +34,16 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
     retain_ms = retention_ms(table, request)
     clones = await context.index.tables_naming(f"{identity(table.location)}/", but=table.id)
     share = context.scan_threads.of(context.caller.principal.name)
-    columns = _partition_columns(table)
-    files = context.storage.data_files(table.location, partition_columns=columns, who=context.who)
+    columns, has_iceberg = _partition_columns(table), _has_iceberg(table)
+    files = context.storage.data_files(
+        table.location, partition_columns=columns, has_iceberg=has_iceberg, who=context.who
+    )
     if request.inventory is not None:
         files = InventoryFiles(
             files,
             request.inventory,
             location=table.location,
-            hides=lambda path: is_hidden(path, columns),
+            hides=lambda path: is_hidden(path, columns, has_iceberg=has_iceberg),
             share=share,
         )
     return Vacuum(
@@ -58,6 +59,18 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
             "that it names stay, but for a clone that no index here knows"
             for clone in clones
         ],
+    )
+
+
+def _has_iceberg(table: TableRecord) -> bool:
+    """Whether the table is, or may be, shown as an Iceberg one too, whose metadata lies beside the
+    data (Delta: `UniversalFormat.icebergEnabled`)."""
+    if table.metadata is None:
+        return False
+    properties = table.metadata.configuration
+    return "iceberg" in properties.get("delta.universalFormat.enabledFormats", "").lower() or any(
+        name.startswith("delta.enableIceberg") and text.lower() == "true"
+        for name, text in properties.items()
     )
 
 

@@ -11,6 +11,7 @@ from tidegate_protocol.log.paths import LOG_FOLDER, identity
 CHANGE_DATA = "_change_data"
 """Files of change data. No snapshot names them, so they live as long as the retention."""
 _INDEX_FOLDER = "_delta_index"
+ICEBERG_FOLDER = "metadata"
 _Z85 = {
     character: value
     for value, character in enumerate(
@@ -21,9 +22,11 @@ _UUID_CHARACTERS = 20
 _WITH_OFFSET = re.compile(r"(.*)@[0-9]+", re.DOTALL)
 
 
-def is_hidden(path: str, partition_columns: Collection[str]) -> bool:
+def is_hidden(path: str, partition_columns: Collection[str], *, has_iceberg: bool = False) -> bool:
     """Whether a part of the path begins with `_` or `.`; folders of change data and of partitions
-    by a column of such a name are not hidden."""
+    by a column of such a name are not hidden. With Iceberg, one that is `metadata` is."""
+    if has_iceberg and ICEBERG_FOLDER in path.split("/"):
+        return True
     # Nearly every path is of this kind.
     if not ("/_" in path or "/." in path or "//" in path or path[:1] in ("_", ".", "/", "")):
         return path.endswith("/")
