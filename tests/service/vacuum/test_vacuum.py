@@ -12,6 +12,7 @@ from tests.builders.proposals import proposal
 from tests.service.log.test_foreign_commits import foreign_commit
 from tests.service.vacuum.vacuuming import (
     AT_ONCE,
+    NOW_MS,
     ended,
     folder_of,
     land,
@@ -50,6 +51,34 @@ async def test_what_was_removed_within_the_retention_stays(world, table):
     plant(table, "removed", "orphan")
     await land(world, table, add("removed"))
     await land(world, table, remove("removed"))
+    await ended(world, table, VacuumRequest())
+    assert left(table) == {"removed"}
+
+
+async def test_what_others_removed_stays_however_early_they_date_it(world, database_url):
+    table = await world.create()
+    paths = ("removed", "long-gone")
+    plant(table, *paths)
+    days_ago = NOW_MS - 10 * 24 * 3_600_000
+    with psycopg.connect(database_url) as connection:
+        for column in ("commits SET timestamp", "tables SET latest_timestamp"):
+            connection.execute(f"UPDATE {column} = {days_ago - 1_000}")
+    foreign_commit(
+        world,
+        table,
+        1,
+        {"commitInfo": {"timestamp": days_ago, "operation": "WRITE"}},
+        *({"add": foreign_add(path)} for path in paths),
+    )
+    removed = {"dataChange": True, "partitionValues": {"x": "1"}, "size": 5}
+    foreign_commit(
+        world,
+        table,
+        2,
+        {"commitInfo": {"timestamp": days_ago, "operation": "DELETE"}},
+        {"remove": {"path": "removed", "deletionTimestamp": NOW_MS, **removed}},
+        {"remove": {"path": "long-gone", "deletionTimestamp": days_ago, **removed}},
+    )
     await ended(world, table, VacuumRequest())
     assert left(table) == {"removed"}
 

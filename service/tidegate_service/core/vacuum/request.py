@@ -26,11 +26,13 @@ class VacuumRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Horizon:
-    """What a vacuum keeps: files that a version from `since` on names, and all that were modified
-    at `modified_ms` or later, by the store's clock."""
+    """What a vacuum keeps: files that a version from `since` on names, or that were removed at
+    `removed_ms` or later as their removes say, and all that were modified at `modified_ms` or
+    later, by the store's clock."""
 
     retain_ms: int
     since: int
+    removed_ms: int
     modified_ms: int
 
 
@@ -82,4 +84,9 @@ async def horizon(context: Context, table: TableRecord, retain_ms: int) -> Horiz
     since = table.first_version if before is None else before + 1
     # A writer that takes as long as the retention may yet send its proposal, and wait for it.
     in_flight_ms = round(1000 * max(context.commit_deadline_s, context.long_deadline_s))
-    return Horizon(retain_ms=retain_ms, since=since, modified_ms=removed_ms - in_flight_ms)
+    return Horizon(
+        retain_ms=retain_ms,
+        since=since,
+        removed_ms=removed_ms,
+        modified_ms=removed_ms - in_flight_ms,
+    )
