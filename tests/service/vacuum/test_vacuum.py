@@ -141,11 +141,21 @@ async def test_a_shorter_retention_has_to_be_meant(world):
     assert vacuum.horizon.retain_ms == own_ms
 
 
+@pytest.mark.parametrize("text", ["interval +90 days", "12 months", "interval 30.5 days", "P90D"])
+async def test_a_retention_that_is_not_understood(world, text):
+    table = await world.create()
+    set_by_others(world, table, {"delta.deletedFileRetentionDuration": text})
+    with pytest.raises(Refused, match="not understood") as refused:
+        await begin_vacuum(world.context, table.id, VacuumRequest())
+    assert refused.value.code is Code.INVALID_REQUEST
+    weeks_ms = 14 * 24 * 3_600_000
+    vacuum = await begin_vacuum(world.context, table.id, VacuumRequest(retain_ms=weeks_ms))
+    assert vacuum.horizon.retain_ms == weeks_ms
+
+
 async def test_a_retention_that_others_have_just_set(world):
     table = await world.create()
-    [metadata] = [line["metaData"] for line in world.actions_of(table, 0) if "metaData" in line]
-    metadata["configuration"]["delta.deletedFileRetentionDuration"] = "interval 90 days"
-    foreign_commit(world, table, 1, {"metaData": metadata})
+    set_by_others(world, table, {"delta.deletedFileRetentionDuration": "interval 90 days"})
     asked = VacuumRequest(retain_ms=8 * 24 * 3_600_000)
     with pytest.raises(Refused, match="shorter than the 7776000000 ms"):
         await begin_vacuum(world.context, table.id, asked)
@@ -241,9 +251,7 @@ async def test_metadata_of_iceberg_stays(world, properties):
     paths = ("metadata/v1.metadata.json", "x=1/metadata/snap.avro", "orphan")
     plant(table, *paths)
     assert await named(world, table) == set(paths)
-    [metadata] = [line["metaData"] for line in world.actions_of(table, 0) if "metaData" in line]
-    metadata["configuration"] |= properties
-    foreign_commit(world, table, 1, {"metaData": metadata})
+    set_by_others(world, table, properties)
     folder = str(folder_of(table))
     inventory = Inventory()
     inventory.add([DataFile(path=f"{folder}/{path}", size=5, modified_ms=1) for path in paths])
@@ -304,6 +312,13 @@ async def test_an_index_that_begins_within_the_retention_does_not_know_enough(
     with pytest.raises(Refused, match="begins at version 1, within the retention"):
         await begin_vacuum(world.context, table.id, VacuumRequest())
     await begin_vacuum(world.context, table.id, AT_ONCE)
+
+
+def set_by_others(world, table, properties):
+    """Another writer's commit of them, which is not read in."""
+    [metadata] = [line["metaData"] for line in world.actions_of(table, 0) if "metaData" in line]
+    metadata["configuration"] |= properties
+    foreign_commit(world, table, 1, {"metaData": metadata})
 
 
 def foreign_add(path):
