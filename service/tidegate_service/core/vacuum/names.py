@@ -45,17 +45,25 @@ def _hides(name: str, partition_columns: Collection[str]) -> bool:
 def within(path: str, location: str) -> str | None:
     """The path that a file named in the log has relative to the table at `location`, a canonical
     URL, as a file system reads it; None for one elsewhere. `path` is its `paths.identity`."""
-    plain, root = path, identity(location)
-    if plain.startswith("/") and not root.startswith("/"):
-        # A path without its store means this one.
-        scheme, _, rest = root.partition("://")
-        plain = f"{scheme}://{rest.partition('/')[0]}{plain}"
-    if plain.startswith(f"{root}/"):
-        plain = plain.removeprefix(f"{root}/")
-    elif plain.startswith("/") or "://" in plain:
+    store, plain = _store_and_path(path)
+    own_store, root = _store_and_path(identity(location))
+    # A path without its store means this one.
+    if store not in ("", own_store):
         return None
-    plain = posixpath.normpath(plain)
-    return None if plain.startswith("..") else plain
+    if not plain.startswith("/"):
+        plain = f"{root}/{plain}"
+    # Two slashes in front would stay.
+    plain = posixpath.normpath(f"/{plain.lstrip('/')}")
+    return plain.removeprefix(f"{root}/") if plain.startswith(f"{root}/") else None
+
+
+def _store_and_path(path: str) -> tuple[str, str]:
+    """Of a URL and of a path; local files have no store, whatever host their URL names."""
+    scheme, mark, rest = path.partition("://")
+    if not mark or "/" in scheme:
+        return "", path
+    host, _, name = rest.partition("/")
+    return "" if scheme.lower() == "file" else f"{scheme}://{host}".lower(), f"/{name}"
 
 
 def is_usual(path: str) -> bool:
