@@ -203,11 +203,18 @@ class ObjectStorage:
         return ObjectCheckpoints(root, table, max_files=self._max_files, who=who)
 
     def data_files(
-        self, location: str, *, partition_columns: Collection[str], who: str | None = None
+        self,
+        location: str,
+        *,
+        partition_columns: Collection[str],
+        has_iceberg: bool = False,
+        who: str | None = None,
     ) -> DataFiles:
         """Raises `Refused` as `log` does."""
         root, table = self._place(location)
-        hides = partial(is_hidden, partition_columns=frozenset(partition_columns))
+        hides = partial(
+            is_hidden, partition_columns=frozenset(partition_columns), has_iceberg=has_iceberg
+        )
         return root.data_files(table, hides, root.reading.of(who or ""))
 
     def _place(self, location: str) -> tuple[Root, str]:

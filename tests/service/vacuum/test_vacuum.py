@@ -12,6 +12,7 @@ from tests.builders.proposals import proposal
 from tests.service.log.test_foreign_commits import foreign_commit
 from tests.service.vacuum.vacuuming import (
     AT_ONCE,
+    NOW_MS,
     ended,
     folder_of,
     land,
@@ -23,7 +24,9 @@ from tests.service.vacuum.vacuuming import (
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import DeletionVector
 from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
+from tidegate_service.core.ports.data_files import DataFile
 from tidegate_service.core.vacuum.begin import begin_vacuum
+from tidegate_service.core.vacuum.inventory import Inventory
 from tidegate_service.core.vacuum.request import VacuumRequest
 from tidegate_service.core.vacuum.vacuum import Stage
 from tidegate_service.storage.local.data_files import LocalDataFiles
@@ -48,6 +51,34 @@ async def test_what_was_removed_within_the_retention_stays(world, table):
     plant(table, "removed", "orphan")
     await land(world, table, add("removed"))
     await land(world, table, remove("removed"))
+    await ended(world, table, VacuumRequest())
+    assert left(table) == {"removed"}
+
+
+async def test_what_others_removed_stays_however_early_they_date_it(world, database_url):
+    table = await world.create()
+    paths = ("removed", "long-gone")
+    plant(table, *paths)
+    days_ago = NOW_MS - 10 * 24 * 3_600_000
+    with psycopg.connect(database_url) as connection:
+        for column in ("commits SET timestamp", "tables SET latest_timestamp"):
+            connection.execute(f"UPDATE {column} = {days_ago - 1_000}")
+    foreign_commit(
+        world,
+        table,
+        1,
+        {"commitInfo": {"timestamp": days_ago, "operation": "WRITE"}},
+        *({"add": foreign_add(path)} for path in paths),
+    )
+    removed = {"dataChange": True, "partitionValues": {"x": "1"}, "size": 5}
+    foreign_commit(
+        world,
+        table,
+        2,
+        {"commitInfo": {"timestamp": days_ago, "operation": "DELETE"}},
+        {"remove": {"path": "removed", "deletionTimestamp": NOW_MS, **removed}},
+        {"remove": {"path": "long-gone", "deletionTimestamp": days_ago, **removed}},
+    )
     await ended(world, table, VacuumRequest())
     assert left(table) == {"removed"}
 
@@ -110,11 +141,21 @@ async def test_a_shorter_retention_has_to_be_meant(world):
     assert vacuum.horizon.retain_ms == own_ms
 
 
+@pytest.mark.parametrize("text", ["interval +90 days", "12 months", "interval 30.5 days", "P90D"])
+async def test_a_retention_that_is_not_understood(world, text):
+    table = await world.create()
+    set_by_others(world, table, {"delta.deletedFileRetentionDuration": text})
+    with pytest.raises(Refused, match="not understood") as refused:
+        await begin_vacuum(world.context, table.id, VacuumRequest())
+    assert refused.value.code is Code.INVALID_REQUEST
+    weeks_ms = 14 * 24 * 3_600_000
+    vacuum = await begin_vacuum(world.context, table.id, VacuumRequest(retain_ms=weeks_ms))
+    assert vacuum.horizon.retain_ms == weeks_ms
+
+
 async def test_a_retention_that_others_have_just_set(world):
     table = await world.create()
-    [metadata] = [line["metaData"] for line in world.actions_of(table, 0) if "metaData" in line]
-    metadata["configuration"]["delta.deletedFileRetentionDuration"] = "interval 90 days"
-    foreign_commit(world, table, 1, {"metaData": metadata})
+    set_by_others(world, table, {"delta.deletedFileRetentionDuration": "interval 90 days"})
     asked = VacuumRequest(retain_ms=8 * 24 * 3_600_000)
     with pytest.raises(Refused, match="shorter than the 7776000000 ms"):
         await begin_vacuum(world.context, table.id, asked)
@@ -198,6 +239,27 @@ async def test_a_clone_keeps_the_files_that_it_names(world):
     assert left(table) == {"live", "cloned", "x=1/cloned"}
 
 
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"delta.universalFormat.enabledFormats": "hudi,iceberg"},
+        {"delta.enableIcebergWriterCompatV1": "true"},
+    ],
+)
+async def test_metadata_of_iceberg_stays(world, properties):
+    table = await world.create()
+    paths = ("metadata/v1.metadata.json", "x=1/metadata/snap.avro", "orphan")
+    plant(table, *paths)
+    assert await named(world, table) == set(paths)
+    set_by_others(world, table, properties)
+    folder = str(folder_of(table))
+    inventory = Inventory()
+    inventory.add([DataFile(path=f"{folder}/{path}", size=5, modified_ms=1) for path in paths])
+    assert await named(world, table, replace(AT_ONCE, inventory=inventory)) == {"orphan"}
+    await ended(world, table)
+    assert left(table) == set(paths[:2])
+
+
 async def test_a_table_that_is_closed_is_left_alone(world, table):
     plant(table, "orphan")
     async with world.context.index.commit_section(table.id) as section:
@@ -250,6 +312,13 @@ async def test_an_index_that_begins_within_the_retention_does_not_know_enough(
     with pytest.raises(Refused, match="begins at version 1, within the retention"):
         await begin_vacuum(world.context, table.id, VacuumRequest())
     await begin_vacuum(world.context, table.id, AT_ONCE)
+
+
+def set_by_others(world, table, properties):
+    """Another writer's commit of them, which is not read in."""
+    [metadata] = [line["metaData"] for line in world.actions_of(table, 0) if "metaData" in line]
+    metadata["configuration"] |= properties
+    foreign_commit(world, table, 1, {"metaData": metadata})
 
 
 def foreign_add(path):

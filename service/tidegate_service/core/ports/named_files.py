@@ -37,17 +37,24 @@ class NamingTable:
 
 class NamedFilesIndex(Protocol):
     """A file is named by a table where a version names it that is not older than `since`: it is
-    live, or was removed by `since` or a later version."""
+    live, or was removed by `since` or a later version. So is one whose remove says that it was made
+    at `removed_ms` or later: other writers date their versions themselves, and may do so early."""
 
     def named_files(
-        self, table_id: str, *, since: int, after: str = "", until: str | None = None
+        self,
+        table_id: str,
+        *,
+        since: int,
+        removed_ms: int,
+        after: str = "",
+        until: str | None = None,
     ) -> AsyncIterator[NamedFiles]:
         """In batches: all, or those behind the path `after`, up to and with `until`. Each batch is
         of its own moment; a file that stays named throughout is in one."""
         ...
 
     async def still_named(
-        self, table_id: str, paths: Sequence[str], *, since: int
+        self, table_id: str, paths: Sequence[str], *, since: int, removed_ms: int
     ) -> StillNamed | None:
         """Which of the paths, as they are decoded, are named now; None where the table is gone."""
         ...

@@ -100,10 +100,15 @@ class Storage(Protocol):
         ...
 
     def data_files(
-        self, location: str, *, partition_columns: Collection[str], who: str | None = None
+        self,
+        location: str,
+        *,
+        partition_columns: Collection[str],
+        has_iceberg: bool = False,
+        who: str | None = None,
     ) -> DataFiles:
         """The data files of the table at a location, whose partitions are folders by these columns;
-        `who` as of `log`."""
+        with Iceberg's metadata beside them, where it has that. `who` as of `log`."""
         ...
 
     async def probe(self) -> None:

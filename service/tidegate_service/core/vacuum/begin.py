@@ -30,7 +30,6 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
     and for more clones than `MAX_CLONES`, and `Unavailable`, all before anything is listed."""
     table = await get_table(context, ref)
     check_table(table)
-    retention_ms(table, request)
     # What others have committed past the service is read in, and the log is looked at.
     checked = await conflict_check(context, table.id, proposal_of(context, START, {}, {}))
     if isinstance(checked, Conflict | Invalid):
@@ -47,14 +46,16 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
             hint="forget clones that are not needed any more",
         )
     share = context.scan_threads.of(context.caller.principal.name)
-    columns = _partition_columns(table)
-    files = context.storage.data_files(table.location, partition_columns=columns, who=context.who)
+    columns, has_iceberg = _partition_columns(table), _has_iceberg(table)
+    files = context.storage.data_files(
+        table.location, partition_columns=columns, has_iceberg=has_iceberg, who=context.who
+    )
     if request.inventory is not None:
         files = InventoryFiles(
             files,
             request.inventory,
             location=table.location,
-            hides=lambda path: is_hidden(path, columns),
+            hides=lambda path: is_hidden(path, columns, has_iceberg=has_iceberg),
             share=share,
         )
     return Vacuum(
@@ -77,6 +78,18 @@ def _readable(context: Context, name: str) -> str:
     """How the caller is told of a table, which may be none that it may know of."""
     may = context.caller.principal.may(Role.READER, name)
     return f"the table {name}" if may else "another table"
+
+
+def _has_iceberg(table: TableRecord) -> bool:
+    """Whether the table is, or may be, shown as an Iceberg one too, whose metadata lies beside the
+    data (Delta: `UniversalFormat.icebergEnabled`)."""
+    if table.metadata is None:
+        return False
+    properties = table.metadata.configuration
+    return "iceberg" in properties.get("delta.universalFormat.enabledFormats", "").lower() or any(
+        name.startswith("delta.enableIceberg") and text.lower() == "true"
+        for name, text in properties.items()
+    )
 
 
 def _partition_columns(table: TableRecord) -> frozenset[str]:

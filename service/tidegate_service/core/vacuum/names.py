@@ -11,6 +11,7 @@ from tidegate_protocol.log.paths import LOG_FOLDER, identity
 CHANGE_DATA = "_change_data"
 """Files of change data. No snapshot names them, so they live as long as the retention."""
 _INDEX_FOLDER = "_delta_index"
+ICEBERG_FOLDER = "metadata"
 _Z85 = {
     character: value
     for value, character in enumerate(
@@ -21,9 +22,11 @@ _UUID_CHARACTERS = 20
 _WITH_OFFSET = re.compile(r"(.*)@[0-9]+", re.DOTALL)
 
 
-def is_hidden(path: str, partition_columns: Collection[str]) -> bool:
+def is_hidden(path: str, partition_columns: Collection[str], *, has_iceberg: bool = False) -> bool:
     """Whether a part of the path begins with `_` or `.`; folders of change data and of partitions
-    by a column of such a name are not hidden."""
+    by a column of such a name are not hidden. With Iceberg, one that is `metadata` is."""
+    if has_iceberg and ICEBERG_FOLDER in path.split("/"):
+        return True
     # Nearly every path is of this kind.
     if not ("/_" in path or "/." in path or "//" in path or path[:1] in ("_", ".", "/", "")):
         return path.endswith("/")
@@ -42,17 +45,25 @@ def _hides(name: str, partition_columns: Collection[str]) -> bool:
 def within(path: str, location: str) -> str | None:
     """The path that a file named in the log has relative to the table at `location`, a canonical
     URL, as a file system reads it; None for one elsewhere. `path` is its `paths.identity`."""
-    plain, root = path, identity(location)
-    if plain.startswith("/") and not root.startswith("/"):
-        # A path without its store means this one.
-        scheme, _, rest = root.partition("://")
-        plain = f"{scheme}://{rest.partition('/')[0]}{plain}"
-    if plain.startswith(f"{root}/"):
-        plain = plain.removeprefix(f"{root}/")
-    elif plain.startswith("/") or "://" in plain:
+    store, plain = _store_and_path(path)
+    own_store, root = _store_and_path(identity(location))
+    # A path without its store means this one.
+    if store not in ("", own_store):
         return None
-    plain = posixpath.normpath(plain)
-    return None if plain.startswith("..") else plain
+    if not plain.startswith("/"):
+        plain = f"{root}/{plain}"
+    # Two slashes in front would stay.
+    plain = posixpath.normpath(f"/{plain.lstrip('/')}")
+    return plain.removeprefix(f"{root}/") if plain.startswith(f"{root}/") else None
+
+
+def _store_and_path(path: str) -> tuple[str, str]:
+    """Of a URL and of a path; local files have no store, whatever host their URL names."""
+    scheme, mark, rest = path.partition("://")
+    if not mark or "/" in scheme:
+        return "", path
+    host, _, name = rest.partition("/")
+    return "" if scheme.lower() == "file" else f"{scheme}://{host}".lower(), f"/{name}"
 
 
 def is_usual(path: str) -> bool:

@@ -12,6 +12,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from tidegate_protocol.base.problems import Code
+from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.data_files import DataFile, DataFiles, Listed
 from tidegate_service.core.ports.named_files import NamedFiles
 from tidegate_service.core.sharing.pools import Share
@@ -21,7 +23,8 @@ from tidegate_service.core.vacuum.spools import SortedSpool
 T = TypeVar("T")
 
 _UNUSUAL = (":", "//", "/.", "\n/", "\n.")
-_DIGEST = "sha256:"
+DIGEST = "sha256:"
+"""What the index has in the place of a text that is too long for it begins so."""
 DESCRIBED_AT_ONCE = 1_000
 TAKEN_AT_ONCE = 1_000
 """Rows: some milliseconds of a thread that all principals have in turn."""
@@ -57,7 +60,15 @@ class OtherNames:
 
 
 def other_names(named: NamedFiles, location: str) -> set[str]:
-    """The paths relative to the table at `location` that rows name beside their own. Blocking."""
+    """The paths relative to the table at `location` that rows name beside their own. Blocking.
+    Raises `Refused` where the index has only the digest of a path: any file may be meant."""
+    if any(path.startswith(DIGEST) for path in named.paths):
+        raise Refused(
+            f"the table at {location}, or one that names files of it, names a file by a path that "
+            "the index cannot hold, as of more than 1024 bytes: any file may be meant",
+            code=Code.INVALID_PATH,
+            hint="vacuum once no version within the retention names it by that path",
+        )
     names = {path for path in named.paths if not is_usual(path)}
     for vector in filter(None, named.vectors):
         names.update(vector_files(vector))
@@ -67,7 +78,7 @@ def other_names(named: NamedFiles, location: str) -> set[str]:
 
 def has_unknown_vectors(named: NamedFiles) -> bool:
     """Whether a deletion vector's id is too long to be in the index."""
-    return any(vector.startswith(_DIGEST) for vector in named.vectors)
+    return any(vector.startswith(DIGEST) for vector in named.vectors)
 
 
 class _Window:

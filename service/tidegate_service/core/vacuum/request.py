@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features.table_features import check_supported
-from tidegate_protocol.features.upkeep import DELETED_FILE_RETENTION, deleted_file_retention_ms
+from tidegate_protocol.features.upkeep import (
+    DEFAULT_DELETED_FILE_RETENTION_MS,
+    DELETED_FILE_RETENTION,
+    interval_ms,
+)
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.records import TableRecord
@@ -26,24 +31,40 @@ class VacuumRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Horizon:
-    """What a vacuum keeps: files that a version from `since` on names, and all that were modified
-    at `modified_ms` or later, by the store's clock."""
+    """What a vacuum keeps: files that a version from `since` on names, or that were removed at
+    `removed_ms` or later as their removes say, and all that were modified at `modified_ms` or
+    later, by the store's clock."""
 
     retain_ms: int
     since: int
+    removed_ms: int
     modified_ms: int
 
 
 def own_retention_ms(table: TableRecord) -> int:
-    """How long the table keeps what was removed; a week where it does not say."""
+    """How long the table keeps what was removed; a week where it does not say, or says it in a way
+    that is not understood."""
+    said = interval_ms(_retention_text(table))
+    return DEFAULT_DELETED_FILE_RETENTION_MS if said is None else said
+
+
+def _retention_text(table: TableRecord) -> str | None:
     configuration = {} if table.metadata is None else table.metadata.configuration
-    return deleted_file_retention_ms(configuration)
+    return configuration.get(DELETED_FILE_RETENTION)
 
 
 def retention_ms(table: TableRecord, request: VacuumRequest) -> int:
-    """Raises `Refused` for a shorter one than the table's that nobody has said to be meant."""
-    own = own_retention_ms(table)
+    """Raises `Refused` for a shorter one than the table's that nobody has said to be meant, and
+    where neither the request nor the table says one that is understood."""
+    own, text = own_retention_ms(table), _retention_text(table)
     if request.retain_ms is None:
+        if text is not None and interval_ms(text) is None:
+            raise Refused(
+                f"table {table.name} says that it keeps removed files for {excerpt(text)} "
+                f"({DELETED_FILE_RETENTION}), which is not understood",
+                code=Code.INVALID_REQUEST,
+                hint="say it by retain_ms (--retain), or set the property, as `interval 7 days`",
+            )
         return own
     if request.retain_ms < own and not request.allow_shorter:
         raise Refused(
@@ -82,4 +103,9 @@ async def horizon(context: Context, table: TableRecord, retain_ms: int) -> Horiz
     since = table.first_version if before is None else before + 1
     # A writer that takes as long as the retention may yet send its proposal, and wait for it.
     in_flight_ms = round(1000 * max(context.commit_deadline_s, context.long_deadline_s))
-    return Horizon(retain_ms=retain_ms, since=since, modified_ms=removed_ms - in_flight_ms)
+    return Horizon(
+        retain_ms=retain_ms,
+        since=since,
+        removed_ms=removed_ms,
+        modified_ms=removed_ms - in_flight_ms,
+    )

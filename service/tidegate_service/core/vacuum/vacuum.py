@@ -29,7 +29,7 @@ from tidegate_service.core.vacuum.commits import END, START, landed, note
 from tidegate_service.core.vacuum.found import FoundFiles, Unnamed
 from tidegate_service.core.vacuum.late_names import LateNames
 from tidegate_service.core.vacuum.names import vector_files, within
-from tidegate_service.core.vacuum.orphans import OtherNames, orphans
+from tidegate_service.core.vacuum.orphans import DIGEST, OtherNames, orphans
 from tidegate_service.core.vacuum.request import (
     Horizon,
     VacuumRequest,
@@ -129,7 +129,11 @@ class Vacuum:
             self.files,
             self.files.listed(after=after, until=until),
             self.context.index.named_files(
-                self.table.id, since=self.horizon.since, after=after, until=until
+                self.table.id,
+                since=self.horizon.since,
+                removed_ms=self.horizon.removed_ms,
+                after=after,
+                until=until,
             ),
             others,
             modified_before_ms=self.horizon.modified_ms,
@@ -146,10 +150,13 @@ class Vacuum:
 
     async def _clone(self, table_id: str, others: OtherNames) -> None:
         """What another table names of this one's files stays, whichever of its versions does."""
-        first, end = f"{identity(self.table.location)}/", f"{identity(self.table.location)}0"
-        named = self.context.index.named_files(table_id, since=0, after=first, until=end)
-        async for page in named:
-            await others.take(page)
+        location = identity(self.table.location)
+        for first, end in ((f"{location}/", f"{location}0"), (DIGEST, f"{DIGEST}g")):
+            named = self.context.index.named_files(
+                table_id, since=0, removed_ms=0, after=first, until=end
+            )
+            async for page in named:
+                await others.take(page)
 
     async def _chosen(self, others: OtherNames) -> AsyncGenerator[Progress]:
         """Writes down those of the candidates that go."""
@@ -211,7 +218,9 @@ class Vacuum:
         # Before the index is asked: what lands in between is found there.
         pending = await self._pending()
         paths = [file.path for file in files]
-        still = await self.context.index.still_named(self.table.id, paths, since=self.horizon.since)
+        still = await self.context.index.still_named(
+            self.table.id, paths, since=self.horizon.since, removed_ms=self.horizon.removed_ms
+        )
         if still is None:
             raise NotFound(f"table {self.table.name} is gone", code=Code.TABLE_NOT_FOUND)
         seen = self.table.latest_version if self._now.version is None else self._now.version

@@ -18,7 +18,11 @@ from tidegate_service.index.rows.keys import key
 
 FILES_A_PAGE = 10_000
 
-_NAMED = "(files.removed_version IS NULL OR files.removed_version >= %(since)s)"
+_NAMED = """(
+    files.removed_version IS NULL
+    OR files.removed_version >= %(since)s
+    OR files.deletion_timestamp >= %(removed_ms)s
+)"""
 _PAGE = f"""
     SELECT files.path, files.dv_id
     FROM files
@@ -79,7 +83,13 @@ class NamedFilesCalls:
     _connections: Connections
 
     async def named_files(
-        self, table_id: str, *, since: int, after: str = "", until: str | None = None
+        self,
+        table_id: str,
+        *,
+        since: int,
+        removed_ms: int,
+        after: str = "",
+        until: str | None = None,
     ) -> AsyncIterator[NamedFiles]:
         # Behind all rows of that path.
         last = (after, _LAST)
@@ -89,6 +99,7 @@ class NamedFilesCalls:
                 {
                     "table_id": _identity(table_id),
                     "since": since,
+                    "removed_ms": removed_ms,
                     "path": last[0],
                     "dv_id": last[1],
                     "until": _LAST if until is None else until,
@@ -101,12 +112,16 @@ class NamedFilesCalls:
             last = (rows[-1][0], rows[-1][1])
 
     async def still_named(
-        self, table_id: str, paths: Sequence[str], *, since: int
+        self, table_id: str, paths: Sequence[str], *, since: int, removed_ms: int
     ) -> StillNamed | None:
         keys = {key(path): path for path in paths}
-        rows = await self._files_rows(
-            _STILL_NAMED, {"table_id": _identity(table_id), "since": since, "paths": list(keys)}
-        )
+        asked = {
+            "table_id": _identity(table_id),
+            "paths": list(keys),
+            "since": since,
+            "removed_ms": removed_ms,
+        }
+        rows = await self._files_rows(_STILL_NAMED, asked)
         for epoch, latest_version, state, named in rows:
             return StillNamed(
                 paths=frozenset(keys[each] for each in named),

@@ -16,6 +16,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.ports.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.vacuum.names import ICEBERG_FOLDER
 from tidegate_service.core.vacuum.spools import SortedSpool
 from tidegate_service.storage.steps import result, yielded
 
@@ -118,7 +119,8 @@ class LocalDataFiles:
         for entry in entries:
             name = entry.name
             # The folder is not hidden itself.
-            if name[0] in _MAY_HIDE and self._hides(prefix + name):
+            may_hide = name[0] in _MAY_HIDE or name == ICEBERG_FOLDER
+            if may_hide and self._hides(prefix + name):
                 continue
             if not (name.isascii() or _is_text(name)):
                 continue
