@@ -9,9 +9,11 @@ goes on with it. The audit trail says so before the first one is deleted.
 from collections import OrderedDict
 from collections.abc import Callable
 
+from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.upkeep import (
     DAY_MS,
+    LOG_RETENTION,
     cleans_expired_logs,
     log_retention_ms,
     protected_before,
@@ -79,8 +81,16 @@ class CleanUp:
         assert protocol is not None, "it has a version"
         if not cleans_expired_logs(metadata.configuration):
             return Done(version=record.version, due_in_s=due_in_s)
-        retention_ms = max(log_retention_ms(metadata.configuration), LEAST_RETENTION_MS)
-        before_ms = cutoff_ms(glance.now_ms, retention_ms)
+        retention_ms = log_retention_ms(metadata.configuration)
+        if retention_ms is None:
+            unread = excerpt(metadata.configuration[LOG_RETENTION])
+            return Done(
+                version=record.version,
+                due_in_s=due_in_s,
+                trouble=f"{LOG_RETENTION} is {unread}, which is no interval that can be read; "
+                "nothing is deleted",
+            )
+        before_ms = cutoff_ms(glance.now_ms, max(retention_ms, LEAST_RETENTION_MS))
         run = _Run(self._storage, glance.table)
         try:
             await self._check_current(run)
