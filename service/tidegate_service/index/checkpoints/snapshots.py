@@ -18,6 +18,8 @@ from tidegate_service.index.rows.records import metadata_of, protocol_of
 FILES_A_PAGE = 5_000
 PAGE_BYTES = 8 * 1024 * 1024
 """Of a page's log lines, beside the one that is too many."""
+SMALL_BYTES = 64 * 1024 * 1024
+"""Of application transactions and domains, which are held in memory: some hundred thousand."""
 
 _HEAD = text("""
     SELECT head.latest_version, head.published_version, head.first_version, head.epoch,
@@ -27,10 +29,15 @@ _HEAD = text("""
             WHERE later.table_id = head.id AND later.version > asked.version)
         + (SELECT count(*) FROM domain_metadata AS later
             WHERE later.table_id = head.id AND later.version > asked.version) AS later,
-        (SELECT array_agg(action ORDER BY app_id) FROM app_transactions
-            WHERE app_transactions.table_id = head.id) AS transactions,
-        (SELECT array_agg(action ORDER BY domain) FROM domain_metadata
-            WHERE domain_metadata.table_id = head.id) AS domains,
+        small.bytes AS small_bytes,
+        CASE WHEN small.bytes <= :most_bytes THEN (
+            SELECT array_agg(action ORDER BY app_id) FROM app_transactions
+            WHERE app_transactions.table_id = head.id
+        ) END AS transactions,
+        CASE WHEN small.bytes <= :most_bytes THEN (
+            SELECT array_agg(action ORDER BY domain) FROM domain_metadata
+            WHERE domain_metadata.table_id = head.id
+        ) END AS domains,
         CASE WHEN asked.version = head.latest_version THEN head.num_files ELSE (
             SELECT count(*) FROM files
             WHERE files.table_id = head.id AND files.added_version <= asked.version
@@ -38,6 +45,13 @@ _HEAD = text("""
         ) END AS num_files
     FROM tables AS head
     CROSS JOIN LATERAL (SELECT coalesce(:version, head.latest_version) AS version) AS asked
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(octet_length(action)), 0) AS bytes FROM (
+            SELECT action FROM app_transactions WHERE app_transactions.table_id = head.id
+            UNION ALL
+            SELECT action FROM domain_metadata WHERE domain_metadata.table_id = head.id
+        ) AS action
+    ) AS small
     LEFT JOIN commits AS here ON here.table_id = head.id AND here.version = asked.version
     LEFT JOIN LATERAL (
         SELECT protocol, metadata FROM metadata_versions
@@ -144,7 +158,7 @@ async def snapshot_head(
     connection: AsyncConnection, table_id: UUID, version: int | None
 ) -> SnapshotHead:
     """`core.ports.checkpoints.CheckpointIndex.snapshot_head`: one statement, so one moment."""
-    values = {"table_id": table_id, "version": version}
+    values = {"table_id": table_id, "version": version, "most_bytes": SMALL_BYTES}
     row = (await connection.execute(_HEAD, values)).one_or_none()
     if row is None:
         raise NotFound("the table was forgotten meanwhile", code=Code.TABLE_NOT_FOUND)
@@ -158,6 +172,12 @@ async def snapshot_head(
         raise Refused(
             f"applications or domains were written since version {row.version}, and what they "
             "were at it is not held any more; the latest version can be checkpointed",
+            code=Code.INVALID_REQUEST,
+        )
+    if row.small_bytes > SMALL_BYTES:
+        raise Refused(
+            f"the table's application transactions and domains have {row.small_bytes} bytes; a "
+            f"checkpoint is written of up to {SMALL_BYTES}",
             code=Code.INVALID_REQUEST,
         )
     return SnapshotHead(
