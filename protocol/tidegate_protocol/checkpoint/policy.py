@@ -34,8 +34,9 @@ class CheckpointPolicy:
 
 def policy_of(protocol: Protocol, metadata: Metadata) -> CheckpointPolicy:
     """What the table asks for. A property whose value nobody could set by now counts as absent:
-    a checkpoint that readers wait for is not held up by it. V2 checkpoints are for tables that
-    list their feature: other readers would not look for sidecars."""
+    a checkpoint that readers wait for is not held up by it. What stays for a time that cannot be
+    read stays for ever. V2 checkpoints are for tables that list their feature: other readers would
+    not look for sidecars."""
     properties = metadata.configuration
     listed = (protocol.reader_features or frozenset()) & (protocol.writer_features or frozenset())
     return CheckpointPolicy(

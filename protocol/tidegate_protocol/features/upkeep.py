@@ -1,7 +1,8 @@
 """What table properties say of a log's upkeep (Delta: DeltaConfig.scala, MetadataCleanup.scala).
 
-Values that other writers left there and that mean nothing count as the defaults: nobody is kept
-from the table by them.
+Values that other writers left there and that mean nothing here count as the defaults: nobody is
+kept from the table by them. But nothing is deleted by a duration that cannot be read: what its
+writer meant may be longer than the default.
 """
 
 import re
@@ -55,20 +56,24 @@ def interval_ms(text: str | None) -> int | None:
     return min(whole_us // 1000, LONGEST_RETENTION_MS)
 
 
-def log_retention_ms(configuration: Mapping[str, str]) -> int:
-    """How long versions of the log are kept at least, in ms."""
-    found = interval_ms(configuration.get(LOG_RETENTION))
-    return DEFAULT_LOG_RETENTION_MS if found is None else found
+def log_retention_ms(configuration: Mapping[str, str]) -> int | None:
+    """How long versions of the log are kept at least, in ms; None where that cannot be read."""
+    if LOG_RETENTION not in configuration:
+        return DEFAULT_LOG_RETENTION_MS
+    return interval_ms(configuration[LOG_RETENTION])
 
 
 def deleted_file_retention_ms(configuration: Mapping[str, str]) -> int:
-    """How long removed files are kept at least, in ms."""
-    found = interval_ms(configuration.get(DELETED_FILE_RETENTION))
-    return DEFAULT_DELETED_FILE_RETENTION_MS if found is None else found
+    """How long removed files are kept at least, in ms: for ever, where that cannot be read."""
+    if DELETED_FILE_RETENTION not in configuration:
+        return DEFAULT_DELETED_FILE_RETENTION_MS
+    found = interval_ms(configuration[DELETED_FILE_RETENTION])
+    return LONGEST_RETENTION_MS if found is None else found
 
 
 def set_transaction_retention_ms(configuration: Mapping[str, str]) -> int | None:
-    """How long application transactions are kept, in ms; None for ever."""
+    """How long application transactions are kept, in ms; None for ever, as where that cannot be
+    read."""
     return interval_ms(configuration.get(SET_TRANSACTION_RETENTION))
 
 

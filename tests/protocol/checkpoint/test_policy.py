@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate_protocol.checkpoint.policy import CheckpointPolicy, policy_of
-from tidegate_protocol.features.upkeep import DAY_MS, interval_ms
+from tidegate_protocol.features.upkeep import DAY_MS, LONGEST_RETENTION_MS, interval_ms
 from tidegate_protocol.log.actions import Metadata, Protocol
 
 WEEK_MS = 7 * DAY_MS
@@ -75,4 +75,7 @@ def test_how_long_things_stay():
         setTransactionRetentionDuration="interval 2 hours",
     )
     assert (found.deleted_files_ms, found.transactions_ms) == (HOUR_MS, 2 * HOUR_MS)
-    assert asked(deletedFileRetentionDuration="for ever").deleted_files_ms == WEEK_MS
+    unread = asked(
+        deletedFileRetentionDuration="interval +90 days", setTransactionRetentionDuration="P90D"
+    )
+    assert (unread.deleted_files_ms, unread.transactions_ms) == (LONGEST_RETENTION_MS, None)

@@ -7,6 +7,7 @@ from tidegate_protocol.features.upkeep import (
     LONGEST_RETENTION_MS,
     checkpoint_interval,
     cleans_expired_logs,
+    deleted_file_retention_ms,
     log_retention_ms,
     protected_before,
 )
@@ -31,8 +32,8 @@ def test_checkpoint_interval(text, interval):
         ("2 hours 30 minutes", 9_000_000),
         ("interval 1500000 microseconds", 1500),
         ("interval 1 second 5 milliseconds", 1005),
-        ("interval 1 month", 30 * DAY_MS),
-        ("soon", 30 * DAY_MS),
+        ("interval 1 month", None),
+        ("soon", None),
         ("interval 0 days", 0),
         ("interval 999999999999999999 weeks", LONGEST_RETENTION_MS),
     ],
@@ -40,6 +41,21 @@ def test_checkpoint_interval(text, interval):
 def test_log_retention(text, retention_ms):
     found = {} if text is None else {"delta.logRetentionDuration": text}
     assert log_retention_ms(found) == retention_ms
+
+
+@pytest.mark.parametrize(
+    ("text", "retention_ms"),
+    [
+        (None, 7 * DAY_MS),
+        ("interval 90 days", 90 * DAY_MS),
+        ("interval +90 days", LONGEST_RETENTION_MS),
+        ("P90D", LONGEST_RETENTION_MS),
+        ("", LONGEST_RETENTION_MS),
+    ],
+)
+def test_retention_of_deleted_files(text, retention_ms):
+    found = {} if text is None else {"delta.deletedFileRetentionDuration": text}
+    assert deleted_file_retention_ms(found) == retention_ms
 
 
 @pytest.mark.parametrize(

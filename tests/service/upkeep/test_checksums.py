@@ -154,6 +154,28 @@ async def test_one_waits_until_its_version_is_published(
     assert standing.version == 1
 
 
+@pytest.mark.parametrize(("most", "kept"), [(2.9, 2), (0.5, 0)])
+async def test_those_that_wait_are_bounded_by_their_bytes(
+    world: World, caretaker: Caretaker, monkeypatch, most: float, kept: int
+):
+    like = await world.create()
+    await propose(world.context, like.id, proposal(add("a")))
+    await caretaker.round()
+    one = (world.log_folder(like) / f"{1:020d}.crc").stat().st_size
+    monkeypatch.setattr(checksums, "WAITING_BYTES", int(most * one))
+    tables = [await world.create(catalog_managed=True) for _ in range(2)]
+    publisher = Publisher(world.context.index, world.context.storage)
+    await publisher.round()
+    for table in tables:
+        await propose(world.context, table.id, proposal(add("a")))
+    assert await caretaker.round() == 2
+    await publisher.round()
+    for table in tables:
+        await propose(world.context, table.id, proposal(add("b")))
+    await caretaker.round()
+    assert sum(1 in written(world, table) for table in tables) == kept
+
+
 async def test_others_are_left_as_they_are(world: World, caretaker: Caretaker):
     table = await world.create()
     theirs = Path(str(world.log_folder(table))) / f"{0:020d}.crc"

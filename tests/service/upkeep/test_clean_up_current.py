@@ -7,12 +7,14 @@ from msgspec.structs import replace
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.builders.by_x import add, metadata
+from tests.builders.proposals import proposal
 from tests.service.tables.delta_logs import line
-from tests.service.upkeep.aged import LogOf, expired, let_it_be_tomorrow
+from tests.service.upkeep.aged import LogOf, age, commit, expired, let_it_be_tomorrow, rows_of
 from tests.service.upkeep.conftest import Caring
 from tests.service.world import World
-from tidegate_protocol.log.actions import Metadata
+from tidegate_protocol.log.actions import DomainMetadata, Metadata, Txn
 from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.observe.faults import CleanUpStep, Side
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.tables.lookup import get_table
@@ -62,6 +64,52 @@ async def test_commits_that_change_nothing_hinder_nothing(
     await caretaker.round()
     assert await trouble(upkeep, table) == "None"
     assert LogOf(world, table).versions[0] == 5
+
+
+LOST = ["protocol", "metaData", "txn", "domainMetadata"]
+
+
+@pytest.mark.parametrize("lost", [*LOST, "nothing"])
+async def test_a_checkpoint_that_lacks_anything_stands_for_nothing(
+    world: World, engine: AsyncEngine, caretaker: Caretaker, upkeep: PostgresUpkeep, lost: str
+):
+    table = await world.create(properties={"delta.feature.domainMetadata": "supported"})
+    small = [
+        Txn(app_id="app", version=1),
+        DomainMetadata(domain="own", configuration="{}", removed=False),
+    ]
+    await propose(world.context, table.id, proposal(add("a"), *small, read_version=0))
+    await commit(world, table, 5)
+    log = LogOf(world, table)
+    rows = [*await rows_of(world.context.index, table, 5), *map(line, small)]
+    for row in rows:
+        if lost == "protocol" and lost in row:
+            row[lost]["writerFeatures"] = [*row[lost]["writerFeatures"], "changeDataFeed"]
+        elif lost == "metaData" and lost in row:
+            row[lost]["configuration"] = {"delta.appendOnly": "true"}
+    log.checkpoint(5, [row for row in rows if lost not in row or lost in LOST[:2]])
+    await age(world, engine, table, {range(7): 40})
+    await caretaker.round()
+    if lost == "nothing":
+        assert log.versions == [5, 6]
+        return
+    assert log.versions == list(range(7))
+    assert lost in await trouble(upkeep, table)
+
+
+@pytest.mark.parametrize("retention", ["interval 1 day", None])
+async def test_transactions_may_lack_where_the_table_drops_them(
+    world: World, engine: AsyncEngine, caretaker: Caretaker, retention: str | None
+):
+    name = "delta.setTransactionRetentionDuration"
+    table = await world.create(properties={} if retention is None else {name: retention})
+    await propose(world.context, table.id, proposal(add("a"), Txn(app_id="app", version=1)))
+    await commit(world, table, 5)
+    log = LogOf(world, table)
+    log.checkpoint(5, await rows_of(world.context.index, table, 5))
+    await age(world, engine, table, {range(7): 40})
+    await caretaker.round()
+    assert log.versions[0] == (0 if retention is None else 5)
 
 
 class Meanwhile:

@@ -12,10 +12,14 @@ from tests.service.upkeep.checkpoints import (
     checkpointed,
     folder_of,
     live,
+    names,
     paths_of,
+    pointer,
 )
 from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.maintenance.rebuild import rebuild_table
+from tidegate_service.core.observe.faults import CheckpointStep, Side
 from tidegate_service.index.checkpoints import snapshots
 
 pytestmark = pytest.mark.anyio
@@ -114,3 +118,41 @@ async def test_the_pointer_names_the_main_file(world, table):
     assert found["numOfAddFiles"] == 12
     size = sum((main.parent / "_sidecars" / name).stat().st_size for name in sidecars(table))
     assert found["sizeInBytes"] == main.stat().st_size + size
+
+
+async def test_and_where_the_checkpoint_that_names_them_is_gone(world, table, tmp_path):
+    (main,) = (folder_of(table) / "_delta_log").glob("*.checkpoint.*")
+    main.unlink()
+    written = await checkpointed(world, table, layout=SMALL)
+    assert (written.files, written.files_written) == (5, 5)
+    await check(world, table, tmp_path, 1)
+
+
+class CleanedUp:
+    """A clean-up takes a sidecar behind a step."""
+
+    def __init__(self, table, at: CheckpointStep) -> None:
+        self._at = at
+        self._folder = folder_of(table) / "_delta_log/_sidecars"
+
+    async def reached(self, step, side) -> None:
+        if (step, side) == (self._at, Side.AFTER):
+            min(self._folder.iterdir()).unlink()
+
+
+async def test_sidecars_that_are_deleted_meanwhile_are_not_named(world, table):
+    faults = CleanedUp(table, CheckpointStep.PARTS_PUT)
+    before = names(table)
+    with pytest.raises(StorageUnavailable, match="sidecars of the checkpoint were deleted"):
+        await checkpointed(world, table, layout=SMALL, faults=faults)
+    assert names(table) == before
+    assert (await checkpointed(world, table, layout=SMALL)).files_written == 5
+
+
+async def test_nor_is_pointed_to_what_names_them(world, table):
+    await propose(world.context, table.name, proposal(add("x=2/9.parquet", "2")))
+    before = pointer(table)
+    faults = CleanedUp(table, CheckpointStep.CHECKPOINT_PUT)
+    with pytest.raises(StorageUnavailable, match="sidecars of the checkpoint were deleted"):
+        await checkpointed(world, table, layout=SMALL, faults=faults)
+    assert pointer(table) == before

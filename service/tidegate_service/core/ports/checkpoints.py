@@ -88,8 +88,8 @@ class CheckpointIndex(Protocol):
 
     async def snapshot_head(self, table_id: str, version: int | None) -> SnapshotHead:
         """The snapshot at a version, the latest one by default, but for its files. Raises
-        `NotFound`, and `Refused` where an application or a domain was written since: the index has
-        the newest of each."""
+        `NotFound`, and `Refused` where an application or a domain was written since, as the index
+        has the newest of each, or where these are too many to be held in memory."""
 
     async def is_published(self, table_id: str, head: SnapshotHead) -> bool:
         """Whether the version is published now. Raises `IndexUnavailable` where it is not the one

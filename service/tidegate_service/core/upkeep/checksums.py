@@ -22,6 +22,8 @@ from tidegate_service.core.sharing import offload
 
 WAITING = 1000
 """Checksums that wait for their versions to be published, at most."""
+WAITING_BYTES = 64 * 1024 * 1024
+"""Of all of them together: one may have megabytes."""
 LONG_METADATA = 1024 * 1024
 """In bytes. Versions of a table with more have no checksums."""
 DELETION_VECTORS = "deletionVectors"
@@ -36,11 +38,12 @@ class Checksums:
         self._upkeep = upkeep
         self._storage = storage
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
+        self._waiting_bytes = 0
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
         """The head of a table that is being committed to is hardly ever published: what it adds up
         to is kept until it is."""
-        waiting = self._waiting.pop(table.id, None)
+        waiting = self._taken(table.id)
         if (
             waiting is None
             or waiting.epoch != table.epoch
@@ -53,7 +56,7 @@ class Checksums:
                 epoch=counted.table.epoch,
                 version=counted.head.version,
                 content_sha256=counted.head.content_sha256,
-                checksum=checksum_of(counted),
+                checksum=encode(checksum_of(counted)),
             )
             if waiting.version > counted.table.published_version:
                 self._keep(table.id, waiting)
@@ -73,23 +76,31 @@ class Checksums:
                 trouble=f"version {version} in the log is not what the index has",
             )
         # One that is there was written by another, and is never overwritten.
-        await log.put_checksum(version, encode(waiting.checksum))
+        await log.put_checksum(version, waiting.checksum)
         return Done(version=version, due_version=version + 1)
 
     def _keep(self, table_id: str, waiting: "_Waiting") -> None:
+        """What waits longest goes first: it is counted again."""
         self._waiting[table_id] = waiting
-        while len(self._waiting) > WAITING:
-            self._waiting.popitem(last=False)
+        self._waiting_bytes += len(waiting.checksum)
+        while len(self._waiting) > WAITING or self._waiting_bytes > WAITING_BYTES:
+            self._taken(next(iter(self._waiting)))
+
+    def _taken(self, table_id: str) -> "_Waiting | None":
+        waiting = self._waiting.pop(table_id, None)
+        if waiting is not None:
+            self._waiting_bytes -= len(waiting.checksum)
+        return waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Waiting:
-    """A checksum, and the digest of the version that it is of."""
+    """A checksum's file, and the digest of the version that it is of."""
 
     epoch: int
     version: int
     content_sha256: str | None
-    checksum: Checksum
+    checksum: bytes
 
 
 def _may_be_told(counted: Counted) -> bool:

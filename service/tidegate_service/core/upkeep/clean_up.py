@@ -1,7 +1,7 @@
 """The clean-up of a log: what is older than `delta.logRetentionDuration` is deleted.
 
 A log is cut at a checkpoint (`tidegate_protocol.log.expiry`), and only once that was read to its
-end and has the files that the index has: from then on, readers have nothing else. Files are deleted
+end and has what the index has: from then on, readers have nothing else. Files are deleted
 in the order of their versions, so whatever is left when a run is cut off is a log, and the next run
 goes on with it. The audit trail says so before the first one is deleted.
 """
@@ -9,21 +9,20 @@ goes on with it. The audit trail says so before the first one is deleted.
 from collections import OrderedDict
 from collections.abc import Callable
 
+from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.upkeep import (
     DAY_MS,
+    LOG_RETENTION,
     cleans_expired_logs,
     log_retention_ms,
     protected_before,
 )
-from tidegate_protocol.log.actions import Metadata, Protocol
 from tidegate_protocol.log.expiry import Expiry, cutoff_ms, version_of
 from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.roles import SERVICE
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.log.checkpoint_stream import snapshot_actions
-from tidegate_service.core.log.file_set import FileSet
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, CleanUpStep, FaultPoints, around
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry, UpkeepKind
@@ -32,6 +31,7 @@ from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import Glance, TableRecord
 from tidegate_service.core.ports.storage import Log, Storage, UnreadableFile
 from tidegate_service.core.ports.upkeep import Done, UpkeepIndex, UpkeepRecord
+from tidegate_service.core.upkeep.comparison import difference
 from tidegate_service.core.upkeep.sidecars import remove_unreferenced
 from tidegate_service.core.upkeep.unread_commits import why_stale
 
@@ -81,8 +81,16 @@ class CleanUp:
         assert protocol is not None, "it has a version"
         if not cleans_expired_logs(metadata.configuration):
             return Done(version=record.version, due_in_s=due_in_s)
-        retention_ms = max(log_retention_ms(metadata.configuration), LEAST_RETENTION_MS)
-        before_ms = cutoff_ms(glance.now_ms, retention_ms)
+        retention_ms = log_retention_ms(metadata.configuration)
+        if retention_ms is None:
+            unread = excerpt(metadata.configuration[LOG_RETENTION])
+            return Done(
+                version=record.version,
+                due_in_s=due_in_s,
+                trouble=f"{LOG_RETENTION} is {unread}, which is no interval that can be read; "
+                "nothing is deleted",
+            )
+        before_ms = cutoff_ms(glance.now_ms, max(retention_ms, LEAST_RETENTION_MS))
         run = _Run(self._storage, glance.table)
         try:
             await self._check_current(run)
@@ -146,28 +154,17 @@ class CleanUp:
         was is not read again for the next portion of the log."""
         if self._checked.get(table.id) == (table.epoch, checkpoint):
             return
-        theirs, ours = FileSet(), FileSet()
         version = checkpoint.version
-        state = await self._index.state_at(table.id, version)
-        found: dict[type, object] = {}
         try:
-            async for batch in snapshot_actions(log, checkpoint, location=table.location):
-                await theirs.count(batch)
-                found |= {
-                    type(each): each for each in batch if isinstance(each, Metadata | Protocol)
-                }
+            found = await difference(self._index, log, table, checkpoint)
         except UnreadableFile as error:
             raise CannotCut(
                 f"the checkpoint of version {version} cannot be read: {error}"
             ) from None
-        async for files in self._index.files(table.id, version):
-            await ours.count(files)
-        metadata = found.get(Metadata)
-        own = None if state is None or state.metadata is None else state.metadata.id
-        if theirs != ours or not isinstance(metadata, Metadata) or metadata.id != own:
+        if found is not None:
             raise CannotCut(
-                f"the checkpoint of version {version} is not what the index has of it; compare the "
-                "table with `tidegate verify`"
+                f"the checkpoint of version {version} is not what the index has of it: {found}; "
+                "compare the table with `tidegate verify`"
             )
         self._checked[table.id] = (table.epoch, checkpoint)
         while len(self._checked) > CHECKED:

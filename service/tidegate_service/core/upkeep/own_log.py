@@ -1,6 +1,7 @@
 """That what lies at a table's location is its log, before a checkpoint is written there."""
 
 from tidegate_protocol.log.content import sha256_of
+from tidegate_protocol.log.file_names import V2Checkpoint, parse
 from tidegate_protocol.log.segment import Checkpoint, Listing
 from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.errors import StorageUnavailable
@@ -51,10 +52,13 @@ class OwnLog:
         if found is not None:
             raise self._not_own(f"its checkpoint is not what the index has: {found}")
 
-    async def _check_base(self) -> None:
-        """The index was made from a checkpoint of the version, and knows no commit of it. The
-        checkpoint is compared once, and looked for again later."""
-        version = self._head.version
+    async def has_v2(self, version: int) -> bool:
+        """Whether the log has a V2 checkpoint of a version."""
+        found = await self._checkpoint(version)
+        return found is not None and isinstance(parse(found.files[0]), V2Checkpoint)
+
+    async def _checkpoint(self, version: int) -> Checkpoint | None:
+        """The log's complete checkpoint of a version, a V2 one before others."""
         found = Listing()
         try:
             async for entries in self._log.entries(behind=version - 1 if version else None):
@@ -64,7 +68,12 @@ class OwnLog:
         except UnreadableFile:
             # What was listed until then comes first.
             pass
-        checkpoint = found.checkpoints().get(version)
+        return found.checkpoints().get(version)
+
+    async def _check_base(self) -> None:
+        """The index was made from a checkpoint of the version, and knows no commit of it. The
+        checkpoint is compared once, and looked for again later."""
+        checkpoint = await self._checkpoint(self._head.version)
         if checkpoint is None:
             raise self._not_own("the checkpoint that the index was made from is not there")
         if self._compared is None:

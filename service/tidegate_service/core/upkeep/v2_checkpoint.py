@@ -17,6 +17,7 @@ from tidegate_protocol.checkpoint.columns import FileColumns
 from tidegate_protocol.checkpoint.policy import CheckpointPolicy
 from tidegate_protocol.log.actions import Action, UnknownAction
 from tidegate_protocol.log.file_names import v2_checkpoint_name
+from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.observe.faults import CheckpointStep, FaultPoints, around
 from tidegate_service.core.ports.checkpoints import (
     BEFORE_ALL,
@@ -73,7 +74,7 @@ async def write_v2(
     shape = _shape(columns)
     async with around(faults, CheckpointStep.PARTS_PUT):
         known = await _reusable(
-            index, files, table_id, head, shape=shape, sidecar_files=sidecar_files
+            index, files, table_id, head, own_log, shape=shape, sidecar_files=sidecar_files
         )
         if known is None:
             sidecars = [one async for one in writing.write(BEFORE_ALL, None)]
@@ -88,8 +89,10 @@ async def write_v2(
     async with files.writing(name, columns) as file:
         await file.take_actions(lines)
         await own_log.check()
+        await _check_there(files, sidecars)
         async with around(faults, CheckpointStep.CHECKPOINT_PUT):
             main = await file.put()
+    await _check_there(files, sidecars)
     return V2Written(
         name=name,
         main=main,
@@ -107,12 +110,14 @@ async def _reusable(
     files: CheckpointFiles,
     table_id: str,
     head: SnapshotHead,
+    own_log: OwnLog,
     *,
     shape: str,
     sidecar_files: int,
 ) -> KnownCheckpoint | None:
     """The last checkpoint, where its sidecars say what new ones would: made of the same index, with
-    the same columns, all there still, and not grown too many by being cut again and again."""
+    the same columns, all there still as is what named them, and not grown too many by being cut
+    again and again."""
     known = await index.known_checkpoint(table_id)
     if known is None or not known.sidecars:
         return None
@@ -121,10 +126,23 @@ async def _reusable(
     usual = -(-head.num_files // sidecar_files)
     if len(known.sidecars) > MOST_TIMES * usual + A_FEW:
         return None
-    there = await files.sidecars()
-    if any(there.get(one.name) != one.size for one in known.sidecars):
+    # Nothing but that keeps a clean-up from the sidecars.
+    if not await own_log.has_v2(known.version):
         return None
-    return known
+    return known if await _are_there(files, known.sidecars) else None
+
+
+async def _are_there(files: CheckpointFiles, sidecars: Sequence[Sidecar]) -> bool:
+    there = await files.sidecars()
+    return all(there.get(one.name) == one.size for one in sidecars)
+
+
+async def _check_there(files: CheckpointFiles, sidecars: Sequence[Sidecar]) -> None:
+    """Raise where a clean-up, which saw nothing that names them any more, has taken some."""
+    if not await _are_there(files, sidecars):
+        raise StorageUnavailable(
+            "sidecars of the checkpoint were deleted while it was written; it can be written again"
+        )
 
 
 async def _renewed(
