@@ -16,6 +16,10 @@ from tidegate_protocol.schema.data_types import (
 )
 from tidegate_protocol.schema.table_schema import parse_schema
 
+MOST_TYPED = 2_000
+"""Typed values of a file's statistics; with more, nothing is typed, as with more partition columns
+than `MOST_PARTITIONS`. Every row of a checkpoint has a place for each of them."""
+MOST_PARTITIONS = 1_000
 _WITHOUT_BOUNDS = frozenset({"boolean", "binary", "variant", "void"})
 
 
@@ -31,6 +35,11 @@ class StatisticsColumn:
         if isinstance(self.type, DecimalType):
             return True
         return isinstance(self.type, PrimitiveType) and self.type.name not in _WITHOUT_BOUNDS
+
+    @property
+    def count(self) -> int:
+        """Its values: how many nulls it has, and its bounds."""
+        return 3 if self.has_bounds else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +69,13 @@ def file_columns(metadata: Metadata, policy: CheckpointPolicy) -> FileColumns:
     if not policy.stats_as_struct:
         return FileColumns(partitions=partitions, stats_as_json=policy.stats_as_json)
     leaves = statistics_columns(schema, properties, metadata.partition_columns)
+    statistics = tuple(StatisticsColumn(path=leaf.physical_path, type=leaf.type) for leaf in leaves)
+    if len(partitions) > MOST_PARTITIONS or sum(one.count for one in statistics) > MOST_TYPED:
+        # As JSON whatever was asked for: else readers would have no statistics at all.
+        return FileColumns(partitions=partitions)
     return FileColumns(
         partitions=partitions,
         stats_as_json=policy.stats_as_json,
         parsed=True,
-        statistics=tuple(
-            StatisticsColumn(path=leaf.physical_path, type=leaf.type) for leaf in leaves
-        ),
+        statistics=statistics,
     )

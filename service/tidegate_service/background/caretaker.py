@@ -1,9 +1,10 @@
 """The caretaker: does the upkeep of tables' logs that no commit waits for.
 
 It looks over the tables, some at a time, for what is due, and does one thing after the other.
-After each it rests, so that it has a share of the instance's time and commits have the others. What
-is due is a matter of state, so nothing is lost when a process dies. A claim in the index keeps two
-instances from the same work.
+After each it rests, so that it has a share of the instance's time and commits have the others.
+Schemas have their turns, however many tables one has, and one whose work takes long rests by
+itself. What is due is a matter of state, so nothing is lost when a process dies. A claim in the
+index keeps two instances from the same work.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.errors import ServiceError, StorageUnavailable
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.telemetry import (
     SILENT,
@@ -37,6 +38,13 @@ FIRST_BACKOFF_S = 5.0
 LONGEST_BACKOFF_S = 3600.0
 LEAST_S = 0.1
 RESTART_S = 1.0
+RUN_S = 120.0
+RUN_S_A_FILE = 0.0001
+"""What one run may take, beside `RUN_S`, for each live file of its table."""
+MOST_REST_S = 60.0
+"""For so long all rest after one run, at most; its schema rests for all that the share says."""
+URGENT_SHARE = 0.5
+"""Of the time, for what is urgent in one schema."""
 
 
 class Caretaker:
@@ -44,7 +52,8 @@ class Caretaker:
     part of the time that it may be at work (above 0, up to 1).
 
     A checkpoint of a table that has `most_behind` versions after its last one is urgent: it waits
-    for no rest. `monotonic_s` measures how long work takes.
+    for no rest but one after another such of its schema, which is as long as that took.
+    `monotonic_s` measures how long work takes.
     """
 
     def __init__(
@@ -69,6 +78,7 @@ class Caretaker:
         self._monotonic_s = monotonic_s
         self._name = str(uuid.uuid4())
         self._after: str | None = None
+        self._resting: dict[tuple[str, bool], float] = {}
         self._woken: set[str] = set()
         self._wake = asyncio.Event()
 
@@ -97,14 +107,24 @@ class Caretaker:
             except ServiceError as error:
                 logger.warning("looking for due upkeep failed", extra={"reason": error.detail})
                 due = []
-            chosen = self._chosen(due, rests=began < rests_until)
+            chosen = self._chosen(due, rests=began < rests_until, now_s=began)
             if chosen is None:
                 await self._pause(until=rests_until)
                 continue
             await self._do(chosen)
+            rest_s = self._rest(chosen, since_s=began)
             if not self._is_urgent(chosen):
-                now = self._monotonic_s()
-                rests_until = now + (now - began) * (1 - self._share) / self._share
+                rests_until = self._monotonic_s() + min(rest_s, MOST_REST_S)
+
+    def _rest(self, done: Due, *, since_s: float) -> float:
+        """Have the schema of what was done rest; for how long."""
+        now = self._monotonic_s()
+        is_urgent = self._is_urgent(done)
+        share = max(self._share, URGENT_SHARE) if is_urgent else self._share
+        rest_s = (now - since_s) * (1 - share) / share
+        self._resting = {key: until for key, until in self._resting.items() if until > now}
+        self._resting[done.scope, is_urgent] = now + rest_s
+        return rest_s
 
     async def round(self) -> int:
         """Do all that is due now of all tables, without a rest; returns how much was done."""
@@ -125,13 +145,21 @@ class Caretaker:
         self._after = page.last
         return page.due
 
-    def _chosen(self, due: Sequence[Due], *, rests: bool) -> Due | None:
-        """Any of what may be begun now, so that every table has its turn."""
-        urgent = [each for each in due if self._is_urgent(each)]
+    def _chosen(self, due: Sequence[Due], *, rests: bool, now_s: float) -> Due | None:
+        """Any of what may be begun now, so that every schema and table has its turn."""
+        rested = [
+            each
+            for each in due
+            if self._resting.get((each.scope, self._is_urgent(each)), now_s) <= now_s
+        ]
+        urgent = [each for each in rested if self._is_urgent(each)]
         # What is urgent takes the time between the others, never theirs.
-        others = [] if rests else [each for each in due if not self._is_urgent(each)]
+        others = [] if rests else [each for each in rested if not self._is_urgent(each)]
         among = others or urgent
-        return random.choice(among) if among else None
+        if not among:
+            return None
+        scope = random.choice(sorted({each.scope for each in among}))
+        return random.choice([each for each in among if each.scope == scope])
 
     def _is_urgent(self, due: Due) -> bool:
         return due.kind == UpkeepKind.CHECKPOINT and due.behind >= self._most_behind
@@ -182,11 +210,15 @@ class Caretaker:
         if table is None or table.state is not TableState.ACTIVE:
             # Forgotten or quarantined since; there is nothing to go on from.
             return Done(version=record.version, due_in_s=LONGEST_BACKOFF_S)
+        most_s = RUN_S + table.num_files * RUN_S_A_FILE
+        until = self._monotonic_s() + most_s
         running = asyncio.create_task(job.run(table, record), name=f"upkeep-{due.kind}")
         try:
-            while not (await asyncio.wait({running}, timeout=RENEW_S))[0]:
+            while (left_s := until - self._monotonic_s()) > 0:
+                if (await asyncio.wait({running}, timeout=min(RENEW_S, left_s)))[0]:
+                    return running.result()
                 await self._hold(due)
-            return running.result()
+            raise StorageUnavailable(f"it took longer than {most_s:.0f} s, and was given up")
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -78,3 +78,17 @@ def test_bounds(data_type, has_bounds):
 )
 def test_without_a_schema_nothing_is_typed(table):
     assert file_columns(table, STRUCTS) == NOTHING_KNOWN
+
+
+@pytest.mark.parametrize(
+    ("columns", "partitioned", "is_typed"), [(666, 1, True), (667, 1, False), (1, 1_001, False)]
+)
+def test_very_many_are_not_typed_and_stay_as_json(columns, partitioned, is_typed):
+    days = [f"p{number}" for number in range(partitioned)]
+    fields = [field(name, "long") for name in [*days, *(f"c{n}" for n in range(columns))]]
+    every = {"delta.dataSkippingNumIndexedCols": "-1"}
+    wide = metadata(*fields, partitioned=tuple(days), **every)
+    found = file_columns(wide, CheckpointPolicy(stats_as_struct=True, stats_as_json=False))
+    assert (found.parsed, found.stats_as_json) == (is_typed, not is_typed)
+    assert len(found.statistics) == (columns if is_typed else 0)
+    assert len(found.partitions) == partitioned

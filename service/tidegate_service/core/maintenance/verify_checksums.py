@@ -4,13 +4,16 @@ The newest one is compared with the files of its version. Of the others, it is w
 of each version by itself: protocol, metadata, transaction id and timestamp.
 """
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
 from tidegate_protocol.checksum.checksum import Checksum, InvalidChecksum, decode, differences
 from tidegate_protocol.checksum.histograms import (
+    DELETED_BINS,
     SIZE_BINS,
+    DeletedRecordCountsHistogram,
+    FileSizeHistogram,
     deleted_histogram,
     histogram_of_sizes,
 )
@@ -23,6 +26,11 @@ from tidegate_service.core.ports.index import Log, UnreadableFile
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.upkeep.checksums import checksum_of
+
+FILES = 5_000
+"""Of a checksum that names more than so many, the files are counted alone."""
+BINS = 10_000
+"""A histogram of sizes with more is not compared."""
 
 
 async def checksum_differences(
@@ -47,7 +55,8 @@ async def checksum_differences(
             except NotFound:
                 # Made anew meanwhile, which the caller finds out.
                 continue
-        for name, said in differences(found, known).items():
+        weight = offload.HEAVY if _has_many(found) else 0
+        for name, said in (await offload.run(weight, differences, found, known)).items():
             yield version, f"{name} of its checksum is not what the index has: {said}"
 
 
@@ -84,28 +93,20 @@ async def _with_files(
 ) -> Checksum:
     """Also what the index knows of the version's files; of the head, all else that it adds up to.
     Raises `NotFound` where the index was made anew."""
-    sizes: list[int] = []
-    cardinalities: list[int] = []
-    files: list[Add] = []
-    async for batch in context.index.files(table.id, version):
-        sizes += [file.size for file in batch]
-        vectors = [file.deletion_vector for file in batch]
-        cardinalities += [vector.cardinality for vector in vectors if vector is not None]
-        if found.all_files is not None and len(files) <= len(found.all_files):
-            files += batch
     histogram = found.file_size_histogram
     bins = SIZE_BINS if histogram is None else histogram.sorted_bin_boundaries
+    files = FilesInSum(bins, named=None if found.all_files is None else len(found.all_files))
+    async for batch in context.index.files(table.id, version):
+        await offload.run(len(batch), files.take, batch)
     known = replace(
         known,
-        num_files=len(sizes),
-        table_size_bytes=sum(sizes),
-        num_deleted_records=sum(cardinalities),
-        num_deletion_vectors=len(cardinalities),
-        file_size_histogram=await offload.run(len(sizes), histogram_of_sizes, sizes, bins),
-        deleted_record_counts_histogram=deleted_histogram(
-            len(sizes) - len(cardinalities), cardinalities
-        ),
-        all_files=tuple(files),
+        num_files=files.count,
+        table_size_bytes=files.size,
+        num_deleted_records=files.deleted_records,
+        num_deletion_vectors=files.vectors,
+        file_size_histogram=files.sizes,
+        deleted_record_counts_histogram=files.deleted,
+        all_files=files.all,
     )
     counted = await context.upkeep.counted(table.id)
     if counted is None or counted.table.latest_version != version:
@@ -114,3 +115,61 @@ async def _with_files(
     return replace(
         known, set_transactions=head.set_transactions, domain_metadata=head.domain_metadata
     )
+
+
+def _has_many(checksum: Checksum) -> bool:
+    return bool(checksum.all_files or checksum.set_transactions or checksum.domain_metadata)
+
+
+class FilesInSum:
+    """What the files of a version add up to, a batch at a time, by the bins of a checksum's
+    histogram; and all of them, where the checksum names so many (`named`) that they can be."""
+
+    def __init__(self, bins: tuple[int, ...], *, named: int | None) -> None:
+        self.count = self.size = self.deleted_records = self.vectors = 0
+        self._bins = bins if len(bins) <= BINS else None
+        self._counts = [0] * len(self._bins or ())
+        self._totals = [0] * len(self._bins or ())
+        self._deleted = [0] * len(DELETED_BINS)
+        self._named = named if named is not None and named <= FILES else None
+        self._files: list[Add] = []
+
+    def take(self, batch: Sequence[Add]) -> None:
+        sizes = [file.size for file in batch]
+        vectors = [file.deletion_vector for file in batch]
+        cardinalities = [vector.cardinality for vector in vectors if vector is not None]
+        self.count += len(batch)
+        self.size += sum(sizes)
+        self.vectors += len(cardinalities)
+        self.deleted_records += sum(cardinalities)
+        if self._bins is not None:
+            histogram = histogram_of_sizes(sizes, self._bins)
+            self._counts = _added(self._counts, histogram.file_counts)
+            self._totals = _added(self._totals, histogram.total_bytes)
+        deleted = deleted_histogram(len(batch) - len(cardinalities), cardinalities)
+        self._deleted = _added(self._deleted, deleted.deleted_record_counts)
+        # One that is too many is enough to tell that they are not the same.
+        if self._named is not None and len(self._files) <= self._named:
+            self._files += batch
+
+    @property
+    def sizes(self) -> FileSizeHistogram | None:
+        if self._bins is None:
+            return None
+        return FileSizeHistogram(
+            sorted_bin_boundaries=self._bins,
+            file_counts=tuple(self._counts),
+            total_bytes=tuple(self._totals),
+        )
+
+    @property
+    def deleted(self) -> DeletedRecordCountsHistogram:
+        return DeletedRecordCountsHistogram(deleted_record_counts=tuple(self._deleted))
+
+    @property
+    def all(self) -> tuple[Add, ...] | None:
+        return None if self._named is None else tuple(self._files)
+
+
+def _added(sums: Iterable[int], more: Iterable[int]) -> list[int]:
+    return [one + other for one, other in zip(sums, more, strict=True)]

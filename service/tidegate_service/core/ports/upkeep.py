@@ -28,10 +28,11 @@ class UpkeepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A kind of upkeep that is due for a table; `behind` is how many published versions are newer
-    than the record's."""
+    """A kind of upkeep that is due for a table; `scope` is the table's schema, with its catalog.
+    `behind` is how many published versions the index holds that are newer than the record's."""
 
     table_id: str
+    scope: str
     kind: str
     behind: int
 

@@ -20,8 +20,8 @@ from tidegate_service.index.upkeep import counting
 # on where the last one ended, over so many rows at a time.
 _PAGE = text("SELECT id FROM tables WHERE id > :after ORDER BY id LIMIT :limit")
 _DUE = text("""
-    SELECT tables.id, asked.kind, published_version - coalesce(
-        CASE WHEN table_upkeep.epoch = tables.epoch THEN version END, -1) AS behind
+    SELECT tables.id, tables.name, asked.kind, published_version - greatest(first_version - 1,
+        CASE WHEN table_upkeep.epoch = tables.epoch THEN version END) AS behind
     FROM tables CROSS JOIN unnest(CAST(:kinds AS text[])) AS asked (kind)
     LEFT JOIN table_upkeep ON table_id = tables.id AND table_upkeep.kind = asked.kind
     WHERE tables.id = ANY (CAST(:ids AS uuid[])) AND state = 'active' AND published_version >= 0
@@ -100,7 +100,15 @@ class PostgresUpkeep:
             of_these = [*ids, *map(UUID, also)]
             asked = {"kinds": list(map(str, kinds)), "ids": of_these}
             found = await connection.execute(_DUE, asked)
-            due = [Due(table_id=str(row.id), kind=row.kind, behind=row.behind) for row in found]
+            due = [
+                Due(
+                    table_id=str(row.id),
+                    scope=row.name.rpartition(".")[0],
+                    kind=row.kind,
+                    behind=row.behind,
+                )
+                for row in found
+            ]
             return Page(due=due, last=last)
 
         return await self._connections.read(find)

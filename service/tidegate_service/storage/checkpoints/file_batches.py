@@ -4,15 +4,15 @@ Arrow parses a page of them by itself, without Python's interpreter. What it has
 as tags, or reads otherwise than Delta does, has the page read line by line instead.
 """
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 import pyarrow.json as pj
 
 from tidegate_protocol.checkpoint.columns import FileColumns
+from tidegate_service.core.sharing.pools import Rests
 from tidegate_service.storage.checkpoints.arrow_types import (
     ADD_FIELDS,
     REMOVE,
@@ -23,6 +23,13 @@ from tidegate_service.storage.checkpoints.arrow_types import (
     statistics_type,
 )
 from tidegate_service.storage.checkpoints.parsed import parsed_partitions, parsed_statistics
+from tidegate_service.storage.checkpoints.portions import (
+    ROWS,
+    of_lines,
+    of_objects,
+    rows_at_once,
+    width_of,
+)
 
 _LINE = msgspec.json.Decoder(dict[str, dict[str, Any]])
 _NEEDS_LINES = (b'"tags":{', b'"tags": {')
@@ -37,6 +44,13 @@ _PARSED_BY_ARROW = (
 )
 
 
+class _Found(NamedTuple):
+    """Columns by their names, and the texts of partition columns that are wanted typed."""
+
+    columns: dict[str, pa.Array]
+    texts: Mapping[str, pa.Array]
+
+
 class FileBatches:
     """Makes the columns `add` and `remove` of the files of one table."""
 
@@ -48,30 +62,46 @@ class FileBatches:
         self._partitions = partitions_type(columns)
         self._statistics = statistics_type(columns) if columns.parsed else None
 
-    def adds(self, lines: bytes, count: int) -> pa.StructArray:
-        """Of so many log lines, one behind the other."""
-        found = self._at_once(lines, count)
-        if found is None:
-            bodies = [_LINE.decode(line)["add"] for line in lines.split(b"\n")]
-            found = _read_line_by_line(bodies)
+        names = [name for name, _ in columns.partitions or ()]
+        # The map of a row has all of their names, however long these are.
+        keys = sum(2 + len(name) // 8 for name in names)
+        typed = [self._statistics, self._partitions if columns.parsed else None]
+        self._width = keys + sum(width_of(one) for one in typed if one is not None)
+
+    def adds(self, lines: bytes, count: int) -> Iterator[pa.StructArray]:
+        """Of so many log lines, one behind the other; some rows at a time."""
+        rests = Rests()
+        for some, number in of_lines(lines, count, rows_at_once(self._width)):
+            yield self._adds(some, number, rests)
+
+    def removes(self, tombstones: Sequence[tuple[int, bytes]]) -> Iterator[pa.StructArray]:
+        """Of files with when they were removed, by the log lines of their adds or removes. What is
+        known of an add is all that a remove with `extendedFileMetadata` tells."""
+        rests = Rests()
+        rows = rows_at_once(self._width)
+        for start in range(0, len(tombstones), rows):
+            some = tombstones[start : start + rows]
+            arrays = []
+            for few in of_objects(some, lambda one: len(one[1]), ROWS):
+                arrays.append(pa.array([_remove(ms, line) for ms, line in few], self.remove_type))
+                rests()
+            yield pa.concat_arrays(arrays)
+
+    def _adds(self, lines: bytes, count: int, rests: Rests) -> pa.StructArray:
+        found, texts = self._at_once(lines, count) or self._line_by_line(lines, rests)
         found["dataChange"] = _repeated(pa.scalar(False), count)
         if self._statistics is not None:
             found["stats_parsed"] = parsed_statistics(
-                found["stats"], self._statistics, self._columns
+                found["stats"], self._statistics, self._columns, rests
             )
             if self._partitions is not None:
                 found["partitionValues_parsed"] = parsed_partitions(
-                    found["partitionValues"], self._partitions, self._columns
+                    texts, self._partitions, self._columns
                 )
         fields = list(self.add_type)
         return pa.StructArray.from_arrays([found[field.name] for field in fields], fields=fields)
 
-    def removes(self, tombstones: Sequence[tuple[int, bytes]]) -> pa.StructArray:
-        """Of files with when they were removed, by the log lines of their adds or removes. What is
-        known of an add is all that a remove with `extendedFileMetadata` tells."""
-        return pa.array([_remove(ms, line) for ms, line in tombstones], self.remove_type)
-
-    def _at_once(self, lines: bytes, count: int) -> dict[str, pa.Array] | None:
+    def _at_once(self, lines: bytes, count: int) -> _Found | None:
         """None where the lines have to be read one by one."""
         if self._line_schema is None or any(text in lines for text in _NEEDS_LINES):
             return None
@@ -94,7 +124,22 @@ class FileBatches:
         names = [name for name, _ in self._columns.partitions or ()]
         values = _field(add, "partitionValues") if names else None
         found["partitionValues"] = _map_of(names, values, count)
-        return found
+        return _Found(found, {name: _field(values, name) for name in names})
+
+    def _line_by_line(self, lines: bytes, rests: Rests) -> _Found:
+        wanted = () if self._statistics is None else self._partitions or ()
+        names = [field.name for field in wanted]
+        pieces: dict[str, list[pa.Array]] = {name: [] for name in ADD_FIELDS}
+        texts: dict[str, list[pa.Array]] = {name: [] for name in names}
+        for some in of_objects(lines.split(b"\n"), len, ROWS):
+            bodies = [_LINE.decode(line)["add"] for line in some]
+            for name, column in _read_line_by_line(bodies).items():
+                pieces[name].append(column)
+            for name in names:
+                values = [(body.get("partitionValues") or {}).get(name) for body in bodies]
+                texts[name].append(pa.array(values, pa.string()))
+            rests()
+        return _Found(_together(pieces), _together(texts))
 
 
 def _line_schema(columns: FileColumns) -> pa.Schema | None:
@@ -115,24 +160,23 @@ def _field(struct: pa.StructArray, name: str) -> pa.Array:
 
 def _map_of(names: Sequence[str], values: pa.StructArray | None, count: int) -> pa.MapArray:
     """A map of the same keys in each row."""
-    keys, order = _keys(tuple(names), count)
-    offsets = _offsets(len(names), count)
+    width = len(names)
+    offsets = pa.array(
+        range(0, count * width + 1, width) if width else [0] * (count + 1), pa.int32()
+    )
+    keys = pa.array(list(names) * count, pa.string())
     if values is None:
         return pa.MapArray.from_arrays(offsets, keys, pa.array([], pa.string()))
+    # Columns one behind the other become rows.
+    order = pa.array(
+        [place * count + row for row in range(count) for place in range(width)], pa.int32()
+    )
     items = pa.concat_arrays([_field(values, name) for name in names]).take(order)
     return pa.MapArray.from_arrays(offsets, keys, items)
 
 
-@lru_cache(maxsize=16)
-def _keys(names: tuple[str, ...], count: int) -> tuple[pa.Array, pa.Array]:
-    """The keys of all rows, and in which order columns one behind the other become rows."""
-    order = [place * count + row for row in range(count) for place in range(len(names))]
-    return pa.array(list(names) * count, pa.string()), pa.array(order, pa.int32())
-
-
-@lru_cache(maxsize=16)
-def _offsets(width: int, count: int) -> pa.Array:
-    return pa.array([row * width for row in range(count + 1)], pa.int32())
+def _together(pieces: Mapping[str, Sequence[pa.Array]]) -> dict[str, pa.Array]:
+    return {name: pa.concat_arrays(arrays) for name, arrays in pieces.items()}
 
 
 def _repeated(value: pa.Scalar, count: int) -> pa.Array:

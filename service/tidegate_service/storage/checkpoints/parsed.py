@@ -1,8 +1,8 @@
 """Statistics and partition values as typed columns (`stats_parsed`, `partitionValues_parsed`).
 
 Arrow parses the statistics of a page by itself. What it cannot read, such as a NaN in quotes or a
-column that writers had of another type before, is read file by file, and what is no value of its
-column's type is null there, as if it were not known.
+column that writers had of another type before, is read a few files at a time, and
+what is no value of its column's type is null there, as if it were not known.
 """
 
 from collections.abc import Mapping
@@ -17,18 +17,25 @@ from tidegate_protocol.checkpoint.columns import FileColumns
 from tidegate_protocol.schema.data_types import DataType
 from tidegate_protocol.schema.partition_values import parse_value
 from tidegate_protocol.schema.values import InvalidValue, Value
+from tidegate_service.core.sharing.pools import Rests
+from tidegate_service.storage.checkpoints.portions import (
+    CELLS_OF_OBJECTS,
+    ROWS,
+    rows_at_once,
+    width_of,
+)
 
 _STATS = msgspec.json.Decoder(dict[str, Any], float_hook=str)
 
 
 def parsed_partitions(
-    values: pa.MapArray, struct: pa.StructType, columns: FileColumns
+    values: Mapping[str, pa.StringArray], struct: pa.StructType, columns: FileColumns
 ) -> pa.StructArray:
-    """Few different texts are in a page, and each is parsed once."""
+    """Of the texts of each column. Few different ones are in a page, and each is parsed once."""
     types = dict(columns.partitions or ())
     arrays = []
     for field in struct:
-        texts = pc.map_lookup(values, pa.scalar(field.name), "first").dictionary_encode()
+        texts = values[field.name].dictionary_encode()
         parsed = [
             _partition_value(types[field.name], text) for text in texts.dictionary.to_pylist()
         ]
@@ -44,15 +51,20 @@ def _partition_value(data_type: DataType, text: str) -> Value | None:
 
 
 def parsed_statistics(
-    stats: pa.StringArray, struct: pa.StructType, columns: FileColumns
+    stats: pa.StringArray, struct: pa.StructType, columns: FileColumns, rests: Rests
 ) -> pa.StructArray:
     """Null where a file has none."""
     there = stats.is_valid()
     found = _at_once(stats, struct)
     if found is None:
         types = {column.path: column.type for column in columns.statistics}
-        rows = [_row(text, struct, types) for text in stats.to_pylist()]
-        return pa.array(rows, struct)
+        most = min(ROWS, rows_at_once(width_of(struct), cells=CELLS_OF_OBJECTS))
+        arrays = []
+        for start in range(0, len(stats), most):
+            some = stats.slice(start, most).to_pylist()
+            arrays.append(pa.array([_row(text, struct, types) for text in some], struct))
+            rests()
+        return pa.concat_arrays(arrays)
     return pc.if_else(there, found, pa.scalar(None, struct))
 
 

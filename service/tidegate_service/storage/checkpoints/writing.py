@@ -14,12 +14,14 @@ from tidegate_protocol.checkpoint.columns import FileColumns
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.codec import encode
 from tidegate_service.core.ports.checkpoints import FileRows
+from tidegate_service.core.sharing.pools import Rests
 from tidegate_service.storage.checkpoints.arrow_types import OF_V2, SMALL, TEXTS
 from tidegate_service.storage.checkpoints.file_batches import FileBatches
+from tidegate_service.storage.checkpoints.portions import of_objects, rows_at_once, width_of
 
 GROUP_BYTES = 32 * 1024 * 1024
 """Of a row group as Arrow has it: it is in memory until it is written."""
-ACTIONS_AT_ONCE = 5_000
+ACTIONS_AT_ONCE = 1_000
 _REPEATED = [
     f"{kind}.{name}.key_value.{part}"
     for kind in ("add", "remove")
@@ -89,14 +91,18 @@ class _ParquetRows:
 
     def take(self, rows: FileRows) -> None:
         if rows.num_adds:
-            self._take("add", self._batches.adds(rows.adds, rows.num_adds))
+            for adds in self._batches.adds(rows.adds, rows.num_adds):
+                self._take("add", adds)
         if rows.tombstones:
-            self._take("remove", self._batches.removes(rows.tombstones))
+            for removes in self._batches.removes(rows.tombstones):
+                self._take("remove", removes)
 
     def take_actions(self, actions: Sequence[Action]) -> None:
-        for start in range(0, len(actions), ACTIONS_AT_ONCE):
-            some = actions[start : start + ACTIONS_AT_ONCE]
-            bodies = [next(iter(_LINE.decode(encode(action)).items())) for action in some]
+        rests = Rests()
+        rows = min(ACTIONS_AT_ONCE, rows_at_once(sum(map(width_of, self._schema.types))))
+        for some in of_objects(map(encode, actions), len, rows):
+            rests()
+            bodies = [next(iter(_LINE.decode(line).items())) for line in some]
             for kind, run in groupby(bodies, key=lambda body: body[0]):
                 column = self._schema.field(kind).type
                 self._take(kind, pa.array([_as_arrow(body, column) for _, body in run], column))
@@ -116,8 +122,10 @@ class _ParquetRows:
             column if field.name == kind else pa.nulls(len(column), field.type)
             for field in self._schema
         ]
-        self._waiting.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
-        self._bytes += column.nbytes
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        self._waiting.append(batch)
+        # With its nulls: those of wide columns of another kind are most of it.
+        self._bytes += batch.nbytes
         if self._bytes >= GROUP_BYTES:
             self._write()
 
