@@ -32,7 +32,6 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.index.checkpoints import snapshots
 
 pytestmark = pytest.mark.anyio
 
@@ -141,14 +140,6 @@ async def test_what_is_not_known_any_more_is_refused(world):
         await checkpointed(world, table, 1)
     with pytest.raises(NotFound, match="version 6 is not held"):
         await checkpointed(world, table, 6)
-
-
-async def test_more_applications_than_are_held_in_memory_are_refused(world, monkeypatch):
-    table = await filled(world)
-    monkeypatch.setattr(snapshots, "SMALL_BYTES", 10)
-    with pytest.raises(Refused, match="a checkpoint is written of up to 10"):
-        await checkpointed(world, table)
-    assert names(table) == []
 
 
 async def test_none_of_a_quarantined_table(world):

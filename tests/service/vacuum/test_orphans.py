@@ -8,6 +8,7 @@ import pytest
 from tidegate_service.core.ports.data_files import DataFile, Listed
 from tidegate_service.core.ports.named_files import NamedFiles
 from tidegate_service.core.sharing.pools import Pool
+from tidegate_service.core.vacuum.found import Unnamed
 from tidegate_service.core.vacuum.orphans import OtherNames, orphans
 from tidegate_service.storage import ObjectStorage
 
@@ -44,3 +45,15 @@ async def test_what_is_named_between_two_files_is_not_held(tmp_path):
     finally:
         tracemalloc.stop()
     assert found == [DataFile(path=path, size=1, modified_ms=1) for path in ("a", "c0", "e")]
+
+
+async def test_names_beside_paths_are_passed_over_some_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("tidegate_service.core.vacuum.found.NAMES_AT_ONCE", 10)
+    location = f"{tmp_path.as_uri()}/main/flights"
+    others = OtherNames(location=location, share=Pool("test", 1).of("somebody"))
+    await others.take(NamedFiles(paths=[f"./{n:06d}" for n in range(2_500)], vectors=[""] * 2_500))
+    unnamed = Unnamed(others)
+    paths = ["!", "000007", "000007x", "002400", "002499", "1"]
+    files = [DataFile(path=path, size=1, modified_ms=1) for path in paths]
+    found = await unnamed.of(files[:3]) + await unnamed.of(files[3:])
+    assert [file.path for file in found] == ["!", "000007x", "1"]

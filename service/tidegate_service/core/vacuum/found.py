@@ -7,6 +7,9 @@ from tidegate_service.core.vacuum.names import is_vector_file
 from tidegate_service.core.vacuum.orphans import OtherNames
 from tidegate_service.core.vacuum.spools import Spool
 
+NAMES_AT_ONCE = 1_000
+"""Some milliseconds of a thread that all principals have in turn."""
+
 
 class FoundFiles:
     """Files in the order in which they were added, with their number and bytes. Blocking, but for
@@ -41,19 +44,36 @@ class FoundFiles:
 
 
 class Unnamed:
-    """Leaves out of files in byte order those that have another name of `OtherNames`. Blocking."""
+    """Leaves out of files in byte order those that have another name of `OtherNames`."""
 
     def __init__(self, others: OtherNames) -> None:
         self._names = others.spool.lines()
+        self._share = others.share
         self._keeps_vectors = others.unknown_vectors
-        self._at: str | None = next(self._names, None)
+        # Before the first one.
+        self._at: str | None = ""
 
-    def of(self, files: Sequence[DataFile]) -> list[DataFile]:
-        left = []
-        for file in files:
+    async def of(self, files: Sequence[DataFile]) -> list[DataFile]:
+        left: list[DataFile] = []
+        looked_at = 0
+        while looked_at < len(files):
+            found, count = await self._share.run(self._of_some, files[looked_at:])
+            left += found
+            looked_at += count
+        return left
+
+    def _of_some(self, files: Sequence[DataFile]) -> tuple[list[DataFile], int]:
+        """Those of the first files, and of how many: of few where many names lie between them.
+        Blocking."""
+        left: list[DataFile] = []
+        passed = 0
+        for place, file in enumerate(files):
             while self._at is not None and self._at < file.path:
+                if passed == NAMES_AT_ONCE:
+                    return left, place
+                passed += 1
                 self._at = next(self._names, None)
             kept = self._keeps_vectors and is_vector_file(file.path)
             if file.path != self._at and not kept:
                 left.append(file)
-        return left
+        return left, len(files)

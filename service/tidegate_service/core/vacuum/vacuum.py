@@ -164,7 +164,7 @@ class Vacuum:
         for candidates in self._candidates:
             candidates.begin()
             while some := await self.share.run(candidates.next, DELETED_AT_ONCE):
-                left, _ = await self._unnamed(await self.share.run(unnamed.of, some))
+                left, _ = await self._unnamed(await unnamed.of(some))
                 self._found.add(left)
                 self._now = replace(
                     self._now,
