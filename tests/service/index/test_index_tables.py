@@ -19,6 +19,9 @@ from tidegate_service.index.tables.locations import folders_above
 
 pytestmark = pytest.mark.anyio
 
+OF_NO_TABLE = ("audit", "tokens", "token_grants", "hooks")
+"""The trail outlives its tables; tokens and the names of hooks are of none."""
+
 
 async def test_a_table_is_found_by_name_in_any_case_and_by_id(index):
     head = await create(index, table=new_table(name="Main.Air.Flights"))
@@ -173,8 +176,8 @@ class TestForgetting:
         assert await index.table(forgotten.id) is None
         async with engine.connect() as connection:
             for name, declared in metadata.tables.items():
-                if name in ("audit", "tokens", "token_grants") or name.startswith("forgotten_"):
-                    continue  # The trail outlives its tables; tokens are of none.
+                if name in OF_NO_TABLE or name.startswith("forgotten_"):
+                    continue
                 column = "id" if name == "tables" else "table_id"
                 assert column in declared.c
                 rows = await connection.execute(text(f"SELECT DISTINCT {column} FROM {name}"))

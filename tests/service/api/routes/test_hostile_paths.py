@@ -114,6 +114,8 @@ def lake(postgres_server, migrated_template, tmp_path_factory) -> Iterator[tuple
             data_dir=tmp_path_factory.mktemp("lake"),
             port=0,
             allowed_locations=(folder.as_uri(),),
+            # Nothing but the requests writes there.
+            upkeep_share=0.0,
         )
         with running(settings) as service:
             yield service.url, folder
