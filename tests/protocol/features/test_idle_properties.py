@@ -10,6 +10,8 @@ from tidegate_protocol.features.properties import InvalidProperty, check_new
 
 OURS = ("protocol", "service", "client")
 ELSEWHERE = {"properties.py", "idle_properties.py"}
+HEEDED = {"begin.py": "delta.universalFormat.enabledFormats"}
+"""VACUUM leaves what others may have written of the table for Iceberg; the table is not shown so."""
 
 
 def is_accepted(name, value):
@@ -33,7 +35,8 @@ def test_nothing_names_them_but_the_lists():
     for folder in OURS:
         for path in (ROOT / folder).rglob("*.py"):
             if path.name not in ELSEWHERE:
-                assert named.search(path.read_text()) is None, path
+                text = path.read_text().replace(f'"{HEEDED.get(path.name, "")}"', "")
+                assert named.search(text) is None, path
 
 
 @pytest.mark.parametrize("name", [name.replace("*", "x") for name in IDLE])
