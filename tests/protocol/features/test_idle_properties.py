@@ -11,7 +11,7 @@ from tidegate_protocol.features.properties import InvalidProperty, check_new
 OURS = ("protocol", "service", "client")
 ELSEWHERE = {"properties.py", "idle_properties.py"}
 HEEDED = {"begin.py": "delta.universalFormat.enabledFormats"}
-"""VACUUM leaves what others may have written of the table for Iceberg; the table is not shown so."""
+"""VACUUM leaves what others wrote of the table for Iceberg; the table is not shown so here."""
 
 
 def is_accepted(name, value):
