@@ -130,12 +130,12 @@ PLAIN = pytest.mark.parametrize("note", ["", "x" * 70_000], ids=["put together",
 
 def widening(table: Table, note: str = "") -> tuple[dict[str, object], dict[str, object]]:
     """A change of the table, and an append that only goes behind it."""
+    made = made_nullable(table)
     change = proposal(
-        made_nullable(table),
+        {"metaData": {**made["metaData"], "description": note}},
         operation="CHANGE COLUMN",
         read_version=0,
         transaction_id=f"change-{table.name}",
-        user_metadata=note,
     )
     return change, proposal(add(**NOWHERE), transaction_id=f"append-{table.name}")
 

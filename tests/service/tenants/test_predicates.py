@@ -67,7 +67,6 @@ def table(service):
         ("conflict-check", "lists"),
         ("conflict-check", "deep"),
         ("commits", "many"),
-        ("commits", "regular expressions"),
     ],
 )
 def test_long_ones(service, table, kind, call):
