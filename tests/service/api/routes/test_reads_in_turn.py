@@ -60,7 +60,8 @@ class Flood:
 def flood(held, start_service, database_url) -> Iterator[Flood]:
     """More reads of one principal than are worked on at a time, all of them under way; others that
     come are not held up."""
-    service = start_service(auth="tokens")
+    # Upkeep would look tables up, too.
+    service = start_service(auth="tokens", upkeep_share=0.0)
     guarded = Guarded(service.url, database_url)
     guarded.table(TABLE)
     token, watcher = guarded.token("reader", "*", label="busy"), guarded.token("reader", "*")
