@@ -12,10 +12,12 @@ from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.checkpoints import CheckpointFiles
-from tidegate_service.core.ports.data_files import DataFiles
-from tidegate_service.core.ports.expired import ExpiredLog
-from tidegate_service.core.ports.index import Log, LogEntry, PutResult, Storage
-from tidegate_service.core.ports.manifests import Manifests
+from tidegate_service.core.ports.store.data_files import DataFiles
+from tidegate_service.core.ports.store.expired import ExpiredLog
+from tidegate_service.core.ports.store.listing import LogEntry
+from tidegate_service.core.ports.store.manifests import Manifests
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import Log, Storage
 from tidegate_service.storage.roots import one_by_one
 
 

@@ -13,8 +13,9 @@ from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.commit.group import commit_together
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.context import Context
-from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.tables.create import CreateTable, create_table
 from tidegate_service.core.tables.delete_forgotten import delete_forgotten
 from tidegate_service.core.tables.lookup import forget_table

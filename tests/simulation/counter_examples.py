@@ -32,16 +32,11 @@ from tidegate_service.core.commit.table_batch import TableBatch
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, StorageUnknown
 from tidegate_service.core.observe.faults import FaultPoints, Step, around
-from tidegate_service.core.ports.index import (
-    CommitGroup,
-    CommitSection,
-    Index,
-    Log,
-    PutResult,
-    Storage,
-)
+from tidegate_service.core.ports.index import CommitGroup, CommitSection, Index
 from tidegate_service.core.ports.outcomes import Committed, Outcome
 from tidegate_service.core.ports.records import TableRecord, Waiting
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import Log, Storage
 
 _occupy = abort_fence.occupy
 

@@ -29,10 +29,11 @@ from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
-from tidegate_service.core.log.foreign_commits import take_found
-from tidegate_service.core.ports.index import CommitSection, Index, Log, Storage
+from tidegate_service.core.log.catching_up.foreign_commits import take_found
+from tidegate_service.core.ports.index import CommitSection, Index
 from tidegate_service.core.ports.outcomes import Outcome
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.storage import Log, Storage
 from tidegate_service.core.tables import create
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -210,7 +211,7 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     "settled-places": {
         f"{CORE}.tables.create.check_none_under_way": nothing,
         f"{CORE}.maintenance.truncation.gap": nothing,
-        f"{CORE}.log.foreign_commits.check_own": lambda *_: None,
+        f"{CORE}.log.catching_up.foreign_commits.check_own": lambda *_: None,
     },
     "bounded-silence": {"tests.simulation.ports.server.SILENT_S": math.inf},
     "own-answers": {"tidegate.wire.flow.error_of": _any_code},

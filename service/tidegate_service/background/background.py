@@ -10,8 +10,9 @@ from tidegate_service.core.hooks.hook import load_hook
 from tidegate_service.core.hooks.runs import HookRuns
 from tidegate_service.core.observe.faults import FaultPoints
 from tidegate_service.core.observe.telemetry import Telemetry
-from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.ports.upkeep import UpkeepIndex
 from tidegate_service.core.upkeep.checkpoint import write_checkpoint
 from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints

@@ -20,8 +20,9 @@ from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry
-from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.ports.store.storage import Storage
 
 logger = logging.getLogger("tidegate.publisher")
 

@@ -18,8 +18,9 @@ from tidegate_service.core.instance.window_cache import WindowCache
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry
-from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.outcomes import Outcome
+from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.ports.upkeep import NO_UPKEEP, UpkeepStanding
 from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.core.sharing.turns import OwnTurns, Turns

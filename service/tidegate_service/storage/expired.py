@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.expiry import version_of
-from tidegate_service.core.ports.index import LogEntry
+from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.storage.roots import Root
 
 SIDECARS = "_sidecars"
@@ -13,7 +13,7 @@ _SIDECAR = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,254}\.parquet")
 
 
 class ObjectExpiredLog:
-    """Implements `core.ports.expired.ExpiredLog` in a `_delta_log` folder of a root."""
+    """Implements `core.ports.store.expired.ExpiredLog` in a `_delta_log` folder of a root."""
 
     def __init__(self, root: Root, folder: str, *, max_files: int) -> None:
         self._root = root

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Sequence
 
-from tidegate_service.core.ports.manifests import MANIFEST, MANIFESTS
+from tidegate_service.core.ports.store.manifests import MANIFEST, MANIFESTS
 from tidegate_service.storage.roots import Root
 
 
 class ObjectManifests:
-    """Implements `core.ports.manifests.Manifests` for the table in this folder of a root."""
+    """Implements `core.ports.store.manifests.Manifests` for the table in this folder of a root."""
 
     def __init__(self, root: Root, table: str) -> None:
         self._root = root

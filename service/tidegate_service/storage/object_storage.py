@@ -15,8 +15,10 @@ from tidegate_protocol.log.file_names import Unknown, checksum_name, commit_name
 from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import FileRoom, read_file
-from tidegate_service.core.ports.data_files import DataFiles
-from tidegate_service.core.ports.index import LogEntry, PutResult, UnreadableFile
+from tidegate_service.core.ports.store.data_files import DataFiles
+from tidegate_service.core.ports.store.listing import LogEntry
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.core.vacuum.names import is_hidden
 from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
 from tidegate_service.storage.expired import SIDECARS, ObjectExpiredLog

@@ -8,8 +8,9 @@ from typing import BinaryIO, Protocol, TypeVar
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.checkpoints import WrittenFile
-from tidegate_service.core.ports.data_files import DataFiles
-from tidegate_service.core.ports.index import LogEntry, PutResult
+from tidegate_service.core.ports.store.data_files import DataFiles
+from tidegate_service.core.ports.store.listing import LogEntry
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 
 LISTED_AT_ONCE = 1000

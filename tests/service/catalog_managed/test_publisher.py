@@ -17,8 +17,10 @@ from tidegate_service.core.catalog_managed import publish
 from tidegate_service.core.catalog_managed.publish import TAKEN_AT_ONCE, publish_table
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports.index import Index, Log, PutResult, Storage
+from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import Log, Storage
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.index.publishing import unpublished
 from tidegate_service.index.publishing.calls import ALONE

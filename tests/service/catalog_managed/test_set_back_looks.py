@@ -10,7 +10,7 @@ from tests.service.log.test_foreign_commits import FOREIGN_ADD, foreign_commit
 from tidegate_service.core.catalog_managed.set_back import looked_ahead
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable, TableQuarantined
-from tidegate_service.core.log.sight import SeenBefore
+from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 

@@ -19,7 +19,7 @@ from tidegate_service.core.commit.abort_fence import FENCE_OPERATION
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import TransactionState, abort, status
 from tidegate_service.core.errors import CommitStateUnknown, Refused, TableQuarantined
-from tidegate_service.core.ports.index import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,8 @@ from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.core.hooks.hook import Hook, HookCommit
 from tidegate_service.core.hooks.runs import HookRuns
 from tidegate_service.core.observe.telemetry import HOOK, SILENT, Telemetry
-from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
 NAME = "noting"

@@ -15,7 +15,7 @@ from tidegate_protocol.checkpoint.columns import FileColumns
 from tidegate_protocol.log.actions import Add, Metadata, Protocol, Remove
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.checkpoints import FileRows
-from tidegate_service.core.ports.put_result import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 
 CLASSIC = "00000000000000000003.checkpoint.parquet"
 SIDECAR = "_sidecars/016ae953-37a9-438e-8683-9a9a4a79a395.parquet"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.service.log.log_contract import Plant, listed
 from tidegate_protocol.log.file_names import commit_name
-from tidegate_service.core.ports.index import Storage
+from tidegate_service.core.ports.store.storage import Storage
 
 EXPIRED = [
     "00000000000000000000.json",

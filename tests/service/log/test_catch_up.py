@@ -21,9 +21,9 @@ from tidegate_service.core.errors import (
     StorageUnavailable,
     TableQuarantined,
 )
-from tidegate_service.core.log.catch_up import catch_up
-from tidegate_service.core.log.foreign_commits import MOST_RACES
-from tidegate_service.core.log.versions import READ_AHEAD
+from tidegate_service.core.log.catching_up.catch_up import catch_up
+from tidegate_service.core.log.catching_up.foreign_commits import MOST_RACES
+from tidegate_service.core.log.catching_up.versions import READ_AHEAD
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.outcomes import Committed

@@ -1,6 +1,7 @@
 """Versions that the index does not know: other writers', and our own whose rows were lost."""
 
 import json
+import math
 
 import pytest
 
@@ -11,6 +12,7 @@ from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import Refused, TableQuarantined
+from tidegate_service.core.log.catching_up import foreign_commits
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table
 
@@ -64,7 +66,9 @@ async def test_a_foreign_commit_is_ingested_and_judged_against(world):
     assert (head.latest_version, head.num_files) == (3, 2)
 
 
-async def test_a_decision_taken_again_behind_foreign_versions_is_an_attempt(world):
+async def test_a_decision_taken_again_behind_foreign_versions_is_an_attempt(world, monkeypatch):
+    # However slow the machine is: else the second one is read without the lock.
+    monkeypatch.setattr(foreign_commits, "LONGEST_RACE_S", math.inf)
     table = await world.create()
     first = await propose(world.context, table.id, proposal(add("a")))
     assert first.record.metrics.attempts == 1

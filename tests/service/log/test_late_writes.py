@@ -18,7 +18,7 @@ from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.instance.log_looks import LogLooks
 from tidegate_service.core.log.used_places import MOST_AWAITED
 from tidegate_service.core.maintenance.end_quarantine import release_table
-from tidegate_service.core.ports.index import Log, Storage
+from tidegate_service.core.ports.store.storage import Log, Storage
 from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio

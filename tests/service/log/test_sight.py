@@ -9,8 +9,8 @@ from tests.builders.proposals import proposal
 from tests.service.world import World
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import IndexUnavailable
-from tidegate_service.core.log.catch_up import LATE_LOOKS, read_on, with_log_read
-from tidegate_service.core.log.sight import Behind, SeenBefore
+from tidegate_service.core.log.catching_up.catch_up import LATE_LOOKS, read_on, with_log_read
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.maintenance.truncation import Tail
 
 pytestmark = pytest.mark.anyio

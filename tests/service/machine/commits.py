@@ -36,7 +36,7 @@ from tidegate_protocol.log.codec import decode
 from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, IsolationLevel, Proposal
 from tidegate_protocol.replay.commits import commit_info, parse_commit
-from tidegate_service.core.ports.index import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 
 _runs = itertools.count(1)
 

@@ -26,7 +26,7 @@ from tidegate_protocol.ledger.state import TableLedger
 from tidegate_protocol.log.actions import CommitInfo, Metadata
 from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_protocol.replay.commits import commit_info, parse_commit
-from tidegate_service.core.log.foreign_commits import FENCE_OPERATION, FENCED_ID
+from tidegate_service.core.log.catching_up.foreign_commits import FENCE_OPERATION, FENCED_ID
 
 
 @dataclass(eq=False)

@@ -11,7 +11,8 @@ from enum import Enum
 from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.observe.faults import Side, Step
-from tidegate_service.core.ports.index import Log, PutResult, Storage
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import Log, Storage
 from tidegate_service.storage.roots import one_by_one
 
 

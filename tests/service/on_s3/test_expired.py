@@ -8,7 +8,7 @@ from demo.s3_server import S3Server
 from tests.service.log.expired_contract import EXPIRED, ExpiredContract
 from tests.service.storage.test_storage_s3 import key_of
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports.expired import DeletionRefused
+from tidegate_service.core.ports.store.expired import DeletionRefused
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

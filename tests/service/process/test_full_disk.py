@@ -18,7 +18,7 @@ from tests.builders.flights import add, proposal, table_body
 from tests.chaos.disks import NoDisks, fill, free, small_disk
 from tests.service.storage.stepping import content_of
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports.index import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.index.postgres import migrate
 from tidegate_service.storage.local.files import LocalFiles

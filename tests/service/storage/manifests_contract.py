@@ -1,10 +1,10 @@
-"""What the manifests of a table promise, on any store (`core.ports.manifests`)."""
+"""What the manifests of a table promise, on any store (`core.ports.store.manifests`)."""
 
 from collections.abc import Callable
 
 import pytest
 
-from tidegate_service.core.ports.manifests import Manifests
+from tidegate_service.core.ports.store.manifests import Manifests
 from tidegate_service.storage import ObjectStorage
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.service.storage.stepping import done, stepped
-from tidegate_service.core.ports.index import UnreadableFile
+from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.storage.checkpoints import footer as module
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.footer import check_footer

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.service.tables.delta_logs import DeltaLog
-from tidegate_service.core.ports.index import UnreadableFile
+from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints import parts as module
 from tidegate_service.storage.checkpoints import reading

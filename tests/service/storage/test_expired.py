@@ -9,7 +9,7 @@ import pytest
 from tests.service.log.expired_contract import EXPIRED, ExpiredContract
 from tests.service.storage.test_storage_local import folder_of
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports.expired import DeletionRefused
+from tidegate_service.core.ports.store.expired import DeletionRefused
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.local import removing
 

@@ -28,7 +28,7 @@ from tidegate_service.core.log.listing import listed
 from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.outcomes import Committed
-from tidegate_service.core.ports.storage import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints import parquet_pages

@@ -23,7 +23,7 @@ from tidegate_protocol.log.actions import (
 )
 from tidegate_protocol.log.codec import decode, encode
 from tidegate_protocol.replay.snapshot import Snapshot
-from tidegate_service.core.ports.index import UnreadableFile
+from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints import reading as module
 

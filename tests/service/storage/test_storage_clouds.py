@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pytest
 
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports.index import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

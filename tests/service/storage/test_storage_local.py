@@ -10,7 +10,7 @@ from tests.service.log.log_contract import LogContract
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import Refused, StorageUnavailable
-from tidegate_service.core.ports.index import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

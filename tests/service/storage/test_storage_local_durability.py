@@ -20,7 +20,7 @@ from tests.repository import ROOT
 from tests.service.storage.stepping import content_of
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports.index import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.local.files import LocalFiles
 

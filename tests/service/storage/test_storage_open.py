@@ -9,7 +9,8 @@ import pytest
 
 from tests.store_proxy import StoreProxy
 from tidegate_protocol.log.file_names import commit_name
-from tidegate_service.core.ports.index import PutResult, UnreadableFile
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.object_storage import ObjectLog
 

@@ -9,7 +9,7 @@ from tests.service.log.log_contract import LogContract
 from tests.service.storage.test_storage_local import folder_of
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused, StorageUnavailable
-from tidegate_service.core.ports.index import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from tests.store_proxy import StoreFault, StoreProxy
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log import put_version
-from tidegate_service.core.ports.index import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.index.postgres.engine import ConnectionSettings
 from tidegate_service.storage import ObjectStorage, stores
 from tidegate_service.storage.remote import root as remote_root

@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content
-from tidegate_service.core.ports.index import Log, LogEntry, PutResult, Storage
+from tidegate_service.core.ports.store.listing import LogEntry
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import Log, Storage
 
 
 async def _nothing(version: int) -> None:

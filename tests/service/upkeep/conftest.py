@@ -8,7 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from tests.service.world import World
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.core.observe.faults import FaultPoints
-from tidegate_service.core.ports.index import Index, Storage
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 

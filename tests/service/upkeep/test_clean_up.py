@@ -24,8 +24,8 @@ from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.telemetry import UpkeepKind
-from tidegate_service.core.ports.expired import DeletionRefused
 from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.store.expired import DeletionRefused
 from tidegate_service.core.ports.upkeep import UpkeepRecord
 from tidegate_service.core.tables import history
 from tidegate_service.core.tables.lookup import get_table

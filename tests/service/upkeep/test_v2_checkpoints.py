@@ -150,7 +150,6 @@ async def test_sidecars_that_are_deleted_meanwhile_are_not_named(world, table):
 
 
 async def test_nor_is_pointed_to_what_names_them(world, table):
-    await propose(world.context, table.name, proposal(add("x=2/9.parquet", "2")))
     before = pointer(table)
     faults = CleanedUp(table, CheckpointStep.CHECKPOINT_PUT)
     with pytest.raises(StorageUnavailable, match="sidecars of the checkpoint were deleted"):

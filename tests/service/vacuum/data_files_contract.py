@@ -1,4 +1,4 @@
-"""What every implementation of `core.ports.data_files.DataFiles` does, whatever the store."""
+"""What every implementation of `core.ports.store.data_files.DataFiles` does, whatever the store."""
 
 import pytest
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tidegate_service.core.ports.data_files import DataFile, Listed
 from tidegate_service.core.ports.named_files import NamedFiles
+from tidegate_service.core.ports.store.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.core.vacuum.found import Unnamed
 from tidegate_service.core.vacuum.orphans import OtherNames, orphans

@@ -24,7 +24,7 @@ from tests.service.vacuum.vacuuming import (
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import DeletionVector
 from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
-from tidegate_service.core.ports.data_files import DataFile
+from tidegate_service.core.ports.store.data_files import DataFile
 from tidegate_service.core.vacuum.begin import begin_vacuum
 from tidegate_service.core.vacuum.inventory import Inventory
 from tidegate_service.core.vacuum.request import VacuumRequest

@@ -13,7 +13,6 @@ from tidegate_protocol.log.codec import encode
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_protocol.replay.commits import parse_commit, summarize
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.core.ports.index import UnreadableFile
 from tidegate_service.core.ports.records import (
     Aborted,
     CommitRecord,
@@ -23,6 +22,7 @@ from tidegate_service.core.ports.records import (
     TableRecord,
     TableState,
 )
+from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.index.rows.effects import Effects, FileKey, effects_of
 from tidegate_service.index.rows.records import metadata_of, protocol_of
 

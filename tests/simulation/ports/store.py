@@ -13,7 +13,9 @@ from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, whole
 from tidegate_protocol.log.file_names import Unknown, commit_name, parse
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.ports.index import LogEntry, PutResult, UnreadableFile
+from tidegate_service.core.ports.store.listing import LogEntry
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import UnreadableFile
 
 __all__ = ["Folder", "MemoryLog", "MemoryStorage", "Store", "StoreFaults"]
 

@@ -19,7 +19,7 @@ from tidegate_service.api.http.requests import (
     state_of,
 )
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.ports.data_files import DataFile
+from tidegate_service.core.ports.store.data_files import DataFile
 from tidegate_service.core.vacuum.inventory import Inventory
 from tidegate_service.core.vacuum.request import VacuumRequest
 

@@ -18,15 +18,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from tidegate_protocol.log.actions import Metadata
-from tidegate_protocol.log.content import LogFile, sha256_of
+from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.segment import BrokenLog, choose_segment, versions_left
 from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
 from tidegate_service.core.instance.log_looks import TABLES
+from tidegate_service.core.log.catching_up.sight import Between, Sight
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.listing import listed
-from tidegate_service.core.log.sight import Between, Sight
-from tidegate_service.core.ports.index import CommitSection, Log, UnreadableFile
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 
 NOT_OWN = (
@@ -114,7 +115,7 @@ async def not_own(section: CommitSection, sight: Sight, last: bytes | LogFile | 
         why = await _not_cleaned_up(section, sight)
         return None if why is None else f"version {version} was published, and {why}: {NOT_OWN}"
     sha256, _ = await section.kept(version)
-    if sha256 in (None, sha256_of(last)):
+    if sha256 in (None, await offload.sha256_of(last)):
         return None
     return f"version {version} in the log is not the one that was published: {NOT_OWN}"
 

@@ -7,15 +7,17 @@ its bytes are equal. Otherwise the table is quarantined, and nothing is overwrit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tidegate_protocol.log.content import Content, LogFile, sha256_of
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.catalog_managed.own_log import Ends, OwnLogs, is_begun
 from tidegate_service.core.catalog_managed.set_back import quarantine_for, strange, unlike
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, StorageUnknown
-from tidegate_service.core.log.sight import Behind, SeenBefore
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around
-from tidegate_service.core.ports.index import CommitSection, Index, Log, PutResult, Storage
+from tidegate_service.core.ports.index import CommitSection, Index
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import Log, Storage
 from tidegate_service.core.sharing import offload
 
 BATCH_VERSIONS = 500
@@ -153,7 +155,7 @@ async def _is_own(
     if known is None:
         # The table was forgotten.
         return False
-    if last is not None and known.content_sha256 in (None, sha256_of(last)):
+    if last is not None and known.content_sha256 in (None, await offload.sha256_of(last)):
         return True
     sight = SeenBefore()
     while True:

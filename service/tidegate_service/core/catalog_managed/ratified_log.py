@@ -15,7 +15,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.known import CATALOG_MANAGED
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.log.actions import CommitInfo
-from tidegate_protocol.log.content import LogFile, sha256_of
+from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
@@ -27,9 +27,10 @@ from tidegate_protocol.replay.foreign import parse_foreign_commit
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.log.foreign_commits import append_foreign, foreign_commit
-from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.log.catching_up.foreign_commits import append_foreign, foreign_commit
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import CommitRecord, RatifiedCommit, TableRecord
+from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 
 logger = logging.getLogger("tidegate.service")
@@ -107,7 +108,7 @@ async def go_on(section: CommitSection, log: Log, before: TableRecord) -> tuple[
                 raise Refused(
                     f"version {version} of table {section.table.name} lies in the log with other "
                     f"bytes than were ratified: expected SHA-256 {expected}, found "
-                    f"{sha256_of(found)}",
+                    f"{await offload.sha256_of(found)}",
                     code=Code.BROKEN_LOG,
                     hint="this service did not write that file; move it away",
                 )

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from tidegate_protocol.log.content import LogFile, sha256_of
+from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_service.core.catalog_managed.own_log import Ends, is_begun, not_own
 from tidegate_service.core.catalog_managed.ratified_log import marked
@@ -29,8 +29,8 @@ from tidegate_service.core.errors import (
     StorageUnavailable,
     TableQuarantined,
 )
-from tidegate_service.core.log.catch_up import with_log_read
-from tidegate_service.core.log.sight import Behind, SeenBefore, Sight
+from tidegate_service.core.log.catching_up.catch_up import with_log_read
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore, Sight
 from tidegate_service.core.log.used_places import check_own
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import CommitRecord, QuarantineCause, TableState
@@ -115,7 +115,7 @@ async def looked_ahead(context: Context, table_id: str, sight: SeenBefore) -> bo
         return False
     if table.published_version >= 0:
         known = glance.published_sha256
-        if last is None or known not in (None, sha256_of(last)):
+        if last is None or known not in (None, await offload.sha256_of(last)):
             return False
     heads.looked(table, glance.now_ms, context.monotonic_s(), database=database)
     return True

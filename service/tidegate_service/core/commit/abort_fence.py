@@ -45,19 +45,20 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.instance.window_cache import WindowCache
-from tidegate_service.core.log.clock_skew import check_clock
-from tidegate_service.core.log.foreign_commits import (
+from tidegate_service.core.log.catching_up.foreign_commits import (
     FENCE_OPERATION,
     FENCED_ID,
     MOST_RACES,
     see_end,
     take_found,
 )
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
+from tidegate_service.core.log.clock_skew import check_clock
 from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy, ratified
-from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.maintenance.truncation import reload_if_truncated
-from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableState
+from tidegate_service.core.ports.store.storage import Log
 
 FINAL = (409, 410, 422)
 """Refusals with these statuses say that an id and body will never land."""

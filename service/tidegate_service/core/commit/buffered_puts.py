@@ -18,8 +18,9 @@ from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log.put_version import OCCUPY_S
 from tidegate_service.core.observe.faults import Step, around
 from tidegate_service.core.observe.telemetry import Phase
-from tidegate_service.core.ports.index import Log, PutResult
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import Log
 
 PUT_S = 2.0
 

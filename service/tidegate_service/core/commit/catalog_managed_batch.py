@@ -17,7 +17,7 @@ from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch, untaken
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, Unavailable
-from tidegate_service.core.log.sight import SeenBefore
+from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.ports.index import CommitGroup, CommitSection
 from tidegate_service.core.ports.outcomes import Committed, Outcome

@@ -20,8 +20,8 @@ from tidegate_service.core.errors import (
     Refused,
     Unavailable,
 )
-from tidegate_service.core.log.catch_up import read_on
-from tidegate_service.core.log.sight import Behind, SeenBefore
+from tidegate_service.core.log.catching_up.catch_up import read_on
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.observe.faults import Side, steps_of
 from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.core.ports.index import CommitGroup, FilesFirst, TakesLong

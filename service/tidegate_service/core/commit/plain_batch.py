@@ -15,20 +15,16 @@ from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.commit.table_batch import TableBatch, untaken
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
-from tidegate_service.core.log.foreign_commits import see_end, take_found
+from tidegate_service.core.log.catching_up.foreign_commits import see_end, take_found
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy
-from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.maintenance.truncation import reload_if_truncated
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.observe.telemetry import Phase
-from tidegate_service.core.ports.index import (
-    CommitGroup,
-    CommitSection,
-    FilesFirst,
-    Log,
-)
+from tidegate_service.core.ports.index import CommitGroup, CommitSection, FilesFirst
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit
+from tidegate_service.core.ports.store.storage import Log
 
 
 class PlainBatch(TableBatch):

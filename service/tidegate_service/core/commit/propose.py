@@ -20,9 +20,9 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.instance.table_cache import TableIdentity
-from tidegate_service.core.log.catch_up import with_log_read
+from tidegate_service.core.log.catching_up.catch_up import with_log_read
+from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.log.clock_skew import check_clock
-from tidegate_service.core.log.sight import SeenBefore
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.observe.telemetry import Outcome as Ending
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome, WouldCommit

@@ -20,10 +20,10 @@ from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, Refused
 from tidegate_service.core.instance.locked_table import LockedTable
+from tidegate_service.core.log.catching_up.foreign_commits import MOST_RACES
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.clock_skew import check_clock
-from tidegate_service.core.log.foreign_commits import MOST_RACES
 from tidegate_service.core.log.put_version import ratified
-from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.observe.faults import CommitSteps, around
 from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.core.ports.index import CommitGroup, CommitSection, FilesFirst, TakesLong

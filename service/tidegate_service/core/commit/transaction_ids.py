@@ -10,8 +10,8 @@ from tidegate_service.core.commit.abort_fence import close, is_open
 from tidegate_service.core.commit.kinds import kind_of
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
-from tidegate_service.core.log.catch_up import with_log_read
-from tidegate_service.core.log.sight import SeenBefore
+from tidegate_service.core.log.catching_up.catch_up import with_log_read
+from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableRecord
 from tidegate_service.core.tables.lookup import get_table

@@ -16,7 +16,7 @@ from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.telemetry import HOOK
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.storage import Log, Storage
+from tidegate_service.core.ports.store.storage import Log, Storage
 from tidegate_service.core.ports.upkeep import Done, UpkeepRecord
 from tidegate_service.core.sharing import offload
 

@@ -17,7 +17,7 @@ from tidegate_protocol.log.actions import (
 )
 from tidegate_protocol.log.paths import LOG_FOLDER, identity
 from tidegate_protocol.log.segment import Checkpoint
-from tidegate_service.core.ports.index import Log, UnreadableFile
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 
 SIDECARS = "_sidecars"
 _OF_A_SNAPSHOT = (Add, DomainMetadata, Metadata, Protocol, Remove, Txn)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from tidegate_protocol.log.segment import BrokenLog, Listing
-from tidegate_service.core.ports.index import Log, UnreadableFile
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 
 

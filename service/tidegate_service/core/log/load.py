@@ -26,17 +26,18 @@ from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_protocol.replay.foreign import RefusedCommit, in_commit_timestamp, refusal
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.log.beginning import Beginning
-from tidegate_service.core.log.checkpoint_stream import snapshot_actions
-from tidegate_service.core.log.data_paths import DataPaths
-from tidegate_service.core.log.foreign_commits import (
+from tidegate_service.core.log.catching_up.foreign_commits import (
     append_foreign,
     carried,
     foreign_commit,
     keep_id,
 )
-from tidegate_service.core.log.versions import contents
-from tidegate_service.core.ports.index import CommitSection, Log, UnreadableFile
+from tidegate_service.core.log.catching_up.versions import contents
+from tidegate_service.core.log.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.data_paths import DataPaths
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 
 MOST_OUTSIDE = 1_000

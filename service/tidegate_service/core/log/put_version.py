@@ -9,8 +9,9 @@ from tidegate_protocol.replay.commits import body_digest
 from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around
-from tidegate_service.core.ports.index import Log, PutResult
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.offload import is_same
 

@@ -19,10 +19,11 @@ from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import CommitInfo, Metadata
 from tidegate_protocol.replay.commits import UnreadableCommit, table_id
 from tidegate_service.core.errors import TableExists
-from tidegate_service.core.log.sight import Between, Sight
-from tidegate_service.core.log.versions import READ_AHEAD, contents
-from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.log.catching_up.sight import Between, Sight
+from tidegate_service.core.log.catching_up.versions import READ_AHEAD, contents
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import ForgottenTable, TableRecord
+from tidegate_service.core.ports.store.storage import Log
 
 SIGNED_FOR_MS = 15 * 60 * 1000
 """How long S3, and Azure with a shared key, accept a request after it was signed."""

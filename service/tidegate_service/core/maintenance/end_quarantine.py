@@ -4,20 +4,21 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.content import LogFile, sha256_of
+from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.segment import BrokenLog
 from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.catalog_managed.set_back import lost, quarantine_for, strange, unlike
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, Unavailable
-from tidegate_service.core.log.catch_up import read_on
-from tidegate_service.core.log.sight import Behind, SeenBefore
+from tidegate_service.core.log.catching_up.catch_up import read_on
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
+from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.log.used_places import late_write
-from tidegate_service.core.log.versions import contents
 from tidegate_service.core.maintenance.truncation import Tail
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import get_table
 
 _Check = Callable[[CommitSection, SeenBefore], Awaitable[None]]
@@ -97,7 +98,7 @@ async def _other(context: Context, table: TableRecord) -> tuple[int, bytes | Log
             if stored is None:
                 continue
             ratified = await context.index.commit(table.id, version)
-            if ratified is None or ratified.content_sha256 != sha256_of(stored):
+            if ratified is None or ratified.content_sha256 != await offload.sha256_of(stored):
                 return version, stored
     return None
 

@@ -20,11 +20,12 @@ from tidegate_service.core.catalog_managed.set_back import Found, quarantine_for
 from tidegate_service.core.catalog_managed.whole_log import make_whole
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
+from tidegate_service.core.log.catching_up.sight import SeenNow
 from tidegate_service.core.log.data_paths import DataPaths
 from tidegate_service.core.log.load import adopt
-from tidegate_service.core.log.sight import SeenNow
-from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import QuarantineCause, TableRecord
+from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.tables.lookup import get_table
 
 _PUT_BACK = (

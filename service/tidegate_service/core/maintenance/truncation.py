@@ -16,12 +16,13 @@ from tidegate_protocol.log.segment import BrokenLog, choose_segment, missing
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.instance.log_looks import QUIET_MS
+from tidegate_service.core.log.catching_up.sight import Between, SeenBefore
 from tidegate_service.core.log.listing import listed
-from tidegate_service.core.log.sight import Between, SeenBefore
 from tidegate_service.core.log.used_places import late_write
 from tidegate_service.core.maintenance.rebuild import rebuild_in
-from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 
 

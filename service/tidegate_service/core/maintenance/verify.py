@@ -31,8 +31,8 @@ from tidegate_service.core.log.file_set import FileSet
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.maintenance.verify_checksums import checksum_differences
 from tidegate_service.core.ports.comparison import FileCounts
-from tidegate_service.core.ports.index import Log, UnreadableFile
 from tidegate_service.core.ports.records import CommitRecord, TableRecord
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import get_table
 

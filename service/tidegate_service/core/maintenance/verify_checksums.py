@@ -22,8 +22,8 @@ from tidegate_protocol.log.actions import Add
 from tidegate_protocol.log.file_names import checksum_name
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.ports.index import Log, UnreadableFile
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.upkeep.checksums import checksum_of
 

@@ -1,4 +1,4 @@
-"""What the use cases need from the world, and the values that pass through: the commit index,
-object storage, records and outcomes. Nothing here does anything; `index` and `storage` implement
-it.
+"""What the use cases need from the commit index, and the values that pass through: records,
+outcomes, pages of files. Nothing here does anything; `index` implements it. What they need from
+object storage is in `store`.
 """

@@ -13,7 +13,7 @@ from typing import Protocol
 from tidegate_protocol.checkpoint.columns import FileColumns
 from tidegate_protocol.log.actions import Action, Metadata
 from tidegate_protocol.log.actions import Protocol as TableProtocol
-from tidegate_service.core.ports.put_result import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 
 PathKey = tuple[str, str]
 """A file's path and its deletion vector's id or '', as the index's keys."""

@@ -1,7 +1,7 @@
-"""What the use cases need from the world. `index` and `storage` implement these.
+"""What the use cases need from the commit index. `index` implements it.
 
-A call that meets a broken database raises `IndexUnavailable`, one that meets a broken store
-raises `StorageUnavailable`; both mean "nothing is known to have happened, ask again".
+A call that meets a broken database raises `IndexUnavailable`: nothing is known to have happened,
+ask again.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -28,20 +28,7 @@ from tidegate_service.core.ports.records import (
     Waiting,
 )
 from tidegate_service.core.ports.scanned import StoredFiles, Wanted
-from tidegate_service.core.ports.storage import Log, LogEntry, PutResult, Storage, UnreadableFile
 from tidegate_service.core.sharing.pools import Share
-
-__all__ = [
-    "CommitGroup",
-    "CommitSection",
-    "Index",
-    "Log",
-    "LogEntry",
-    "PutResult",
-    "Storage",
-    "TakesLong",
-    "UnreadableFile",
-]
 
 
 class FilesFirst(Exception):

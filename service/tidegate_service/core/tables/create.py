@@ -55,8 +55,9 @@ from tidegate_service.core.errors import (
 from tidegate_service.core.log.clock_skew import check_clock
 from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy, ratified
 from tidegate_service.core.log.used_places import check_none_under_way, register_hint
-from tidegate_service.core.ports.index import CommitSection, Log
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import NewTable, TableRecord
+from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import durable_table
 from tidegate_service.core.tables.place_rights import check_folder, check_forgotten

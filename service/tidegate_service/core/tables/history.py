@@ -6,6 +6,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.log.log_file import OversizedFile
 from tidegate_service.core.ports.records import CommitRecord, TableRecord
+from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import get_table
 
 
@@ -41,7 +42,7 @@ async def content(context: Context, ref: str, version: int) -> Content:
             record = await context.index.commit(table.id, version)
             ratified = None if record is None or found is None else record.content_sha256
             if found is not None and (
-                not table.catalog_managed or ratified in (None, sha256_of(found))
+                not table.catalog_managed or ratified in (None, await offload.sha256_of(found))
             ):
                 return found
             kept = await context.index.stored_content(table.id, version)

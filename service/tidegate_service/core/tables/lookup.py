@@ -11,8 +11,8 @@ from tidegate_service.core.catalog_managed.set_back import Found, check_none_los
 from tidegate_service.core.catalog_managed.whole_log import differing, make_whole, why_differing
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, TableQuarantined
-from tidegate_service.core.log.catch_up import with_log_read
-from tidegate_service.core.log.sight import SeenBefore
+from tidegate_service.core.log.catching_up.catch_up import with_log_read
+from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.ports.records import PAGE_BYTES, QuarantineCause, TableRecord, TableState
 
 FORGET_ATTEMPTS = 5

@@ -29,10 +29,11 @@ from tidegate_service.core.ports.checkpoints import (
     SnapshotHead,
     WrittenFile,
 )
-from tidegate_service.core.ports.index import Index, Storage
-from tidegate_service.core.ports.put_result import PutResult
+from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord, TableState
-from tidegate_service.core.upkeep.own_log import OwnLog
+from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import Storage
+from tidegate_service.core.upkeep.same_log import SameLog
 from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows, small_actions
 from tidegate_service.core.upkeep.v2_checkpoint import write_v2
 
@@ -116,7 +117,7 @@ async def write_checkpoint(
     writing = _Writing(
         index=index,
         files=storage.checkpoints(table.location, who=who),
-        own_log=OwnLog(index, storage.log(table.location, who=who), table, head),
+        same_log=SameLog(index, storage.log(table.location, who=who), table, head),
         table_id=table.id,
         head=head,
         policy=policy_of(head.protocol, head.metadata),
@@ -124,10 +125,10 @@ async def write_checkpoint(
         faults=faults,
         new_id=new_id,
     )
-    await writing.own_log.check()
+    await writing.same_log.check()
     made = await writing.write()
     # As long as it took, another may have put another table's log there.
-    await writing.own_log.check()
+    await writing.same_log.check()
     async with around(faults, CheckpointStep.LAST_CHECKPOINT_PUT):
         await writing.files.point_to(head.version, encode(made.last))
     await index.keep_checkpoint(table.id, made.known)
@@ -156,7 +157,7 @@ class _Made:
 class _Writing:
     index: Index
     files: CheckpointFiles
-    own_log: OwnLog
+    same_log: SameLog
     table_id: str
     head: SnapshotHead
     policy: CheckpointPolicy
@@ -186,7 +187,7 @@ class _Writing:
             written = await self._put_last(file, rows)
         if written.result is PutResult.EXISTS:
             found = Checkpoint(version=self.head.version, files=(name,))
-            await self.own_log.check_checkpoint(found)
+            await self.same_log.check_checkpoint(found)
         return self._made(CheckpointKind.CLASSIC, rows, [written], actions)
 
     async def _multi_part(self, columns: FileColumns, actions: list[Action], parts: int) -> _Made:
@@ -227,7 +228,7 @@ class _Writing:
             sidecar_files=self.layout.sidecar_files,
             form=self.layout.v2_form,
             faults=self.faults,
-            own_log=self.own_log,
+            same_log=self.same_log,
             new_id=self.new_id,
         )
         main = V2Files(path=v2.name, size=v2.main.size, modified_ms=v2.main.modified_ms)
@@ -253,7 +254,7 @@ class _Writing:
     async def _put_last(self, file: CheckpointFile, rows: SnapshotRows) -> WrittenFile:
         rows.check_complete()
         # Nothing was read from a database that has lost the version since.
-        await self.own_log.check()
+        await self.same_log.check()
         async with around(self.faults, CheckpointStep.CHECKPOINT_PUT):
             return await file.put()
 

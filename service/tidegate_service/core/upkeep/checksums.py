@@ -12,11 +12,9 @@ from tidegate_protocol.checksum.histograms import deleted_histogram, histogram_o
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.upkeep import SET_TRANSACTION_RETENTION
 from tidegate_protocol.log.codec import with_fields
-from tidegate_protocol.log.content import sha256_of
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.storage import Storage
+from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.ports.upkeep import Counted, Done, UpkeepRecord, UpkeepStanding
 from tidegate_service.core.sharing import offload
 
@@ -64,10 +62,7 @@ class Checksums:
         version = waiting.version
         log = self._storage.log(table.location)
         content = await log.read(version)
-        weight = 0 if content is None else len(content) // BYTES_AN_ACTION
-        if content is None or waiting.content_sha256 != await offload.run(
-            weight, sha256_of, content
-        ):
+        if content is None or waiting.content_sha256 != await offload.sha256_of(content):
             # After a restore or a failover the row may be of a version, or a table, that is gone:
             # readers of the log that is there would be told that it is broken.
             return Done(

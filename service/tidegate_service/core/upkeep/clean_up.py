@@ -26,10 +26,10 @@ from tidegate_service.core.errors import NotFound
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, CleanUpStep, FaultPoints, around
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry, UpkeepKind
-from tidegate_service.core.ports.expired import DeletionRefused, ExpiredLog
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import Glance, TableRecord
-from tidegate_service.core.ports.storage import Log, Storage, UnreadableFile
+from tidegate_service.core.ports.store.expired import DeletionRefused, ExpiredLog
+from tidegate_service.core.ports.store.storage import Log, Storage, UnreadableFile
 from tidegate_service.core.ports.upkeep import Done, UpkeepIndex, UpkeepRecord
 from tidegate_service.core.upkeep.comparison import difference
 from tidegate_service.core.upkeep.sidecars import remove_unreferenced

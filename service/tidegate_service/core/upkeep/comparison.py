@@ -12,7 +12,7 @@ from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.file_set import FileSet
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.storage import Log
+from tidegate_service.core.ports.store.storage import Log
 
 
 async def difference(

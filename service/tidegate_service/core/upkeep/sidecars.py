@@ -5,9 +5,9 @@ from collections.abc import Callable
 from tidegate_protocol.log.actions import Protocol, UnknownAction
 from tidegate_protocol.log.file_names import CheckpointFile, V2Checkpoint, parse
 from tidegate_service.core.log.checkpoint_stream import sidecar_name
-from tidegate_service.core.ports.expired import ExpiredLog
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.storage import Log, UnreadableFile
+from tidegate_service.core.ports.store.expired import ExpiredLog
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 
 FEATURE = "v2Checkpoint"
 REMOVED_AT_ONCE = 100

@@ -3,7 +3,7 @@
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord, TableState
-from tidegate_service.core.ports.storage import Log
+from tidegate_service.core.ports.store.storage import Log
 
 MOST = 100
 """Versions behind the index that are looked at: more than the service is just writing."""

@@ -29,7 +29,7 @@ from tidegate_service.core.ports.checkpoints import (
     SnapshotHead,
     WrittenFile,
 )
-from tidegate_service.core.upkeep.own_log import OwnLog
+from tidegate_service.core.upkeep.same_log import SameLog
 from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows
 
 SIDECARS = "_sidecars"
@@ -65,7 +65,7 @@ async def write_v2(
     sidecar_files: int,
     form: Literal["json", "parquet"],
     faults: FaultPoints,
-    own_log: OwnLog,
+    same_log: SameLog,
     new_id: Callable[[], str],
 ) -> V2Written:
     """Write the sidecars that are not there yet, and then the main file that names all of them."""
@@ -74,7 +74,7 @@ async def write_v2(
     shape = _shape(columns)
     async with around(faults, CheckpointStep.PARTS_PUT):
         known = await _reusable(
-            index, files, table_id, head, own_log, shape=shape, sidecar_files=sidecar_files
+            index, files, table_id, head, same_log, shape=shape, sidecar_files=sidecar_files
         )
         if known is None:
             sidecars = [one async for one in writing.write(BEFORE_ALL, None)]
@@ -88,7 +88,7 @@ async def write_v2(
     lines = [_checkpoint_metadata(head.version), *actions, *map(_sidecar, sidecars)]
     async with files.writing(name, columns) as file:
         await file.take_actions(lines)
-        await own_log.check()
+        await same_log.check()
         await _check_there(files, sidecars)
         async with around(faults, CheckpointStep.CHECKPOINT_PUT):
             main = await file.put()
@@ -110,7 +110,7 @@ async def _reusable(
     files: CheckpointFiles,
     table_id: str,
     head: SnapshotHead,
-    own_log: OwnLog,
+    same_log: SameLog,
     *,
     shape: str,
     sidecar_files: int,
@@ -127,7 +127,7 @@ async def _reusable(
     if len(known.sidecars) > MOST_TIMES * usual + A_FEW:
         return None
     # Nothing but that keeps a clean-up from the sidecars.
-    if not await own_log.has_v2(known.version):
+    if not await same_log.has_v2(known.version):
         return None
     return known if await _are_there(files, known.sidecars) else None
 

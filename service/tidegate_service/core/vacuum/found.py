@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tidegate_service.core.ports.data_files import DataFile
+from tidegate_service.core.ports.store.data_files import DataFile
 from tidegate_service.core.vacuum.names import is_vector_file
 from tidegate_service.core.vacuum.orphans import OtherNames
 from tidegate_service.core.vacuum.spools import Spool

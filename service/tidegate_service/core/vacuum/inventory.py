@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
 
 from tidegate_protocol.log.paths import identity
-from tidegate_service.core.ports.data_files import DataFile, DataFiles, Listed
+from tidegate_service.core.ports.store.data_files import DataFile, DataFiles, Listed
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.names import within
 from tidegate_service.core.vacuum.spools import SortedSpool

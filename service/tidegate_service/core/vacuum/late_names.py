@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from tidegate_protocol.log.paths import identity
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Unavailable
-from tidegate_service.core.ports.data_files import DataFile
 from tidegate_service.core.ports.named_files import NamingTable
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.data_files import DataFile
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.names import is_vector_file
 from tidegate_service.core.vacuum.orphans import has_unknown_vectors, other_names

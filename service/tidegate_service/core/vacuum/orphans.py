@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.ports.data_files import DataFile, DataFiles, Listed
 from tidegate_service.core.ports.named_files import NamedFiles
+from tidegate_service.core.ports.store.data_files import DataFile, DataFiles, Listed
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.names import is_usual, vector_files, within
 from tidegate_service.core.vacuum.spools import SortedSpool

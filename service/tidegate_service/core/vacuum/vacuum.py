@@ -20,9 +20,9 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, ServiceError, Unavailable
 from tidegate_service.core.instance.pending_proposals import adds_of
 from tidegate_service.core.observe.faults import VacuumStep, around
-from tidegate_service.core.ports.data_files import DataFile, DataFiles
 from tidegate_service.core.ports.named_files import NamingTable
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.data_files import DataFile, DataFiles
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.commits import END, START, landed, note

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tidegate_protocol.log.actions import Action, Add, Metadata, Protocol
 from tidegate_protocol.log.codec import encode
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.core.ports.index import UnreadableFile
 from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
+from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.core.sharing import offload
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.connections import driver_of

@@ -18,7 +18,7 @@ from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.codec import InvalidActionError, decode
 from tidegate_service.core.log.log_file import MAX_LINE_BYTES
-from tidegate_service.core.ports.index import UnreadableFile
+from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.footer import check_footer

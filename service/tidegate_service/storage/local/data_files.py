@@ -14,7 +14,7 @@ from itertools import groupby, islice
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused, StorageUnavailable
-from tidegate_service.core.ports.data_files import DataFile, Listed
+from tidegate_service.core.ports.store.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.names import ICEBERG_FOLDER
 from tidegate_service.core.vacuum.spools import SortedSpool
@@ -34,8 +34,8 @@ Opened = Callable[[list[str]], AbstractContextManager[int]]
 
 
 class LocalDataFiles:
-    """Implements `core.ports.data_files.DataFiles` for the table at the segments `table`. `hides`
-    says which relative paths are no data files."""
+    """Implements `core.ports.store.data_files.DataFiles` for the table at the segments `table`.
+    `hides` says which relative paths are no data files."""
 
     def __init__(
         self, opened: Opened, table: list[str], hides: Callable[[str], bool], share: Share

@@ -1,12 +1,11 @@
 """Durable files under a local folder: what obstore does not do.
 
-obstore's local `put` renames without fsync, so a machine that loses power can lose or tear a
-file that was reported as written. A commit must survive that (promise I1). So a file is written
-under a temporary name, synced, linked to its own name, which fails where the name is taken, and
-its folder is synced. At no moment does the name stand for anything but the whole content.
+obstore's local `put` renames without fsync, so a power failure can lose or tear a file that was
+reported as written. A commit must survive that (promise I1). So a file is written under a temporary
+name, synced, linked to its own name, which fails where the name is taken, and its folder is synced.
 
-Folders below the root are opened one by one, relative to each other, and never through a
-symbolic link: nothing here can leave the root, even while somebody swaps folders for links.
+Folders below the root are opened one by one, relative to each other, never through a symbolic
+link: nothing can leave the root, even while somebody swaps folders for links.
 """
 
 import errno
@@ -24,7 +23,8 @@ from typing import BinaryIO
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import LARGE_BYTES
-from tidegate_service.core.ports.index import LogEntry, PutResult
+from tidegate_service.core.ports.store.listing import LogEntry
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.storage.local.listing import listed
 from tidegate_service.storage.local.removing import remove
 from tidegate_service.storage.roots import ReadFile

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Generator
 from itertools import islice
 
-from tidegate_service.core.ports.index import LogEntry
+from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.storage.roots import LISTED_AT_ONCE
 
 NAMES_AT_ONCE = 4096

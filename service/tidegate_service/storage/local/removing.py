@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports.expired import DeletionRefused
+from tidegate_service.core.ports.store.expired import DeletionRefused
 
 _REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 

@@ -11,8 +11,9 @@ from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.log.log_file import LARGE_BYTES
-from tidegate_service.core.ports.data_files import DataFiles
-from tidegate_service.core.ports.index import LogEntry, PutResult
+from tidegate_service.core.ports.store.data_files import DataFiles
+from tidegate_service.core.ports.store.listing import LogEntry
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.local.data_files import LocalDataFiles
 from tidegate_service.storage.local.files import LocalFiles

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from tidegate_protocol.log.paths import LOG_FOLDER
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.checkpoints import WrittenFile
-from tidegate_service.core.ports.manifests import MANIFEST, MANIFESTS
+from tidegate_service.core.ports.store.manifests import MANIFEST, MANIFESTS
 from tidegate_service.storage.local.files import NEW, LocalFiles, named, not_written, why
 
 

@@ -10,7 +10,7 @@ from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports.data_files import DataFile, Listed
+from tidegate_service.core.ports.store.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.spools import SortedSpool
 from tidegate_service.storage.remote.failures import Failure, failure
@@ -26,7 +26,7 @@ _Entry = tuple[str, int, int]
 
 
 class RemoteDataFiles:
-    """Implements `core.ports.data_files.DataFiles` for the table at a key. `hides` says which
+    """Implements `core.ports.store.data_files.DataFiles` for the table at a key. `hides` says which
     relative paths are no data files, `raised` makes of a failure what is raised, and `is_ordered`
     whether the store lists keys in the order of their bytes. Each request ends within `CALL_S`."""
 

@@ -13,9 +13,10 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from tidegate_protocol.log.content import Content, LogFile, Pieces
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import LARGE_BYTES
-from tidegate_service.core.ports.data_files import DataFiles
-from tidegate_service.core.ports.expired import DeletionRefused
-from tidegate_service.core.ports.index import LogEntry, PutResult
+from tidegate_service.core.ports.store.data_files import DataFiles
+from tidegate_service.core.ports.store.expired import DeletionRefused
+from tidegate_service.core.ports.store.listing import LogEntry
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.remote.advice import advised
 from tidegate_service.storage.remote.data_files import RemoteDataFiles

@@ -16,7 +16,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.checkpoints import WrittenFile
-from tidegate_service.core.ports.put_result import PutResult
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.storage.remote.advice import advised
 from tidegate_service.storage.remote.failures import failure
 from tidegate_service.storage.stores import Clients

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.core.context import Context
 from tidegate_service.core.instance.table_cache import TableIdentity
-from tidegate_service.core.log.sight import SeenBefore
+from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.ports.outcomes import Outcome
 
 ATTEMPTS = 5

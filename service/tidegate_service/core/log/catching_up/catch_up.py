@@ -1,5 +1,5 @@
 """Catching up with a log: with all foreign commits of a plain table, and with the files that a
-publisher put into the log of a catalog-managed table (`core.log.unmarked`).
+publisher put into the log of a catalog-managed table (`core.log.catching_up.unmarked`).
 
 Reading hundreds of versions from a store may take long, and no other commit should wait for that.
 So they are read several at a time, without the table's lock and without a Postgres transaction.
@@ -21,12 +21,12 @@ from tidegate_protocol.replay.foreign import parse_foreign_commit
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound
 from tidegate_service.core.instance.locked_table import LockedTable
-from tidegate_service.core.log.foreign_commits import quarantine_for, take_in
-from tidegate_service.core.log.sight import Behind, SeenBefore
-from tidegate_service.core.log.unmarked import mark
-from tidegate_service.core.log.versions import contents
-from tidegate_service.core.ports.index import Log
+from tidegate_service.core.log.catching_up.foreign_commits import quarantine_for, take_in
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
+from tidegate_service.core.log.catching_up.unmarked import mark
+from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 
 LOOK_S = 1.0

@@ -7,7 +7,7 @@ from itertools import chain
 
 from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports.index import Log
+from tidegate_service.core.ports.store.storage import Log
 
 READ_AHEAD = 8
 """Most commits that are read from the store at once."""

@@ -9,13 +9,11 @@ from typing import Protocol
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.ports.checkpoints import CheckpointFiles
-from tidegate_service.core.ports.data_files import DataFiles
-from tidegate_service.core.ports.expired import ExpiredLog
-from tidegate_service.core.ports.listing import LogEntry
-from tidegate_service.core.ports.manifests import Manifests
-from tidegate_service.core.ports.put_result import PutResult
-
-__all__ = ["Log", "LogEntry", "PutResult", "Storage", "UnreadableFile"]
+from tidegate_service.core.ports.store.data_files import DataFiles
+from tidegate_service.core.ports.store.expired import ExpiredLog
+from tidegate_service.core.ports.store.listing import LogEntry
+from tidegate_service.core.ports.store.manifests import Manifests
+from tidegate_service.core.ports.store.put_result import PutResult
 
 
 class UnreadableFile(Exception):

@@ -2,8 +2,8 @@
 
 A store may take seconds to answer, and whoever holds the row keeps all other commits to the table
 waiting. So a commit section asks a `Sight`. `SeenBefore` answers from what was seen before the row
-was locked. Where it cannot, it raises `Behind`: the section is left, `core.log.catch_up.read_on`
-asks the store without the lock, and the section is begun again.
+was locked. Where it cannot, it raises `Behind`: the section is left, `catch_up.read_on` asks the
+store without the lock, and the section is begun again.
 
 An answer counts only while the row is where it was before the store was asked: in the same
 database, with the same epoch, at the same version. Whatever the row said to be in the log then was
@@ -18,8 +18,9 @@ from typing import Protocol, TypeVar, cast
 
 from tidegate_protocol.log.segment import BrokenLog
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports.index import CommitSection, Log, UnreadableFile
+from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import Glance, TableRecord
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 
 GOOD_FOR_MS = 30_000
 """An answer is used so long after the store had time to give it, by the database's clock."""
@@ -31,7 +32,7 @@ Between = Callable[[], Awaitable[None]]
 
 class Behind(Exception):
     """A section needs more of the log than was seen without the row's lock. The section is saved or
-    left, and is begun again after `core.log.catch_up.read_on`."""
+    left, and is begun again after `catch_up.read_on`."""
 
 
 class Question(Protocol[T_co]):

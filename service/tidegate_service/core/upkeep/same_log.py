@@ -1,19 +1,17 @@
-"""That what lies at a table's location is its log, before a checkpoint is written there."""
+"""Whether a log has a version as the index has it, before a checkpoint of that is written there."""
 
-from tidegate_protocol.log.content import sha256_of
 from tidegate_protocol.log.file_names import V2Checkpoint, parse
 from tidegate_protocol.log.segment import Checkpoint, Listing
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.checkpoints import SnapshotHead
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.storage import Log, UnreadableFile
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.upkeep.comparison import difference
 
 
-class OwnLog:
+class SameLog:
     """A log that must hold a version as the index has it.
 
     The folder may have been deleted, or be another table's by now, and the database may have been
@@ -38,8 +36,7 @@ class OwnLog:
         content = await self._log.read(self._head.version)
         if content is None:
             raise self._not_own("its commit is not there")
-        weight = len(content) // BYTES_AN_ACTION
-        if await offload.run(weight, sha256_of, content) != self._head.content_sha256:
+        if await offload.sha256_of(content) != self._head.content_sha256:
             raise self._not_own("its commit has other bytes than the one in the index")
 
     async def check_checkpoint(self, checkpoint: Checkpoint) -> None:

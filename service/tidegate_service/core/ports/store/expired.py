@@ -7,7 +7,7 @@ clean-up can reach a data file, a version that is kept, or what nobody knows.
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from tidegate_service.core.ports.listing import LogEntry
+from tidegate_service.core.ports.store.listing import LogEntry
 
 
 class DeletionRefused(Exception):

@@ -1,9 +1,8 @@
 """Foreign commits on plain tables: versions that somebody wrote past the service.
 
 A foreign `<v>.json` is part of the log the moment it exists. It is read into the index before the
-next decision. `core.log.catch_up` reads them before the table's lock is taken; under the lock, only
-a PUT reads the version that it finds taken. A foreign commit that cannot be read quarantines the
-table.
+next decision. `catch_up` reads them before the table's lock is taken; under the lock, only a PUT
+reads the version that it finds taken. A foreign commit that cannot be read quarantines the table.
 """
 
 import asyncio
@@ -22,9 +21,9 @@ from tidegate_protocol.replay.commits import (
 )
 from tidegate_protocol.replay.foreign import in_commit_timestamp, parse_foreign_commit
 from tidegate_service.core.errors import TableQuarantined
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.log_file import SpooledFile
 from tidegate_service.core.log.put_version import metrics_of
-from tidegate_service.core.log.sight import Behind, SeenBefore
 from tidegate_service.core.log.used_places import check_own
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import (

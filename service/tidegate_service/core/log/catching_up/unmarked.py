@@ -12,9 +12,9 @@ from contextlib import aclosing
 from tidegate_protocol.log.content import Content
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.log.versions import contents
-from tidegate_service.core.ports.index import Log
+from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 
 
