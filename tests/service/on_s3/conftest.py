@@ -120,3 +120,13 @@ def shared_server(
         )
         with running(settings) as service:
             yield service.url
+
+
+@pytest.fixture
+def storage(s3_server: S3Server, s3_prefix: str) -> ObjectStorage:
+    return ObjectStorage(s3_prefix, options=s3_server.storage_options)
+
+
+@pytest.fixture
+def location(s3_prefix: str) -> str:
+    return f"{s3_prefix}/main/air/flights"

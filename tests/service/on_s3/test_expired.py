@@ -14,16 +14,6 @@ from tidegate_service.storage import ObjectStorage
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def storage(s3_server: S3Server, s3_prefix: str) -> ObjectStorage:
-    return ObjectStorage(s3_prefix, options=s3_server.storage_options)
-
-
-@pytest.fixture
-def location(s3_prefix: str) -> str:
-    return f"{s3_prefix}/main/air/flights"
-
-
 class TestContract(ExpiredContract):
     @pytest.fixture
     def plant(self, s3_server: S3Server):

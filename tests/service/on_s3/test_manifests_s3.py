@@ -7,19 +7,8 @@ from obstore.store import S3Store
 from demo.s3_server import S3Server
 from tests.service.storage.manifests_contract import ManifestsContract
 from tests.service.storage.test_storage_s3 import key_of
-from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def storage(s3_server: S3Server, s3_prefix: str) -> ObjectStorage:
-    return ObjectStorage(s3_prefix, options=s3_server.storage_options)
-
-
-@pytest.fixture
-def location(s3_prefix: str) -> str:
-    return f"{s3_prefix}/main/air/flights"
 
 
 class TestContract(ManifestsContract):

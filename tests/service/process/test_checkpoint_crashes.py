@@ -3,18 +3,15 @@ another instance writes the checkpoint."""
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from deltalake import DeltaTable
 
-from tests.postgres import cloned
 from tests.service.instances import Deed, Instance
-from tests.service.process.crashing import Pair, Table, new_body, pair
+from tests.service.process.crashing import Table, new_body
 from tidegate_service.core.observe.faults import CheckpointStep, Side
-from tidegate_service.index.embedded.server import EmbeddedPostgres
 
 V2 = {"delta.checkpointPolicy": "v2"}
 OF_V2 = [
@@ -28,19 +25,6 @@ OF_CLASSIC = [
     for side in Side
     if step is not CheckpointStep.PARTS_PUT
 ]
-
-
-@pytest.fixture(scope="module")
-def two(
-    postgres_server: EmbeddedPostgres,
-    migrated_template: str,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Pair]:
-    with (
-        cloned(postgres_server.url, migrated_template) as url,
-        pair(url, tmp_path_factory.mktemp("checkpoint-crashes")) as made,
-    ):
-        yield made
 
 
 def checkpoint(table: Table, instance: Instance) -> httpx.Response | None:

@@ -4,32 +4,15 @@ The same request is then sent to another instance and to the restarted one: one 
 answer, nothing lost (promises I1 to I7). `make chaos` does the same ten times over.
 """
 
-from collections.abc import Iterator
-
 import pytest
 from deltalake import DeltaTable
 
-from tests.postgres import cloned
-from tests.service.process.crashing import Pair, Table, crash_and_retry, pair
+from tests.service.process.crashing import Pair, Table, crash_and_retry
 from tidegate_service.core.observe.faults import Side, Step
-from tidegate_service.index.embedded.server import EmbeddedPostgres
 
 CELLS = [
     pytest.param(step, side, id=f"{side.value}-{step.value}") for step in Step for side in Side
 ]
-
-
-@pytest.fixture(scope="module")
-def two(
-    postgres_server: EmbeddedPostgres,
-    migrated_template: str,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Pair]:
-    with (
-        cloned(postgres_server.url, migrated_template) as url,
-        pair(url, tmp_path_factory.mktemp("crashes")) as made,
-    ):
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -1,35 +1,19 @@
 """Every numbered step of a commit's way is in the code, and a normal commit passes it."""
 
 import inspect
-from collections.abc import Iterator
 
 import pytest
 
-from tests.postgres import cloned
 from tests.repository import ROOT
 from tests.service.instances import Instance, Point
-from tests.service.process.crashing import Pair, new_body, pair
+from tests.service.process.crashing import new_body
 from tidegate_service.app import serve
 from tidegate_service.core.context import Context
 from tidegate_service.core.observe.faults import NO_FAULTS, Side, Step
-from tidegate_service.index.embedded.server import EmbeddedPostgres
 
 MANAGED = [step for step in Step if step.startswith("M")]
 PUBLISHING = [Step.M8_PUBLISH, Step.M9_MARK_PUBLISHED, Step.M10_FORGET_CONTENT]
 PLAIN = [Step.M0_FIND_TABLE, *(step for step in Step if step.startswith("O"))]
-
-
-@pytest.fixture(scope="module")
-def two(
-    postgres_server: EmbeddedPostgres,
-    migrated_template: str,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Pair]:
-    with (
-        cloned(postgres_server.url, migrated_template) as url,
-        pair(url, tmp_path_factory.mktemp("points")) as made,
-    ):
-        yield made
 
 
 def passed(instance: Instance, steps: list[Step]) -> tuple[list[Point], list[Point]]:

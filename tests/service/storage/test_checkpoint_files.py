@@ -18,14 +18,6 @@ pytestmark = pytest.mark.anyio
 
 class TestLocalFiles(CheckpointContract):
     @pytest.fixture
-    def storage(self, tmp_path):
-        return ObjectStorage(tmp_path.as_uri())
-
-    @pytest.fixture
-    def location(self, tmp_path):
-        return f"{tmp_path.as_uri()}/main/air/flights"
-
-    @pytest.fixture
     def plant(self):
         def plant(location, name, content):
             (folder_of(location) / "_delta_log" / name).write_bytes(content)

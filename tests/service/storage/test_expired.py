@@ -2,7 +2,6 @@
 
 import os
 import stat
-from pathlib import Path
 
 import pytest
 
@@ -14,16 +13,6 @@ from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.local import removing
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> ObjectStorage:
-    return ObjectStorage(tmp_path.as_uri())
-
-
-@pytest.fixture
-def location(tmp_path: Path) -> str:
-    return f"{tmp_path.as_uri()}/main/air/flights"
 
 
 class TestContract(ExpiredContract):

@@ -11,16 +11,6 @@ from tidegate_service.storage import ObjectStorage
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> ObjectStorage:
-    return ObjectStorage(tmp_path.as_uri())
-
-
-@pytest.fixture
-def location(tmp_path: Path) -> str:
-    return f"{tmp_path.as_uri()}/main/air/flights"
-
-
 class TestContract(ManifestsContract):
     @pytest.fixture
     def seen(self, tmp_path: Path):

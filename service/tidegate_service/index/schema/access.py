@@ -21,19 +21,16 @@ from sqlalchemy import (
     func,
 )
 
+from tidegate_service.index.schema.tables import bytes_order
 from tidegate_service.index.schema.upkeep import metadata
 
 __all__ = ["audit", "metadata", "token_grants", "tokens"]
 
 
-def _bytes_order() -> Text:
-    return Text(collation="C")
-
-
 tokens = Table(
     "tokens",
     metadata,
-    Column("id", _bytes_order(), nullable=False),
+    Column("id", bytes_order(), nullable=False),
     Column("principal", Text, nullable=False),
     Column("sha256", LargeBinary, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
@@ -47,9 +44,9 @@ tokens = Table(
 token_grants = Table(
     "token_grants",
     metadata,
-    Column("token_id", _bytes_order(), nullable=False),
+    Column("token_id", bytes_order(), nullable=False),
     Column("role", Text, nullable=False),
-    Column("scope", _bytes_order(), nullable=False),
+    Column("scope", bytes_order(), nullable=False),
     PrimaryKeyConstraint("token_id", "scope", name="token_grants_pkey"),
     ForeignKeyConstraint(["token_id"], ["tokens.id"], name="token_grants_token_id_fkey"),
     CheckConstraint("role IN ('reader', 'writer', 'admin')", name="token_grants_role_check"),
@@ -64,11 +61,11 @@ audit = Table(
     Column("principal", Text, nullable=False),
     Column("deed", Text, nullable=False),
     Column("table_id", Uuid),
-    Column("table_name", _bytes_order()),
+    Column("table_name", bytes_order()),
     Column("version", BigInteger),
-    Column("transaction_id", _bytes_order()),
+    Column("transaction_id", bytes_order()),
     Column("commit_timestamp", BigInteger),
-    Column("token_id", _bytes_order()),
+    Column("token_id", bytes_order()),
     Column("request_id", Text),
     Column("from_version", BigInteger),
     PrimaryKeyConstraint("id", name="audit_pkey"),

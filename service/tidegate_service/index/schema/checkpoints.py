@@ -11,13 +11,9 @@ from sqlalchemy import (
     Uuid,
 )
 
-from tidegate_service.index.schema.tables import metadata
+from tidegate_service.index.schema.tables import bytes_order, metadata
 
 __all__ = ["checkpoint_sidecars", "checkpoints", "metadata", "tombstones"]
-
-
-def _bytes_order() -> Text:
-    return Text(collation="C")
 
 
 def _of_table(name: str) -> ForeignKeyConstraint:
@@ -31,8 +27,8 @@ tombstones = Table(
     "tombstones",
     metadata,
     Column("table_id", Uuid, nullable=False),
-    Column("path", _bytes_order(), nullable=False),
-    Column("dv_id", _bytes_order(), nullable=False),
+    Column("path", bytes_order(), nullable=False),
+    Column("dv_id", bytes_order(), nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("deletion_timestamp", BigInteger, nullable=False),
     Column("action", LargeBinary, nullable=False),
@@ -60,8 +56,8 @@ checkpoint_sidecars = Table(
     "checkpoint_sidecars",
     metadata,
     Column("table_id", Uuid, nullable=False),
-    Column("after_path", _bytes_order(), nullable=False),
-    Column("after_dv_id", _bytes_order(), nullable=False),
+    Column("after_path", bytes_order(), nullable=False),
+    Column("after_dv_id", bytes_order(), nullable=False),
     Column("name", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("modified_at", BigInteger, nullable=False),

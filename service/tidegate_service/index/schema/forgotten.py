@@ -16,23 +16,19 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from tidegate_service.index.schema.checkpoints import metadata
-from tidegate_service.index.schema.tables import past_commits
+from tidegate_service.index.schema.tables import bytes_order, past_commits
 
 __all__ = ["forgotten_aborts", "forgotten_commits", "forgotten_tables", "metadata"]
-
-
-def _bytes_order() -> Text:
-    return Text(collation="C")
 
 
 forgotten_tables = Table(
     "forgotten_tables",
     metadata,
     Column("id", Uuid, nullable=False),
-    Column("name", _bytes_order(), nullable=False),
-    Column("location", _bytes_order(), nullable=False),
+    Column("name", bytes_order(), nullable=False),
+    Column("location", bytes_order(), nullable=False),
     Column("catalog_managed", Boolean, nullable=False),
-    Column("metadata_ids", ARRAY(_bytes_order()), nullable=False),
+    Column("metadata_ids", ARRAY(bytes_order()), nullable=False),
     Column("latest_version", BigInteger, nullable=False),
     Column("content_sha256", Text),
     Column(
@@ -64,7 +60,7 @@ forgotten_aborts = Table(
     "forgotten_aborts",
     metadata,
     Column("table_id", Uuid, nullable=False),
-    Column("transaction_id", _bytes_order(), nullable=False),
+    Column("transaction_id", bytes_order(), nullable=False),
     Column("aborted_at", DateTime(timezone=True), nullable=False),
     Column("unfenced_after", BigInteger),
     PrimaryKeyConstraint("table_id", "transaction_id", name="forgotten_aborts_pkey"),

@@ -40,7 +40,7 @@ TABLES_NAME_KEY = "tables_name_key"
 TABLES_LOCATION_KEY = "tables_location_key"
 
 
-def _bytes_order() -> Text:
+def bytes_order() -> Text:
     return Text(collation="C")
 
 
@@ -53,8 +53,8 @@ tables = Table(
     "tables",
     metadata,
     Column("id", Uuid, nullable=False),
-    Column("name", _bytes_order(), nullable=False),
-    Column("location", _bytes_order(), nullable=False),
+    Column("name", bytes_order(), nullable=False),
+    Column("location", bytes_order(), nullable=False),
     Column("catalog_managed", Boolean, nullable=False),
     Column("state", Text, nullable=False),
     Column("state_reason", Text),
@@ -113,7 +113,7 @@ commits = Table(
     Column("version", BigInteger, nullable=False),
     Column("previous_version", BigInteger),
     Column("timestamp", BigInteger, nullable=False),
-    Column("transaction_id", _bytes_order()),
+    Column("transaction_id", bytes_order()),
     Column("body_digest", Text),
     Column("content_sha256", Text),
     Column("isolation_level", Text),
@@ -207,15 +207,15 @@ files = Table(
     "files",
     metadata,
     Column("table_id", Uuid, nullable=False),
-    Column("path", _bytes_order(), nullable=False),
-    Column("dv_id", _bytes_order(), nullable=False),
+    Column("path", bytes_order(), nullable=False),
+    Column("dv_id", bytes_order(), nullable=False),
     Column("added_version", BigInteger, nullable=False),
     Column("removed_version", BigInteger),
     Column("size", _byte_count(), nullable=False),
     Column("partition_values", JSON, nullable=False),
     Column("stats", Text),
     Column("action", LargeBinary, nullable=False),
-    Column("partition", _bytes_order()),
+    Column("partition", bytes_order()),
     Column("deletion_timestamp", BigInteger),
     # One index does it all but for scans of partitions: at most one live row a file (NULLs are
     # equal here), the look-up of that row, and the order that snapshots are read in. No foreign
@@ -263,7 +263,7 @@ app_transactions = Table(
     "app_transactions",
     metadata,
     Column("table_id", Uuid, nullable=False),
-    Column("app_id", _bytes_order(), nullable=False),
+    Column("app_id", bytes_order(), nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("action", LargeBinary, nullable=False),
     PrimaryKeyConstraint("table_id", "app_id", name="app_transactions_pkey"),
@@ -279,7 +279,7 @@ domain_metadata = Table(
     "domain_metadata",
     metadata,
     Column("table_id", Uuid, nullable=False),
-    Column("domain", _bytes_order(), nullable=False),
+    Column("domain", bytes_order(), nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("action", LargeBinary, nullable=False),
     PrimaryKeyConstraint("table_id", "domain", name="domain_metadata_pkey"),
@@ -311,7 +311,7 @@ past_metadata_ids = Table(
     "past_metadata_ids",
     metadata,
     Column("table_id", Uuid, nullable=False),
-    Column("metadata_id", _bytes_order(), nullable=False),
+    Column("metadata_id", bytes_order(), nullable=False),
     PrimaryKeyConstraint("table_id", "metadata_id", name="past_metadata_ids_pkey"),
     # The release before forgets tables, and does not know of it.
     ForeignKeyConstraint(
@@ -325,7 +325,7 @@ aborted_transactions = Table(
     "aborted_transactions",
     metadata,
     Column("table_id", Uuid, nullable=False),
-    Column("transaction_id", _bytes_order(), nullable=False),
+    Column("transaction_id", bytes_order(), nullable=False),
     Column("aborted_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("unfenced_after", BigInteger),
     PrimaryKeyConstraint("table_id", "transaction_id", name="aborted_transactions_pkey"),
