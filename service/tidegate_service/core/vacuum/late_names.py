@@ -13,7 +13,7 @@ from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFile
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.names import is_vector_file
-from tidegate_service.core.vacuum.orphans import has_unknown_vectors, other_names
+from tidegate_service.core.vacuum.orphans import has_unknown_vectors, other_names, portions
 
 LATE_NAMES = 250_000
 """That are kept in memory."""
@@ -65,7 +65,9 @@ class LateNames:
         named = await self._context.index.named_otherwise(
             table_id, after=after, most=LATE_NAMES + 1
         )
-        names = await self._share.run(other_names, named, self._table.location)
+        names: set[str] = set()
+        for some in portions(named):
+            names |= await self._share.run(other_names, some, self._table.location)
         if len(named.paths) > LATE_NAMES or len(self._names) + len(names) > LATE_NAMES:
             raise Unavailable(
                 f"more than {LATE_NAMES} files of table {self._table.name} were named meanwhile; "

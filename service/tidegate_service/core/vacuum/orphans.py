@@ -7,7 +7,7 @@ Those names have no order, and go into a sorted spool of their own.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -47,16 +47,19 @@ class OtherNames:
         unusual = paths[:1] in ("/", ".") or any(mark in paths for mark in _UNUSUAL)
         if unusual or any(named.vectors):
             async with self._taking:
-                for first in range(0, len(named.paths), TAKEN_AT_ONCE):
-                    end = first + TAKEN_AT_ONCE
-                    some = NamedFiles(
-                        paths=named.paths[first:end], vectors=named.vectors[first:end]
-                    )
+                for some in portions(named):
                     await self.share.run(self._take, some)
 
     def _take(self, named: NamedFiles) -> None:
         self.spool.add(other_names(named, self.location))
         self.unknown_vectors = self.unknown_vectors or has_unknown_vectors(named)
+
+
+def portions(named: NamedFiles) -> Iterator[NamedFiles]:
+    """The rows, `TAKEN_AT_ONCE` at a time."""
+    for first in range(0, len(named.paths), TAKEN_AT_ONCE):
+        end = first + TAKEN_AT_ONCE
+        yield NamedFiles(paths=named.paths[first:end], vectors=named.vectors[first:end])
 
 
 def other_names(named: NamedFiles, location: str) -> set[str]:
