@@ -36,6 +36,9 @@ MAX_HEADERS = 100
 HEAD_DEADLINE_S = 10.0
 """From the first byte of a request to the last of its head; and, once a request is answered
 whose body has not ended, to the end of that."""
+KEEP_ALIVE_S = 75.0
+"""From an answer to the next request. Longer than clients and proxies keep an idle connection, 5 to
+60 s as they come: a request must not meet the end of its connection."""
 _VERSIONS = ("1.0", "1.1")
 MAX_PIPELINED = 64
 """Requests of one connection that wait for the one before. Whoever sends more sends them again."""
@@ -292,7 +295,7 @@ class Server(uvicorn.Server):
         )
         config.connections = connections
         config.heads, config.rests = Deadlines(HEAD_DEADLINE_S), Deadlines(HEAD_DEADLINE_S)
-        config.silences = Deadlines(config.timeout_keep_alive)
+        config.silences = Deadlines(KEEP_ALIVE_S)
         super().__init__(config)
         self._gate = gate
         self._on_started = on_started

@@ -5,6 +5,7 @@ import re
 import resource
 import select
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ import pytest
 
 from tests.builders.flights import add, proposal, table_body
 from tidegate_service.api.server import connections as connections_module
+from tidegate_service.api.server import server as server_module
 from tidegate_service.api.server.connections import OTHER_FILES, Connections, room_for
 from tidegate_service.api.server.server import MAX_HEAD_BYTES, MAX_PIPELINED
 
@@ -132,6 +134,26 @@ class TestPipelines:
             connection.sendall(HEALTH * (MAX_HEAD_BYTES // len(HEALTH)))
             answered = everything(connection).count(OK)
         assert answered <= MAX_PIPELINED
+
+
+class TestSilences:
+    IDLE_S = 5.2
+    """httpx and many others keep an idle connection for 5 s."""
+
+    def test_an_idle_connection_is_kept_for_longer_than_its_client_keeps_it(self, start_service):
+        with connected(start_service().url) as connection:
+            connection.sendall(HEALTH)
+            assert connection.recv(1000).startswith(OK)
+            time.sleep(self.IDLE_S)
+            connection.sendall(LAST)
+            assert everything(connection).startswith(OK)
+
+    def test_not_for_ever(self, start_service, monkeypatch):
+        monkeypatch.setattr(server_module, "KEEP_ALIVE_S", 0.2)
+        with connected(start_service().url) as connection:
+            connection.sendall(HEALTH)
+            assert connection.recv(1000).startswith(OK)
+            assert everything(connection) == b""
 
 
 class TestHttp10:
