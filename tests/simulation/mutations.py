@@ -66,10 +66,6 @@ async def _nobody(*_: Any, **__: Any) -> list[Any]:
     return []
 
 
-async def _not_looked_for(*_: Any, **__: Any) -> bool:
-    return False
-
-
 def _shared_folder(transaction_id: str, run: int) -> str:
     return f"tidegate_txn={transaction_id}"
 
@@ -219,8 +215,8 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     "abort-fence": {f"{CORE}.commit.plain_batch.fence": _no_fence},
     "looked-up-ids": dict.fromkeys(LOOKED_UP, nothing),
     "hidden-logs": {
-        f"{CORE}.commit.plain_batch.reload_if_truncated": _not_looked_for,
-        f"{CORE}.commit.abort_fence.reload_if_truncated": _not_looked_for,
+        f"{CORE}.commit.plain_batch.reload_if_truncated": nothing,
+        f"{CORE}.commit.abort_fence.reload_if_truncated": nothing,
     },
     "gaps": {f"{CORE}.maintenance.truncation.gap": nothing},
     "compared-bytes": {

@@ -8,6 +8,7 @@ from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.roles import ANONYMOUS, Caller, share_of
 from tidegate_service.core.instance.asked_checkpoints import AskedCheckpoints
+from tidegate_service.core.instance.copy_room import CopyRoom
 from tidegate_service.core.instance.head_looks import HeadLooks
 from tidegate_service.core.instance.log_looks import LogLooks
 from tidegate_service.core.instance.long_predicates import LongPredicates
@@ -96,6 +97,7 @@ class Context:
     manifests: Turns = field(default_factory=lambda: Turns(MANIFESTS))
     checkpoints: AskedCheckpoints[Any] = field(default_factory=AskedCheckpoints)
     vacuuming: OwnTurns = field(default_factory=lambda: OwnTurns(VACUUMS))
+    copies: CopyRoom = field(default_factory=CopyRoom)
     verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))
     verify_threads: Pool = field(default_factory=lambda: Pool("verify", COMPARING))
     scan_threads: Pool = field(default_factory=lambda: Pool("scans", 1))

@@ -7,6 +7,7 @@ import pytest
 
 from tests.service.catalog_managed.restoring import body, commit, publish, quiet
 from tests.service.commit.far_ahead import Lock, written_past
+from tests.service.log.test_hidden_log import left_behind
 from tests.service.maintenance.test_rebuild import checkpointed
 from tests.service.storage.watched_store import WatchedStorage
 from tests.service.world import World, make_world
@@ -16,6 +17,8 @@ from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.instance.head_looks import HeadLooks
 from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.rebuild import rebuild_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
@@ -81,6 +84,29 @@ async def test_of_a_plain_table_that_was_left_alone(world, store, database_url, 
     await asks(world.context, table)
     # Its head's file, and what is behind it.
     assert slow.calls >= 2
+    assert slow.lock.held == []
+
+
+@pytest.mark.parametrize("asks", [proposing, checking, aborting])
+async def test_of_a_plain_table_whose_log_was_cleaned_up_past_its_index(
+    world, store, database_url, asks
+):
+    table, _ = await left_behind(world, database_url)
+    slow = SlowOnce(store, database_url, table)
+    await asks(world.context, table)
+    # The head, the log's names, and the whole log.
+    assert slow.calls >= 4
+    assert slow.lock.held == []
+    assert (await get_table(world.context, table.id)).first_version == 3
+
+
+async def test_of_a_plain_table_that_is_rebuilt(world, store, database_url):
+    table = await world.create()
+    written_past(world, table, 1, 4)
+    checkpointed(world, table, 2)
+    slow = SlowOnce(store, database_url, table)
+    assert (await rebuild_table(world.context, table.id)).latest_version == 4
+    assert slow.calls >= 5
     assert slow.lock.held == []
 
 

@@ -152,10 +152,7 @@ async def fence(
         raise TableQuarantined(f"table {table.name} takes no commits: {table.state_reason}")
     check_clock(context, section)
     log = context.storage.log(table.location, who=context.who)
-    if await reload_if_truncated(context, section, sight):
-        known = await section.transaction(transaction_id)
-        if not is_open(known):
-            return known
+    await reload_if_truncated(context, section, sight)
     locked = LockedTable(section, WindowCache(), context.limits)
     for _ in range(MOST_RACES):
         began_s = context.monotonic_s()

@@ -95,10 +95,9 @@ class CatalogManagedBatch(TableBatch):
         except (Refused, Unavailable) as error:
             raise untaken(error, ready.transaction.proposal.transaction_id) from error
 
-    async def _looked_further(self, context: Context, proposal: Proposal) -> Committed | None:
+    async def _look_further(self, context: Context, proposal: Proposal) -> None:
         _check_backlog(context, self.section.table)
         await look(context, self.section, self.sight)
-        return None
 
     async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
         # Only the holder of the row's lock writes versions.

@@ -11,7 +11,6 @@ from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
 from tidegate_service.core.commit.abort_fence import doubt_tombstone, fence, take_next
 from tidegate_service.core.commit.buffered_puts import BufferedPuts
-from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.commit.table_batch import TableBatch, untaken
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
@@ -42,7 +41,7 @@ class PlainBatch(TableBatch):
         self._others_wait = False
         self._taken = 0
         self._files_a_write = context.limits.files_a_write
-        self._is_revealed = False
+        self._is_looked_further = False
 
     @property
     def _log(self) -> Log:
@@ -58,10 +57,10 @@ class PlainBatch(TableBatch):
 
     @staticmethod
     async def read_in(context: Context, section: CommitSection, sight: SeenBefore) -> bool:
-        revealed = await reload_if_truncated(context, section, sight)
-        if not revealed:
-            see_end(section, sight)
-        return revealed
+        await reload_if_truncated(context, section, sight)
+        see_end(section, sight)
+        # What a foreign writer committed is saved where it is read in.
+        return False
 
     @staticmethod
     async def shut_out(
@@ -128,20 +127,17 @@ class PlainBatch(TableBatch):
             raise
         return await super()._looked_up(context, proposal)
 
-    async def _looked_further(self, context: Context, proposal: Proposal) -> Committed | None:
+    async def _look_further(self, context: Context, proposal: Proposal) -> None:
         section = self.section
         async with around(context.faults, Step.O3_PROBE):
-            # Once a section is enough: the versions since are too young to be cleaned up.
             if self.holds and reads_ahead(section, proposal):
                 raise FilesFirst
-            revealed = not self._is_revealed and await reload_if_truncated(
-                context, section, self.sight
-            )
-            self._is_revealed = True
-            self._ingested(revealed)
+            # Once a section is enough: the versions since are too young to be cleaned up.
+            if not self._is_looked_further:
+                await reload_if_truncated(context, section, self.sight)
+                self._is_looked_further = True
             if reads_ahead(section, proposal):
                 see_end(section, self.sight)
-            return await landed_before(section, proposal) if revealed else None
 
     async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
         if self._may_wait(ready):

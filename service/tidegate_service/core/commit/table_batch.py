@@ -159,16 +159,17 @@ class TableBatch(ABC):
         if landed is not None:
             return landed
         check_clock(context, self.section)
-        return await self._looked_further(context, proposal)
+        await self._look_further(context, proposal)
+        return None
 
     async def _looked_up(self, context: Context, proposal: Proposal) -> Committed | None:
         """The first answer, as far as the index knows."""
         return await landed_before(self.section, proposal)
 
     @abstractmethod
-    async def _looked_further(self, context: Context, proposal: Proposal) -> Committed | None:
-        """The first answer, where the index does not have it and the log may. Raises the reasons
-        for which no new proposal to the table can be decided."""
+    async def _look_further(self, context: Context, proposal: Proposal) -> None:
+        """Raise the reasons for which no new proposal to the table can be decided yet, `Behind`
+        where the log may have what the index does not."""
 
     async def _ready(self, member: WaitingProposal) -> ReadyCommit | Outcome:
         """The proposal as the next version, which is known to be this commit's, or the outcome that

@@ -6,8 +6,8 @@ end, and a stopping instance waits for the sections under way before it closes a
 
 import asyncio
 import contextvars
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, cast
 
 from tidegate_service.core.errors import ShuttingDown
 
@@ -27,6 +27,7 @@ class RunningCommits:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._keys: dict[SectionKey, int] = {}
+        self._shared: dict[SectionKey, asyncio.Task[Any]] = {}
         self._closed = False
         self._idle = asyncio.Event()
 
@@ -68,6 +69,16 @@ class RunningCommits:
             section.close()
             raise
         return await asyncio.shield(self.start(self._counted(key, section), name=key[1]))
+
+    async def run_once(self, key: SectionKey, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """As `run`, of the section that is made. Whoever asks for the same key while it runs waits
+        for its end and has its result."""
+        task = self._shared.get(key)
+        if task is None:
+            self.enter(key)
+            task = self._shared[key] = self.start(self._counted(key, make()), name=key[1])
+            task.add_done_callback(lambda _: self._shared.pop(key))
+        return cast(T, await asyncio.shield(task))
 
     def start(
         self,

@@ -17,7 +17,7 @@ from tidegate_protocol.log.actions import (
 )
 from tidegate_protocol.log.paths import LOG_FOLDER, identity
 from tidegate_protocol.log.segment import Checkpoint
-from tidegate_service.core.ports.store.storage import Log, UnreadableFile
+from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
 
 SIDECARS = "_sidecars"
 _OF_A_SNAPSHOT = (Add, DomainMetadata, Metadata, Protocol, Remove, Txn)
@@ -35,7 +35,7 @@ _SIDECAR = msgspec.json.Decoder(_SidecarLine)
 
 
 async def snapshot_actions(
-    log: Log, checkpoint: Checkpoint, *, location: str
+    log: LogReader, checkpoint: Checkpoint, *, location: str
 ) -> AsyncIterator[Sequence[Action]]:
     """The actions of a checkpoint of the table at `location`, in batches and in any order: files,
     those that were removed not long ago, protocol, metadata, application transactions and domains.

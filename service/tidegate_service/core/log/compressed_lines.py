@@ -1,6 +1,8 @@
 """Log lines in little memory: each piece stays compressed until it is read."""
 
+import os
 from collections.abc import Sequence
+from io import FileIO
 
 import zstandard
 
@@ -15,6 +17,7 @@ class Spool:
         # One growing block. Thousands of small blocks between larger, freed ones would leave a
         # heap of holes, as large as the lines were.
         self._data = bytearray()
+        self._elsewhere: tuple[FileIO, int] | None = None
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True)
         self._open: tuple[Piece, list[bytes]] | None = None
 
@@ -29,8 +32,21 @@ class Spool:
         """How much memory the lines take."""
         return len(self._data)
 
+    def compressed(self) -> bytearray:
+        """All lines as they are kept. Nothing may be added while they are looked at."""
+        return self._data
+
+    def moved_to(self, file: FileIO, place: int) -> None:
+        """The compressed lines are at this place of an open file, too: they are read from there
+        while it is open, and their memory is free. Nothing more is added."""
+        self._elsewhere = (file, place)
+        self._data = bytearray()
+
     def text_of(self, start: int, end: int) -> bytes:
-        return zstandard.decompress(bytes(self._data[start:end]))
+        if self._elsewhere is None:
+            return zstandard.decompress(bytes(self._data[start:end]))
+        file, place = self._elsewhere
+        return zstandard.decompress(os.pread(file.fileno(), end - start, place + start))
 
     def lines_of(self, piece: "Piece") -> list[bytes]:
         """The piece's lines. The last piece's lines are kept, since callers ask line by line."""

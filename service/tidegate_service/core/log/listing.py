@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable
 
 from tidegate_protocol.log.segment import BrokenLog, Listing
-from tidegate_service.core.ports.store.storage import Log, UnreadableFile
+from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
 from tidegate_service.core.sharing import offload
 
 
 async def listed(
-    log: Log,
+    log: LogReader,
     *,
     behind: int | None = None,
     between: Callable[[], Awaitable[None]] | None = None,

@@ -37,7 +37,7 @@ from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.data_paths import DataPaths
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
-from tidegate_service.core.ports.store.storage import Log, UnreadableFile
+from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
 from tidegate_service.core.sharing import offload
 
 MOST_OUTSIDE = 1_000
@@ -45,7 +45,7 @@ MOST_OUTSIDE = 1_000
 
 
 async def adopt(
-    section: CommitSection, log: Log, paths: DataPaths, *, through: int | None = None
+    section: CommitSection, log: LogReader, paths: DataPaths, *, through: int | None = None
 ) -> None:
     """Read the log of the section's table, which has no version yet, to its end. With `through`,
     read it to that version: what lies beyond is no part of the table.
@@ -95,7 +95,7 @@ class _Adoption:
     must not name, each with the refusal."""
 
     section: CommitSection
-    log: Log
+    log: LogReader
     paths: DataPaths
     modified: Mapping[str, int]
     before: Beginning = field(default_factory=Beginning)

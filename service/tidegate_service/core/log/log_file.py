@@ -8,6 +8,7 @@ import hashlib
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from io import FileIO
 from typing import BinaryIO
 
 from tidegate_protocol.log.actions import Action
@@ -97,6 +98,17 @@ class SpooledFile:
             raise
         self._size += len(piece)
         self._sha.update(piece)
+
+    def compressed(self) -> bytearray:
+        """All of it as it is kept in memory."""
+        return self._spool.compressed()
+
+    def moved_to(self, file: FileIO, place: int) -> None:
+        """What `compressed` returned is at this place of an open file, too: it is read from there,
+        and its memory is given back."""
+        taken = self.stored_bytes
+        self._spool.moved_to(file, place)
+        self._room.give_back(self._who, taken)
 
     def pieces(self) -> Iterator[bytes]:
         return (piece.text() for piece in self._pieces)

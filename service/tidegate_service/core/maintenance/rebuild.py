@@ -3,8 +3,13 @@
 The log is what a plain table is; of a catalog-managed one it is all but the versions that are
 not published, whose bytes the index holds. Both are read into the emptied index in one commit
 section, so that nobody ever sees a table half made, and what cannot be read changes nothing.
+
+The section of a plain table reads a copy of the log, which is made before the row is locked. That
+of a catalog-managed table compares the log with the index and puts versions back, so it reads the
+store itself.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate_protocol.base.problems import Code
@@ -19,14 +24,19 @@ from tidegate_service.core.catalog_managed.ratified_log import (
 from tidegate_service.core.catalog_managed.set_back import Found, quarantine_for
 from tidegate_service.core.catalog_managed.whole_log import make_whole
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import Refused
-from tidegate_service.core.log.catching_up.sight import SeenNow
+from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
+from tidegate_service.core.log.catching_up.sight import Behind, SeenNow
+from tidegate_service.core.log.copied_log import CopiedLog
+from tidegate_service.core.log.copy_file import CopyFile
 from tidegate_service.core.log.data_paths import DataPaths
 from tidegate_service.core.log.load import adopt
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import QuarantineCause, TableRecord
-from tidegate_service.core.ports.store.storage import Log
+from tidegate_service.core.ports.store.storage import Log, LogReader
 from tidegate_service.core.tables.lookup import get_table
+
+COPIED_ON = 5
+"""A copy is continued so often for versions that were committed since it was made."""
 
 _PUT_BACK = (
     "put the missing files back: GET /tables/{table}/verify names them, and "
@@ -59,47 +69,85 @@ async def rebuild(context: Context, ref: str) -> Rebuilt:
 
 
 async def _rebuilt(context: Context, table_id: str) -> Rebuilt:
+    glance = await context.index.glance(table_id)
+    if glance is None:
+        raise NotFound("there is no such table any more", code=Code.TABLE_NOT_FOUND)
+    if glance.table.catalog_managed:
+        return await _rebuild_catalog_managed(context, table_id)
+    place = glance.database, glance.table.epoch
+    rebuilt = await rebuild_from_copy(
+        context, glance.table, lambda section: (section.database, section.table.epoch) == place
+    )
+    if rebuilt is None:
+        raise IndexUnavailable(
+            f"the index of table {glance.table.name} was made anew meanwhile; it can be tried again"
+        )
+    return rebuilt
+
+
+async def rebuild_from_copy(
+    context: Context, table: TableRecord, is_expected: Callable[[CommitSection], bool]
+) -> Rebuilt | None:
+    """Make a plain table's index anew from a copy of its log. None where the row is not as expected
+    any more by then; nothing is changed in that case.
+
+    Raises `Refused` as `rebuild` does, `NotFound` where the table is gone, and `Unavailable`, also
+    where more is committed than can be copied.
+    """
+    log = context.storage.log(table.location, who=context.who)
+    async with context.copies.turn(context.who):
+        with CopyFile(context.copies, who=context.who) as file:
+            copied = CopiedLog(log, file, location=table.location, monotonic_s=context.monotonic_s)
+            for _ in range(COPIED_ON):
+                await copied.copy()
+                try:
+                    async with context.index.commit_section(table.id, who=context.who) as section:
+                        if not is_expected(section):
+                            return None
+                        copied.allow(section.table.latest_version)
+                        # The log is the truth, whatever was put into it since.
+                        await _from_log(context, section, copied)
+                        return await _saved(context, section)
+                except Behind:
+                    continue
+    raise IndexUnavailable(
+        f"table {table.name} is committed to faster than its log can be read; it can be tried again"
+    )
+
+
+async def _rebuild_catalog_managed(context: Context, table_id: str) -> Rebuilt:
     try:
-        return await _rebuild(context, table_id)
+        async with context.index.commit_section(table_id, who=context.who) as section:
+            log = context.storage.log(section.table.location, who=context.who)
+            return await _saved(context, section, await _from_log_and_index(context, section, log))
     except Refused as refused:
         async with context.index.commit_section(table_id, who=context.who) as section:
-            if section.table.catalog_managed:
-                # What it commits from now on may be put into a log that is not its own.
-                await quarantine_for(section, Found(QuarantineCause.LOG, refused.detail))
+            # What it commits from now on may be put into a log that is not its own.
+            await quarantine_for(section, Found(QuarantineCause.LOG, refused.detail))
         raise
 
 
-async def _rebuild(context: Context, table_id: str) -> Rebuilt:
-    async with context.index.commit_section(table_id, who=context.who) as section:
-        lost = await rebuild_in(context, section)
-        await section.save()
-    # What was committed before is what the rebuild says; its epoch may be one that was there before
-    # the database was set back.
-    context.heads.forget(table_id)
-    tell_lost(section.table, lost)
-    return Rebuilt(table=section.table, lost=lost)
-
-
-async def rebuild_in(context: Context, section: CommitSection) -> tuple[LostCommit, ...]:
-    """The same inside a section, which the caller saves; returns what is lost."""
-    log = context.storage.log(section.table.location, who=context.who)
-    parted: tuple[LostCommit, ...] = ()
-    if section.table.catalog_managed:
-        parted = await _from_log_and_index(context, section, log)
-    else:
-        # The log is the truth, whatever was put into it since.
-        await _from_log(context, section, log)
+async def _saved(
+    context: Context, section: CommitSection, parted: tuple[LostCommit, ...] = ()
+) -> Rebuilt:
+    """Save the index that was made anew. `parted` are the versions that do not follow from what is
+    published."""
     # Their writers were told that they landed: they are told otherwise, and not landed once more.
     replaced = await section.restore_ids()
     lost = parted or tuple(LostCommit(version=v, transaction_id=name) for v, name in replaced)
     rebuilt = Change(deed=Deed.REBUILD, by=context.caller, version=section.table.latest_version)
     await section.note(rebuilt)
     await note_lost(context, section, lost)
-    return lost
+    await section.save()
+    # What was committed before is what the rebuild says; its epoch may be one that was there before
+    # the database was set back.
+    context.heads.forget(section.table.id)
+    tell_lost(section.table, lost)
+    return Rebuilt(table=section.table, lost=lost)
 
 
 async def _from_log(
-    context: Context, section: CommitSection, log: Log, *, through: int | None = None
+    context: Context, section: CommitSection, log: LogReader, *, through: int | None = None
 ) -> None:
     """Empty the index, and read the log into it up to a version or to its end."""
     before = section.table

@@ -14,12 +14,12 @@ from typing import NoReturn
 
 from tidegate_protocol.log.segment import BrokenLog, choose_segment, missing
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import Refused, TableQuarantined
+from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
 from tidegate_service.core.instance.log_looks import QUIET_MS
 from tidegate_service.core.log.catching_up.sight import Between, SeenBefore
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.log.used_places import late_write
-from tidegate_service.core.maintenance.rebuild import rebuild_in
+from tidegate_service.core.maintenance.rebuild import rebuild_from_copy
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.core.ports.store.storage import Log
@@ -55,24 +55,24 @@ class End:
         return (await offload.run(len(files), choose_segment, files)).head
 
 
-async def reload_if_truncated(context: Context, section: CommitSection, sight: SeenBefore) -> bool:
-    """Make the index anew where the log has left it behind; True where that was needed. The caller
-    saves the section. A table that is quarantined is left as it is.
+async def reload_if_truncated(context: Context, section: CommitSection, sight: SeenBefore) -> None:
+    """Have the index made anew where the log has left it behind. A table that is quarantined is
+    left as it is.
 
     Raises `TableQuarantined` where the log ends before the index does, is another's or holds a late
-    write of another table, after saving that, and where it cannot be read. Raises `Behind` where
-    the log has to be looked at first.
+    write of another table, after saving that. Raises `Behind` where the log has to be looked at
+    first, and where the index has to be made anew.
     """
     head = section.table
     if head.state is TableState.QUARANTINED:
-        return False
+        return
     quiet_ms = section.now_ms - head.latest_timestamp
     # Other writers date their commits as they like: one from the far future says nothing. Ours are
     # ahead of the clock where more than one is made in a millisecond; where that goes on for long,
     # they are by more than this, and one look is for all that come within as long after it.
     spared = context.looks.spare(head, section.now_ms, database=section.database)
     if abs(quiet_ms) < QUIET_MS or spared:
-        return False
+        return
     try:
         sha256, first = await sight.see(section, Tail(head.latest_version))
     except BrokenLog as error:
@@ -86,23 +86,41 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
             )
         if first is None:
             context.looks.note(head, sight.since_ms, database=section.database)
-            return False
+            return
     end = await _end(section, sight)
     if isinstance(end, str):
         await _quarantined(section, end)
     if end == head.latest_version:
         # Only its checkpoint is left of the head, as of a table that was registered so.
-        return False
-    # Reading a log takes longer than anything else that a section waits for.
-    await section.take_time()
+        return
+    sight.leave_for(partial(_reload, context, head, section.database))
+
+
+async def _reload(context: Context, head: TableRecord, database: str) -> None:
+    """Make the index anew, once for all who wait for it. Nothing is done where the table's row has
+    moved on from `head`."""
+
+    def is_there(section: CommitSection) -> bool:
+        now = section.table
+        return (section.database, now.epoch, now.latest_version, now.state) == (
+            database,
+            head.epoch,
+            head.latest_version,
+            TableState.ACTIVE,
+        )
+
     try:
-        await rebuild_in(context, section)
+        await context.running.run_once(
+            (head.id, "reload"), lambda: rebuild_from_copy(context, head, is_there)
+        )
+    except NotFound:
+        # The section that is begun again tells of it.
+        return
     except Refused as error:
         raise TableQuarantined(
             f"table {head.name}: its log does not go on from version {head.latest_version} any "
             f"more, and what is there instead cannot be taken in: {error.detail}"
         ) from error
-    return True
 
 
 async def gap(log: Log, head: int) -> int | None:

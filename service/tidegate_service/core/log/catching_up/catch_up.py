@@ -8,6 +8,7 @@ and beside one that catches up with the same log, a request goes on from the sav
 """
 
 import asyncio
+import contextlib
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -62,18 +63,24 @@ async def read_on(
     until: float = math.inf,
     state: TableState = TableState.ACTIVE,
 ) -> None:
-    """Ask the store, without a lock, what a section was left for that raised `Behind`: what it
-    asked `sight`, or else the log to its end; a catalog-managed table's up to the versions that
-    its index has.
+    """Do, without a lock, what a section was left for that raised `Behind`: the work that it left
+    to `sight`, or else ask the store what it asked `sight`, or else read the log to its end; a
+    catalog-managed table's up to the versions that its index has.
 
-    Raises what `catch_up` does for a table in this state, and `IndexUnavailable` where the end is
-    not reached by `until`, a time of `monotonic_s`, or where `until` had passed before: beside a
-    faster writer, a request could be behind for ever. At least one portion is saved all the same,
-    and what a section wants to know is asked a few times.
+    Raises what the work and `catch_up` do for a table in this state. Raises `IndexUnavailable`
+    where the work or the end of the log takes longer than `until`, a time of `monotonic_s`: beside
+    a faster writer, a request could be behind for ever. Where `until` has passed before, the work
+    is waited for a moment, at least one portion is saved, and what a section wants to know is asked
+    a few times.
     """
     now = context.monotonic_s()
     is_late = now >= until
-    if not sight.is_asked:
+    if (remedy := sight.take_remedy()) is not None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(LOOK_S, until - now) if until < math.inf else None):
+                await remedy()
+            return
+    elif not sight.is_asked:
         is_read = await catch_up(context, table_id, until=until, state=state, sight=sight)
         if is_read and not is_late:
             return

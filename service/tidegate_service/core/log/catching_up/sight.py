@@ -14,7 +14,7 @@ right after a look under the lock.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, cast
+from typing import NoReturn, Protocol, TypeVar, cast
 
 from tidegate_protocol.log.segment import BrokenLog
 from tidegate_service.core.errors import StorageUnavailable
@@ -28,6 +28,7 @@ GOOD_FOR_MS = 30_000
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Between = Callable[[], Awaitable[None]]
+Remedy = Callable[[], Awaitable[None]]
 
 
 class Behind(Exception):
@@ -100,6 +101,7 @@ class SeenBefore:
         self._wanted: list[Question[object]] = []
         self._looks = 0
         self._end: _Place | None = None
+        self._remedy: Remedy | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -136,6 +138,17 @@ class SeenBefore:
                 return cast(T, seen.answer)
         self._wanted.append(question)
         raise Behind
+
+    def leave_for(self, remedy: Remedy) -> NoReturn:
+        """Leave the section for work that takes too long to be done while it holds the row, such as
+        making the index anew."""
+        self._remedy = remedy
+        raise Behind
+
+    def take_remedy(self) -> Remedy | None:
+        """The work that a section was left for. It is handed out once."""
+        remedy, self._remedy = self._remedy, None
+        return remedy
 
     async def look(self, glance: Glance, log: Log, *, within_s: float) -> None:
         """Ask the store what sections wanted to know; a store that does not answer is an answer,

@@ -7,7 +7,7 @@ from itertools import chain
 
 from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.ports.store.storage import Log
+from tidegate_service.core.ports.store.storage import LogReader
 
 READ_AHEAD = 8
 """Most commits that are read from the store at once."""
@@ -16,7 +16,7 @@ AHEAD_BYTES = 64 * 1024 * 1024
 
 
 async def contents(
-    log: Log, versions: Iterable[int], *, beside: bytes | LogFile | None = None
+    log: LogReader, versions: Iterable[int], *, beside: bytes | LogFile | None = None
 ) -> AsyncGenerator[tuple[int, bytes | LogFile | None], None]:
     """The bytes of each version, in order. While the caller looks at one version, the next few are
     being read. A caller that does not read to the end has to close the generator. `beside` is the

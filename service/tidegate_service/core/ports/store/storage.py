@@ -20,7 +20,28 @@ class UnreadableFile(Exception):
     """A file of the log is not what its name says; the message says why."""
 
 
-class Log(Protocol):
+class LogReader(Protocol):
+    """What a log is read by as a whole."""
+
+    async def read(self, version: int) -> bytes | LogFile | None:
+        """The bytes of `<version>.json`, in bounded memory where they are many; None where there is
+        none. One that is too large to be read is a `LogFile` of its length that has no actions."""
+        ...
+
+    def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
+        """What lies directly in the folder, in batches, in the byte order of the names: all of it,
+        or what comes behind the commit `behind`, whether that is there or not. Raises
+        `UnreadableFile` where there is more than is read."""
+        ...
+
+    def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
+        """The actions of one checkpoint file (classic, a part, V2 as JSON or Parquet, or a
+        sidecar as `_sidecars/<name>`), in batches, in bounded memory. Raises `UnreadableFile`
+        where it is missing or is not such a file."""
+        ...
+
+
+class Log(LogReader, Protocol):
     """One table's `_delta_log` folder. Nothing here overwrites or deletes."""
 
     async def put_if_absent(self, version: int, content: Content) -> PutResult:
@@ -48,31 +69,14 @@ class Log(Protocol):
         """Write `<version>.crc` unless it exists, as `put_if_absent`."""
         ...
 
-    async def read(self, version: int) -> bytes | LogFile | None:
-        """The bytes of `<version>.json`, in bounded memory where they are many; None where there is
-        none. One that is too large to be read is a `LogFile` of its length that has no actions."""
-        ...
-
     async def holds_anything(self, *, but_version: int | None = None) -> bool:
         """True where the folder has any file of a log: a commit, a compacted one, a checkpoint, a
         checksum, `_last_checkpoint`, or what lies in its `_sidecars` and `_staged_commits`; but
         for the commit `but_version`."""
         ...
 
-    def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
-        """What lies directly in the folder, in batches, in the byte order of the names: all of it,
-        or what comes behind the commit `behind`, whether that is there or not. Raises
-        `UnreadableFile` where there is more than is read."""
-        ...
-
     async def read_file(self, name: str) -> bytes | None:
         """A small file of the folder, like `_last_checkpoint`; None where there is none."""
-        ...
-
-    def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
-        """The actions of one checkpoint file (classic, a part, V2 as JSON or Parquet, or a
-        sidecar as `_sidecars/<name>`), in batches, in bounded memory. Raises `UnreadableFile`
-        where it is missing or is not such a file."""
         ...
 
 

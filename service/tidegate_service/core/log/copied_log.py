@@ -1,0 +1,170 @@
+"""A copy of a log, made without the lock of its table's row.
+
+To make a table's index anew, its whole log is read in one commit section (`core.log.load`). A store
+may take minutes for that, and nobody could commit meanwhile. So the log is copied to the instance's
+disk before, and the section reads the copy. A commit file never changes: what is copied stays true,
+and what was committed since is read on from the store.
+"""
+
+import asyncio
+from array import array
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from itertools import chain, count
+
+import msgspec
+
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.codec import decode_lines, encode_lines
+from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.log.segment import BrokenLog, LogSegment, choose_segment
+from tidegate_service.core.log.catching_up.sight import Behind
+from tidegate_service.core.log.catching_up.versions import contents
+from tidegate_service.core.log.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.copy_file import CopyFile
+from tidegate_service.core.log.listing import listed
+from tidegate_service.core.log.log_file import SpooledFile
+from tidegate_service.core.ports.store.listing import LogEntry
+from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
+from tidegate_service.core.sharing import offload
+
+READ_ON_S = 1.0
+"""A section waits so long, in all, for versions that were committed since the log was copied."""
+
+_PAGE = msgspec.msgpack.Decoder(list[LogEntry])
+
+
+class CopiedLog:
+    """What `core.log.load.adopt` reads of `log`, which is that of the table at `location`. Until
+    `copy` has returned, what is read is read from the store, and kept in `file`."""
+
+    def __init__(
+        self,
+        log: LogReader,
+        file: CopyFile,
+        *,
+        location: str,
+        monotonic_s: Callable[[], float],
+    ) -> None:
+        self._log = log
+        self._file = file
+        self._location = location
+        self._monotonic_s = monotonic_s
+        self._pages: list[int] | None = None
+        self._checkpoints: dict[str, array[int]] = {}
+        self._unreadable: UnreadableFile | None = None
+        # In the order of the versions: there may be a million of them.
+        self._versions, self._places = array("q"), array("q")
+        self._large: dict[int, LogFile] = {}
+        self._end: int | None = None
+        self._head = -1
+        self._until_s = 0.0
+
+    async def copy(self) -> None:
+        """Copy the log to its end; from the second call on, what was written since. What cannot be
+        read is told to whoever reads the copy. Raises `StorageUnavailable`, also where the disk has
+        no room."""
+        if self._end is None:
+            try:
+                await self._copy_segment(await self._segment())
+            except (BrokenLog, UnreadableFile):
+                return
+        assert self._end is not None
+        async with aclosing(contents(self._log, count(self._end + 1))) as commits:
+            async for version, content in commits:
+                if content is None:
+                    return
+                await self._keep(version, content)
+                self._end = version
+
+    def allow(self, head: int) -> None:
+        """Have versions up to `head` be read on from the store, for `READ_ON_S`. Later ones are
+        not looked for."""
+        self._head = head
+        self._until_s = self._monotonic_s() + READ_ON_S
+
+    async def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
+        """As of a `Log`, of the whole folder."""
+        assert behind is None
+        if self._pages is not None:
+            for place in self._pages:
+                yield _PAGE.decode(await self._file.text(place))
+            return
+        self._raise_unreadable()
+        pages = []
+        try:
+            async for page in self._log.entries():
+                pages.append(await self._file.add(msgspec.msgpack.encode(page)))
+                yield page
+        except UnreadableFile as error:
+            self._unreadable = error
+            raise
+        self._pages = pages
+
+    async def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
+        """As of a `Log`."""
+        if (places := self._checkpoints.get(name)) is not None:
+            for place in places:
+                text = await self._file.text(place)
+                yield await offload.run(offload.weight_of_log(text), _actions, text)
+            return
+        self._raise_unreadable()
+        places = array("q")
+        try:
+            async for batch in self._log.checkpoint_actions(name):
+                text = await offload.run(len(batch), encode_lines, batch)
+                places.append(await self._file.add(text))
+                yield batch
+        except UnreadableFile as error:
+            self._unreadable = error
+            raise
+        self._checkpoints[name] = places
+
+    async def read(self, version: int) -> bytes | LogFile | None:
+        """As of a `Log`. Raises `Behind` where more was committed since than there is time for."""
+        if version in self._large:
+            return self._large[version]
+        place = bisect_left(self._versions, version)
+        if place < len(self._versions) and self._versions[place] == version:
+            return await self._file.text(self._places[place])
+        if self._end is None or not self._end < version <= self._head:
+            return None
+        try:
+            async with asyncio.timeout(max(0.0, self._until_s - self._monotonic_s())):
+                return await self._log.read(version)
+        except TimeoutError:
+            raise Behind from None
+
+    def _raise_unreadable(self) -> None:
+        if self._unreadable is not None:
+            raise self._unreadable
+
+    async def _segment(self) -> LogSegment:
+        files = await listed(self)
+        return await offload.run(len(files), choose_segment, files)
+
+    async def _copy_segment(self, segment: LogSegment) -> None:
+        base = () if segment.checkpoint is None else (segment.checkpoint.version,)
+        versions = chain(segment.older, base, segment.replayed)
+        async with aclosing(contents(self._log, versions)) as commits:
+            async for version, content in commits:
+                if content is not None:
+                    await self._keep(version, content)
+        for checkpoint in filter(None, (segment.checkpoint, segment.newest)):
+            async for _ in snapshot_actions(self, checkpoint, location=self._location):
+                pass
+        self._end = segment.head
+
+    async def _keep(self, version: int, content: bytes | LogFile) -> None:
+        if isinstance(content, bytes):
+            self._places.append(await self._file.add(content))
+            self._versions.append(version)
+            return
+        if isinstance(content, SpooledFile):
+            await self._file.move_in(content)
+        self._large[version] = content
+
+
+def _actions(text: bytes) -> list[Action]:
+    return list(decode_lines(text))
