@@ -64,10 +64,11 @@ class Actor:
         self._attach()
 
     async def rest(self, what: str) -> None:
-        """Of the network: before a PUT or a COMMIT is sent."""
+        """Of the network: before a PUT or a COMMIT is sent. Making the index anew is part of the
+        step that finds that it has to be."""
         if what == COMMIT and self._is_recording:
             self._is_recording = False
-        else:
+        elif not _makes_index_anew():
             await self._wait(what)
 
     async def reached(self, point: Point, side: Side) -> None:
@@ -86,6 +87,11 @@ class Actor:
         self.at = what
         self._go = asyncio.get_running_loop().create_future()
         await self._go
+
+
+def _makes_index_anew() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.get_name() == "commit-reload"
 
 
 class PublishingActor(Actor):

@@ -110,7 +110,7 @@ def _read_before_lock() -> Mapping[str, Any]:
 
     return {
         "tests.simulation.instance.commit_together": together,
-        **dict.fromkeys(LOOKED_UP, landed),
+        LOOKED_UP: landed,
     }
 
 
@@ -205,7 +205,7 @@ COMES_TO: Mapping[Defect, tuple[Kind, Mutation]] = {
         Kind.DUPLICATE,
         _instead(
             {
-                **dict.fromkeys(LOOKED_UP, nothing),
+                LOOKED_UP: nothing,
                 f"{CORE}.log.put_version.is_same": _never_same,
             }
         ),

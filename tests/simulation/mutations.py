@@ -7,7 +7,7 @@ The service knows nothing of it: there are no flags in it.
 import json
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -40,7 +40,7 @@ Mutation = Callable[[], AbstractContextManager[Any]]
 
 CORE = "tidegate_service.core"
 
-LOOKED_UP = [f"{CORE}.commit.{name}.landed_before" for name in ("table_batch", "plain_batch")]
+LOOKED_UP = f"{CORE}.commit.table_batch.landed_before"
 
 
 @contextmanager
@@ -48,14 +48,10 @@ def put_in_place(places: Mapping[str, Any]) -> Iterator[None]:
     for catalog_managed in (False, True):
         # What all worlds begin with is the service's own, and made once.
         base(catalog_managed)
-    patches = [patch(place, put) for place, put in places.items()]
-    for one in patches:
-        one.start()
-    try:
+    with ExitStack() as stack:
+        for place, put in places.items():
+            stack.enter_context(patch(place, put))
         yield
-    finally:
-        for one in patches:
-            one.stop()
 
 
 async def nothing(*_: Any, **__: Any) -> None:
@@ -213,7 +209,7 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     "own-answers": {"tidegate.wire.flow.error_of": _any_code},
     "older-ids": {f"{CORE}.log.load.keep_id": nothing},
     "abort-fence": {f"{CORE}.commit.plain_batch.fence": _no_fence},
-    "looked-up-ids": dict.fromkeys(LOOKED_UP, nothing),
+    "looked-up-ids": {LOOKED_UP: nothing},
     "hidden-logs": {
         f"{CORE}.commit.plain_batch.reload_if_truncated": nothing,
         f"{CORE}.commit.abort_fence.reload_if_truncated": nothing,

@@ -31,8 +31,9 @@ def test_with_its_defect_it_breaks_what_the_model_says(defect):
 def test_without_it_nothing_is_broken(defect):
     played = Played(RED[defect].kinds, premises=defect in PREMISES)
     assert played.play(schedule_of(defect), strictly=False) == []
-    # What keeps the promise is at most one step that is another one; all others were done.
-    assert len(played.left_out) <= 1
+    # What keeps the promise is at most one step that is another one; all others were done. Where
+    # that one is a PUT, there may be no COMMIT of it.
+    assert [step.what for step in played.left_out[1:]] in ([], ["commit"])
 
 
 @pytest.mark.parametrize(
