@@ -48,6 +48,10 @@ class Log(Protocol):
         """Write `<version>.crc` unless it exists, as `put_if_absent`."""
         ...
 
+    async def put_compacted(self, first: int, last: int, content: bytes) -> PutResult:
+        """Write `<first>.<last>.compacted.json` unless it exists, as `put_if_absent`."""
+        ...
+
     async def read(self, version: int) -> bytes | LogFile | None:
         """The bytes of `<version>.json`, in bounded memory where they are many; None where there is
         none. One that is too large to be read is a `LogFile` of its length that has no actions."""
