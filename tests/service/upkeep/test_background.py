@@ -35,6 +35,7 @@ async def test_checkpoints_and_checksums_are_written_as_the_table_asks(
         publish_interval_s=0.05,
         upkeep_share=0.5,
         most_behind=20_000,
+        commits_to_compact=100,
         hooks=(),
         store_of=lambda location: "the only one",
         faults=NO_FAULTS,
