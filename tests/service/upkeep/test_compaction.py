@@ -1,5 +1,6 @@
 """Compacted files: what they are written of, and what they leave alone."""
 
+import asyncio
 import json
 
 import pytest
@@ -20,7 +21,9 @@ from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.faults import CompactionStep, Side
 from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.upkeep import Done, UpkeepRecord
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.upkeep import compaction as module
 from tidegate_service.core.upkeep.compaction import Compactions
@@ -28,6 +31,7 @@ from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
 pytestmark = pytest.mark.anyio
 
+BEFORE_ALL = UpkeepRecord(version=-1, done_ms=None, failures=0, trouble=None)
 KINDS = pytest.mark.parametrize("catalog_managed", [False, True], ids=["plain", "catalog-managed"])
 
 
@@ -254,6 +258,18 @@ class TestCutOff:
 
 
 class TestOthers:
+    async def test_two_that_have_lost_their_claims(self, world: World, index: Index):
+        table = await large(world)
+        await commit(world, table, 3)
+        now = await get_table(world.context, table.id)
+        first, second = (
+            Compactions(index, world.context.storage, commits=3).run(now, BEFORE_ALL)
+            for _ in range(2)
+        )
+        assert set(await asyncio.gather(first, second)) == {Done(version=4, due_version=7)}
+        assert written(table) == [(2, 4)]
+        assert len(lines_of(world, table, 2, 4)) == 3
+
     async def test_what_is_there_is_left_as_it_is(self, world: World, compacting: Compacting):
         table = await large(world)
         await commit(world, table, 3)
