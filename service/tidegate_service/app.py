@@ -231,6 +231,7 @@ async def _background(settings: Settings, world: _World, faults: FaultPoints) ->
         publish_interval_s=settings.publish_interval_seconds,
         upkeep_share=settings.upkeep_share,
         most_behind=settings.max_commits_after_checkpoint,
+        commits_to_compact=settings.commits_to_compact,
         hooks=settings.hooks,
         store_of=world.locations.store_of,
         faults=faults,
@@ -243,9 +244,8 @@ async def _composed(
 ) -> Service:
     world = await _opened(settings, stack)
     background = await _background(settings, world, faults) if among is None else None
-    groups = QueueLimits(
-        waiting=settings.max_waiting_per_table, own=most_held(settings.database_pool_size)
-    )
+    waiting = settings.max_waiting_per_table
+    groups = QueueLimits(waiting=waiting, own=most_held(settings.database_pool_size))
     committer = CommitQueue(commit_together, groups, store_of=world.locations.store_of)
     context = Context(
         index=world.index,

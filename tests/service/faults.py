@@ -99,6 +99,9 @@ class FaultyLog:
     async def put_checksum(self, version: int, content: bytes) -> PutResult:
         return await self._log.put_checksum(version, content)
 
+    async def put_compacted(self, first: int, last: int, content: bytes) -> PutResult:
+        return await self._log.put_compacted(first, last, content)
+
     async def read(self, version: int) -> bytes | None:
         return await self._log.read(version)
 

@@ -122,6 +122,14 @@ def checksum_name(version: int) -> str:
     return commit_name(version).removesuffix("json") + "crc"
 
 
+def compacted_name(start: int, end: int) -> str:
+    """The name of the log compaction file of these versions, both included. Raises `ValueError`
+    for what is no range of at least two versions."""
+    if not 0 <= start < end <= MAX_VERSION:
+        raise ValueError(f"{start} to {end} is no range of several versions")
+    return f"{start:020d}.{end:020d}.compacted.json"
+
+
 def parse(name: str) -> LogFile:
     """What a file directly inside `_delta_log` is, by its name without the folder."""
     if name == LAST_CHECKPOINT:

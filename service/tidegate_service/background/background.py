@@ -18,6 +18,7 @@ from tidegate_service.core.upkeep.checkpoint import write_checkpoint
 from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints
 from tidegate_service.core.upkeep.checksums import Checksums
 from tidegate_service.core.upkeep.clean_up import CleanUp
+from tidegate_service.core.upkeep.compaction import Compactions
 from tidegate_service.core.upkeep.job import Job
 
 
@@ -59,14 +60,15 @@ async def background_of(
     publish_interval_s: float,
     upkeep_share: float,
     most_behind: int,
+    commits_to_compact: int,
     hooks: Sequence[str],
     store_of: Callable[[str], str],
     faults: FaultPoints,
     telemetry: Telemetry,
 ) -> Background:
     """Of one instance; what the values mean is said by the publisher and the caretaker. With an
-    `upkeep_share` of 0 there is no caretaker of logs. Raises `ValueError` where
-    one of the hooks cannot be made."""
+    `upkeep_share` of 0 there is no caretaker of logs, and with `commits_to_compact` of 0 it writes
+    no compacted files. Raises `ValueError` where one of the hooks cannot be made."""
     publisher = Publisher(
         index,
         storage,
@@ -92,6 +94,8 @@ async def background_of(
         Checksums(upkeep, storage),
         CleanUp(index, upkeep, storage, faults=faults, telemetry=telemetry),
     ]
+    if commits_to_compact:
+        jobs.append(Compactions(index, storage, commits=commits_to_compact, faults=faults))
     caretakers["caretaker"] = Caretaker(
         index, upkeep, jobs, share=upkeep_share, most_behind=most_behind, telemetry=telemetry
     )

@@ -3,8 +3,9 @@
 It looks over the tables, some at a time, for what is due, and does one thing after the other.
 After each it rests, so that it has a share of the instance's time and commits have the others.
 Schemas have their turns, however many tables one has, and one whose work takes long rests by
-itself. What is due is a matter of state, so nothing is lost when a process dies. A claim in the
-index keeps two instances from the same work.
+itself. Compacted files bridge just these rests, so they have a share of their own. What is due is a
+matter of state, so nothing is lost when a process dies. A claim in the index keeps two instances
+from the same work.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import random
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import Enum
 
 from tidegate_service.core.errors import ServiceError, StorageUnavailable
 from tidegate_service.core.observe.elapsed import elapsed_s
@@ -47,6 +49,16 @@ URGENT_SHARE = 0.5
 """Of the time, for what is urgent in one schema."""
 
 
+class _Pace(Enum):
+    """What waits for what. `USUAL` rests after anything usual. The others may be done meanwhile:
+    `URGENT` rests after what was urgent in its schema, and `BRIDGING`, which is done because a
+    checkpoint is long in coming, after any other such."""
+
+    USUAL = "usual"
+    URGENT = "urgent"
+    BRIDGING = "bridging"
+
+
 class Caretaker:
     """Works until it is cancelled. `interval_s` bounds the wait between two looks, `share` is the
     part of the time that it may be at work (above 0, up to 1).
@@ -78,7 +90,7 @@ class Caretaker:
         self._monotonic_s = monotonic_s
         self._name = str(uuid.uuid4())
         self._after: str | None = None
-        self._resting: dict[tuple[str, bool], float] = {}
+        self._resting: dict[tuple[str, _Pace], float] = {}
         self._woken: set[str] = set()
         self._wake = asyncio.Event()
 
@@ -113,17 +125,17 @@ class Caretaker:
                 continue
             await self._do(chosen)
             rest_s = self._rest(chosen, since_s=began)
-            if not self._is_urgent(chosen):
+            if self._pace(chosen) is _Pace.USUAL:
                 rests_until = self._monotonic_s() + min(rest_s, MOST_REST_S)
 
     def _rest(self, done: Due, *, since_s: float) -> float:
-        """Have the schema of what was done rest; for how long."""
+        """Have what waits for what was done rest; for how long."""
         now = self._monotonic_s()
-        is_urgent = self._is_urgent(done)
+        is_urgent = self._pace(done) is _Pace.URGENT
         share = max(self._share, URGENT_SHARE) if is_urgent else self._share
         rest_s = (now - since_s) * (1 - share) / share
         self._resting = {key: until for key, until in self._resting.items() if until > now}
-        self._resting[done.scope, is_urgent] = now + rest_s
+        self._resting[self._rests_as(done)] = now + rest_s
         return rest_s
 
     async def round(self) -> int:
@@ -147,22 +159,26 @@ class Caretaker:
 
     def _chosen(self, due: Sequence[Due], *, rests: bool, now_s: float) -> Due | None:
         """Any of what may be begun now, so that every schema and table has its turn."""
-        rested = [
-            each
-            for each in due
-            if self._resting.get((each.scope, self._is_urgent(each)), now_s) <= now_s
-        ]
-        urgent = [each for each in rested if self._is_urgent(each)]
-        # What is urgent takes the time between the others, never theirs.
-        others = [] if rests else [each for each in rested if not self._is_urgent(each)]
-        among = others or urgent
+        rested = [each for each in due if self._resting.get(self._rests_as(each), now_s) <= now_s]
+        between = [each for each in rested if self._pace(each) is not _Pace.USUAL]
+        # What is urgent or bridges takes the time between the others, never theirs.
+        usual = [] if rests else [each for each in rested if self._pace(each) is _Pace.USUAL]
+        among = usual or between
         if not among:
             return None
         scope = random.choice(sorted({each.scope for each in among}))
         return random.choice([each for each in among if each.scope == scope])
 
-    def _is_urgent(self, due: Due) -> bool:
-        return due.kind == UpkeepKind.CHECKPOINT and due.behind >= self._most_behind
+    def _pace(self, due: Due) -> _Pace:
+        if due.kind == UpkeepKind.COMPACTION:
+            return _Pace.BRIDGING
+        is_urgent = due.kind == UpkeepKind.CHECKPOINT and due.behind >= self._most_behind
+        return _Pace.URGENT if is_urgent else _Pace.USUAL
+
+    def _rests_as(self, due: Due) -> tuple[str, _Pace]:
+        """What rests together: a schema's work, and bridging all in all."""
+        pace = self._pace(due)
+        return ("" if pace is _Pace.BRIDGING else due.scope), pace
 
     async def _pause(self, *, until: float) -> None:
         """Until the next look. No longer than the interval, and no shorter than `LEAST_S`, however

@@ -89,6 +89,7 @@ def serve(
     max_commits_after_checkpoint: Annotated[
         int | None, setting("max_commits_after_checkpoint")
     ] = None,
+    commits_to_compact: Annotated[int | None, setting("commits_to_compact")] = None,
     hooks: Annotated[str | None, setting("hooks")] = None,
     otlp_endpoint: Annotated[str | None, setting("otlp_endpoint")] = None,
     log_level: Annotated[str | None, setting("log_level")] = None,

@@ -180,13 +180,22 @@ class Settings(BaseSettings):
         ge=0,
         le=1,
         description="Part of the time of one process that the upkeep of logs may take: "
-        "checkpoints, checksums, clean-up (docs/upkeep.md). 0 switches it off.",
+        "checkpoints, checksums, clean-up, and as much again for compacted files "
+        "(docs/upkeep.md). 0 switches it off.",
     )
     max_commits_after_checkpoint: int = Field(
         20_000,
         ge=10,
         description="Commits after a table's newest checkpoint from which on the next one is "
         "written without regard to `upkeep_share`.",
+    )
+    commits_to_compact: int = Field(
+        100,
+        ge=0,
+        le=1000,
+        description="Published commits after a table's newest checkpoint, or after its newest "
+        "compacted file, from which on they are written as one, where a checkpoint would be "
+        "longer (docs/upkeep.md); 2 or more. 0 switches it off.",
     )
     hooks: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
@@ -254,6 +263,13 @@ class Settings(BaseSettings):
             # Not echoed with credentials in it; those belong into OTEL_EXPORTER_OTLP_HEADERS.
             raise ValueError("expected http://host:port/path, without credentials")
         return url
+
+    @field_validator("commits_to_compact")
+    @classmethod
+    def _several(cls, commits: int) -> int:
+        if commits == 1:
+            raise ValueError("expected 0, or 2 and more: one commit is a file already")
+        return commits
 
     @field_validator("hooks")
     @classmethod

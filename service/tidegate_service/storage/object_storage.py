@@ -11,7 +11,13 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
-from tidegate_protocol.log.file_names import Unknown, checksum_name, commit_name, parse
+from tidegate_protocol.log.file_names import (
+    Unknown,
+    checksum_name,
+    commit_name,
+    compacted_name,
+    parse,
+)
 from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import FileRoom, read_file
@@ -69,11 +75,15 @@ class ObjectLog:
         )
 
     async def put_checksum(self, version: int, content: bytes) -> PutResult:
+        return await self._put_beside(checksum_name(version), content)
+
+    async def put_compacted(self, first: int, last: int, content: bytes) -> PutResult:
+        return await self._put_beside(compacted_name(first, last), content)
+
+    async def _put_beside(self, name: str, content: bytes) -> PutResult:
+        """Of a table that has commits."""
         return await self._root.put_if_absent(
-            f"{self._folder}/{checksum_name(version)}",
-            content,
-            create_folders=False,
-            who=self._who,
+            f"{self._folder}/{name}", content, create_folders=False, who=self._who
         )
 
     async def read(self, version: int) -> bytes | LogFile | None:

@@ -90,6 +90,8 @@ class TestRefusals:
             ({"port": -1}, "--port"),
             ({"deadline_seconds": 0}, "--deadline-seconds"),
             ({"max_body_bytes": 1}, "--max-body-bytes"),
+            ({"commits_to_compact": 1}, "--commits-to-compact .*one commit is a file already"),
+            ({"commits_to_compact": 1001}, "--commits-to-compact"),
             ({"log_level": "loud"}, "'debug', 'info'"),
             ({"warehouse": "ftp://bucket/x"}, "--warehouse .*scheme"),
             ({"warehouse": "/srv/lake"}, "--warehouse"),

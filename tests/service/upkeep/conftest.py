@@ -11,6 +11,7 @@ from tidegate_service.core.observe.faults import FaultPoints
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.upkeep.clean_up import CleanUp
+from tidegate_service.core.upkeep.compaction import Compactions
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
 
@@ -20,6 +21,7 @@ def upkeep(engine: AsyncEngine) -> PostgresUpkeep:
 
 
 Caring = Callable[..., Caretaker]
+Compacting = Callable[..., Caretaker]
 
 
 @pytest.fixture
@@ -35,3 +37,14 @@ def caring(world: World, index: Index, upkeep: PostgresUpkeep) -> Caring:
 @pytest.fixture
 def caretaker(caring: Caring) -> Caretaker:
     return caring()
+
+
+@pytest.fixture
+def compacting(world: World, index: Index, upkeep: PostgresUpkeep) -> Compacting:
+    """A caretaker that compacts, three commits at least unless it is told otherwise."""
+
+    def compacting(commits: int = 3, **options: FaultPoints) -> Caretaker:
+        job = Compactions(index, world.context.storage, commits=commits, **options)
+        return Caretaker(index, upkeep, [job], share=1)
+
+    return compacting

@@ -90,3 +90,37 @@ async def test_versions_before_the_first_one_held_are_none_that_are_behind(
         await connection.execute(text("UPDATE tables SET first_version = 2"))
     (due,) = (await upkeep.due([KIND], after=None, also=[], limit=10)).due
     assert (due.behind, due.scope) == (2, "main.test")
+
+
+async def test_what_bridges_a_rest_does_not_wait_for_it(
+    world: World, index: Index, upkeep: PostgresUpkeep
+):
+    """And takes no more than its own share of it, however many schemas have some to be done."""
+    for number in range(5):
+        await world.create(name=f"main.s{number}.t")
+    slow = Counting(every=0, takes_s=0.5)
+    bridging = Counting(UpkeepKind.COMPACTION, every=0, takes_s=0.05)
+    caretaker = Caretaker(index, upkeep, [slow, bridging], share=0.1, interval_s=0.01)
+    async with caring(caretaker):
+        while not slow.runs:
+            await asyncio.sleep(0.01)
+        ran = len(bridging.runs)
+        await asyncio.sleep(2.0)
+    assert len(slow.runs) == 1
+    assert 2 <= len(bridging.runs) - ran <= 5
+
+
+async def test_what_bridges_does_not_make_the_others_rest(
+    world: World, index: Index, upkeep: PostgresUpkeep
+):
+    await world.create()
+    usual = Counting(every=0)
+    bridging = Counting(UpkeepKind.COMPACTION, every=0, takes_s=0.3)
+    caretaker = Caretaker(index, upkeep, [usual, bridging], share=0.02, interval_s=0.01)
+    async with caring(caretaker):
+        while not bridging.runs:
+            await asyncio.sleep(0.01)
+        ran = len(usual.runs)
+        while len(usual.runs) < ran + 3:
+            await asyncio.sleep(0.01)
+    assert len(bridging.runs) == 1

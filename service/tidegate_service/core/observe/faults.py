@@ -47,6 +47,12 @@ class CheckpointStep(StrEnum):
     LAST_CHECKPOINT_PUT = "last-checkpoint-put"
 
 
+class CompactionStep(StrEnum):
+    """Of writing a log compaction file, which nothing points to."""
+
+    COMPACTED_PUT = "compacted-put"
+
+
 class CleanUpStep(StrEnum):
     """Of the clean-up of a log; L3 once for each batch of files."""
 
@@ -66,7 +72,7 @@ class VacuumStep(StrEnum):
     V5_END = "V5"
 
 
-AnyStep = Step | CheckpointStep | CleanUpStep | VacuumStep
+AnyStep = Step | CheckpointStep | CompactionStep | CleanUpStep | VacuumStep
 
 
 class Side(Enum):

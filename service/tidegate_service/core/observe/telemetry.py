@@ -42,6 +42,7 @@ class UpkeepKind(StrEnum):
 
     CHECKPOINT = "checkpoint"
     CHECKSUM = "checksum"
+    COMPACTION = "compaction"
     CLEAN_UP = "clean-up"
     HOOK = "hook"
 

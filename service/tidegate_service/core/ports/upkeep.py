@@ -1,8 +1,8 @@
 """What the upkeep of tables needs from the index: which is due, a claim on it, and how it stands.
 
-Upkeep is work on a table's log that no commit waits for: checkpoints, checksums, clean-up, the runs
-of hooks. Each run begins from what the index and the log hold, and may be done twice: a claim saves
-time, and nothing rests on it. Kinds are those of `core.upkeep.job.Job`.
+Upkeep is work on a table's log that no commit waits for: checkpoints, compacted files, checksums,
+clean-up, the runs of hooks. Each run begins from what the index and the log hold, and may be done
+twice: a claim saves time, and nothing rests on it. Kinds are those of `core.upkeep.job.Job`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -69,6 +69,10 @@ class Log(LogReader, Protocol):
         """Write `<version>.crc` unless it exists, as `put_if_absent`."""
         ...
 
+    async def put_compacted(self, first: int, last: int, content: bytes) -> PutResult:
+        """Write `<first>.<last>.compacted.json` unless it exists, as `put_if_absent`."""
+        ...
+
     async def holds_anything(self, *, but_version: int | None = None) -> bool:
         """True where the folder has any file of a log: a commit, a compacted one, a checkpoint, a
         checksum, `_last_checkpoint`, or what lies in its `_sidecars` and `_staged_commits`; but

@@ -1,0 +1,130 @@
+"""Log compaction files: `<first>.<last>.compacted.json`, what the commits from one version to
+another add up to, for readers to take in their place.
+
+They bridge what lies behind a table's newest checkpoint where the next one is long in coming: a
+large table's costs its whole state, a compacted file no more than the commits in it. Where it
+would hold as much as the table, a checkpoint is the better one, and none is written. Nothing
+points to such a file and nothing rests on it: readers may pass over it, and so does the service.
+"""
+
+from dataclasses import dataclass
+
+from tidegate_protocol.checkpoint import last_checkpoint
+from tidegate_protocol.log.file_names import LAST_CHECKPOINT
+from tidegate_protocol.replay.commits import parse_commit
+from tidegate_protocol.replay.compaction import CannotCompact, Compaction
+from tidegate_service.core.errors import IndexUnavailable
+from tidegate_service.core.observe.faults import NO_FAULTS, CompactionStep, FaultPoints, around
+from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.ports.index import Index
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.storage import Log, Storage, UnreadableFile
+from tidegate_service.core.ports.upkeep import Done, UpkeepRecord
+from tidegate_service.core.sharing import offload
+
+MOST_COMMITS = 1_000
+"""In one file: some of it is still to be had where a later checkpoint stands for the rest."""
+MOST_BYTES = 8 * 1024 * 1024
+"""Of the commits in one file: all that they add up to is in memory."""
+
+
+class Compactions:
+    """Implements `core.upkeep.job.Job`. A record's version is the last one that is in a compacted
+    file, or that none is written for. `commits` is how many are in one at least, two or more."""
+
+    kind = UpkeepKind.COMPACTION
+
+    def __init__(
+        self, index: Index, storage: Storage, *, commits: int, faults: FaultPoints = NO_FAULTS
+    ) -> None:
+        self._index = index
+        self._storage = storage
+        self._commits = commits
+        self._faults = faults
+
+    async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
+        log = self._storage.log(table.location)
+        # Where the log begins at a later version than 0, that has a checkpoint.
+        before = max(record.version, table.first_version if table.first_version else -1)
+        if table.published_version < before + self._commits:
+            return self._done(before)
+        before = max(before, await _checkpointed(log, table.published_version))
+        if table.published_version < before + self._commits:
+            return self._done(before)
+        until = min(table.published_version, before + MOST_COMMITS)
+        later = table.published_version + self._commits
+        if until - before >= table.num_files:
+            # A checkpoint, which is no longer, is due as well.
+            return Done(version=before, due_version=later)
+        found = await self._read(table, before + 1, until)
+        is_shorter = 0 < found.merged.num_actions < table.num_files
+        if found.last < before + self._commits or not is_shorter:
+            return self._done(found.seen)
+        content = await offload.run(offload.HEAVY, found.merged.content)
+        trouble = await self._why_another(log, table, before + 1, found.last)
+        if trouble is not None:
+            return Done(version=before, due_version=later, trouble=trouble)
+        async with around(self._faults, CompactionStep.COMPACTED_PUT):
+            # One that is there holds the same, whoever wrote it.
+            await log.put_compacted(before + 1, found.last, content)
+        return self._done(found.last)
+
+    def _done(self, version: int) -> Done:
+        return Done(version=version, due_version=version + self._commits)
+
+    async def _read(self, table: TableRecord, first: int, until: int) -> "_Read":
+        """As many of the versions as a file may hold."""
+        merged, size = Compaction(), 0
+        for version in range(first, until + 1):
+            content = await self._index.stored_content(table.id, version)
+            if not isinstance(content, bytes) or len(content) > MOST_BYTES:
+                return _Read(merged=merged, last=version - 1, seen=version)
+            size += len(content)
+            if size > MOST_BYTES:
+                return _Read(merged=merged, last=version - 1, seen=version - 1)
+            try:
+                await offload.run(offload.weight_of_log(content), _take, merged, content)
+            except CannotCompact:
+                return _Read(merged=merged, last=version - 1, seen=version)
+        return _Read(merged=merged, last=until, seen=until)
+
+    async def _why_another(self, log: Log, table: TableRecord, first: int, last: int) -> str | None:
+        """Why the log is not the one that the versions were read of; None where it is. It may be
+        another table's by now, or the database restored to a time before: a file of the index's
+        versions would tell its readers of commits that it never had. Raises `IndexUnavailable`
+        where the index was made anew meanwhile."""
+        now = await self._index.table(table.id)
+        if now is None or now.epoch != table.epoch:
+            raise IndexUnavailable("the index was made anew while its versions were compacted")
+        for version in (first, last):
+            record = await self._index.commit(table.id, version)
+            content = await log.read(version)
+            known = None if record is None else record.content_sha256
+            if content is None or known != await offload.sha256_of(content):
+                return f"version {version} in the log is not what the index has"
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """Commits up to `last`, and what they add up to. `seen` is the last version that was looked
+    at: one behind `last` has no place in any file."""
+
+    merged: Compaction
+    last: int
+    seen: int
+
+
+def _take(merged: Compaction, content: bytes) -> None:
+    merged.take(parse_commit(content))
+
+
+async def _checkpointed(log: Log, published: int) -> int:
+    """The version of the checkpoint that readers begin at, as the log's pointer has it, whoever
+    wrote that; -1 where there is none. One that is wrong costs readers time only."""
+    try:
+        pointer = await log.read_file(LAST_CHECKPOINT)
+    except UnreadableFile:
+        return -1
+    version = None if pointer is None else last_checkpoint.version_of(pointer)
+    return version if version is not None and -1 <= version <= published else -1
