@@ -61,7 +61,7 @@ async def _generate(context: Context, table: TableRecord) -> ManifestsWritten:
             contents[partition] += f"{_url(table, file)}\n".encode()
     store = context.storage.manifests(table.location)
     for partition, content in contents.items():
-        await store.put(partition, bytes(content))
+        await store.put(partition, [bytes(content)])
     # Listed as a whole before any is deleted: a store may not list what it deletes from.
     stale = [
         partition
