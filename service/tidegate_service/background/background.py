@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.background.caretaker import Caretaker, new_name
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.hooks.hook import load_hook
 from tidegate_service.core.hooks.runs import HookRuns
+from tidegate_service.core.hooks.symlink_manifests import SymlinkManifests
 from tidegate_service.core.observe.faults import FaultPoints
 from tidegate_service.core.observe.telemetry import Telemetry
 from tidegate_service.core.ports.index import Index
@@ -19,6 +20,9 @@ from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints
 from tidegate_service.core.upkeep.checksums import Checksums
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.core.upkeep.job import Job
+
+MANIFEST_S_A_FILE = 0.05
+"""What making manifests may take for each file, which may be alone in its partition."""
 
 
 class Background:
@@ -65,8 +69,8 @@ async def background_of(
     telemetry: Telemetry,
 ) -> Background:
     """Of one instance; what the values mean is said by the publisher and the caretaker. With an
-    `upkeep_share` of 0 there is no caretaker of logs. Raises `ValueError` where
-    one of the hooks cannot be made."""
+    `upkeep_share` of 0 there is no caretaker of logs, and none of manifests. Raises `ValueError`
+    where one of the hooks cannot be made."""
     publisher = Publisher(
         index,
         storage,
@@ -83,6 +87,18 @@ async def background_of(
         caretakers[runs.kind] = Caretaker(index, upkeep, [runs], share=1, telemetry=telemetry)
     if not upkeep_share:
         return Background(publisher, caretakers)
+    name = new_name()
+    manifests = SymlinkManifests(index, upkeep, storage, claimant=name, faults=faults)
+    # Beside the other one: a table with very many partitions holds up no checkpoint.
+    caretakers[manifests.kind] = Caretaker(
+        index,
+        upkeep,
+        [manifests],
+        share=upkeep_share,
+        telemetry=telemetry,
+        name=name,
+        run_s_a_file=MANIFEST_S_A_FILE,
+    )
 
     async def write(table: TableRecord) -> int:
         return (await write_checkpoint(index, storage, table, faults=faults)).version

@@ -47,13 +47,19 @@ URGENT_SHARE = 0.5
 """Of the time, for what is urgent in one schema."""
 
 
+def new_name() -> str:
+    """That no other caretaker has."""
+    return str(uuid.uuid4())
+
+
 class Caretaker:
     """Works until it is cancelled. `interval_s` bounds the wait between two looks, `share` is the
     part of the time that it may be at work (above 0, up to 1).
 
     A checkpoint of a table that has `most_behind` versions after its last one is urgent: it waits
     for no rest but one after another such of its schema, which is as long as that took.
-    `monotonic_s` measures how long work takes.
+    `monotonic_s` measures how long work takes. Work is claimed under `name` (`new_name`), and a run
+    has `run_s_a_file` more seconds for each live file of its table.
     """
 
     def __init__(
@@ -67,6 +73,8 @@ class Caretaker:
         most_behind: int = 20_000,
         telemetry: Telemetry = SILENT,
         monotonic_s: Callable[[], float] = elapsed_s,
+        name: str | None = None,
+        run_s_a_file: float = RUN_S_A_FILE,
     ) -> None:
         self._index = index
         self._upkeep = upkeep
@@ -76,7 +84,8 @@ class Caretaker:
         self._most_behind = most_behind
         self._telemetry = telemetry
         self._monotonic_s = monotonic_s
-        self._name = str(uuid.uuid4())
+        self._name = new_name() if name is None else name
+        self._run_s_a_file = run_s_a_file
         self._after: str | None = None
         self._resting: dict[tuple[str, bool], float] = {}
         self._woken: set[str] = set()
@@ -210,7 +219,7 @@ class Caretaker:
         if table is None or table.state is not TableState.ACTIVE:
             # Forgotten or quarantined since; there is nothing to go on from.
             return Done(version=record.version, due_in_s=LONGEST_BACKOFF_S)
-        most_s = RUN_S + table.num_files * RUN_S_A_FILE
+        most_s = RUN_S + table.num_files * self._run_s_a_file
         until = self._monotonic_s() + most_s
         running = asyncio.create_task(job.run(table, record), name=f"upkeep-{due.kind}")
         try:

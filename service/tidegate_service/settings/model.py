@@ -180,7 +180,8 @@ class Settings(BaseSettings):
         ge=0,
         le=1,
         description="Part of the time of one process that the upkeep of logs may take: "
-        "checkpoints, checksums, clean-up (docs/upkeep.md). 0 switches it off.",
+        "checkpoints, checksums, clean-up, and as much again for symlink manifests "
+        "(docs/upkeep.md). 0 switches it off.",
     )
     max_commits_after_checkpoint: int = Field(
         20_000,

@@ -66,7 +66,14 @@ class VacuumStep(StrEnum):
     V5_END = "V5"
 
 
-AnyStep = Step | CheckpointStep | CleanUpStep | VacuumStep
+class ManifestStep(StrEnum):
+    """Of making symlink manifests; once for each batch of them."""
+
+    PUT = "manifests-put"
+    REMOVE = "manifests-remove"
+
+
+AnyStep = Step | CheckpointStep | CleanUpStep | VacuumStep | ManifestStep
 
 
 class Side(Enum):
