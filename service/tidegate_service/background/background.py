@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from tidegate_service.background.caretaker import Caretaker, new_name
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.hooks.hook import load_hook
-from tidegate_service.core.hooks.runs import HookRuns
+from tidegate_service.core.hooks.runs import EVERY_VERSION, HookRuns
 from tidegate_service.core.hooks.symlink_manifests import SymlinkManifests
+from tidegate_service.core.hooks.which_versions import WhereNamed
 from tidegate_service.core.observe.faults import FaultPoints
 from tidegate_service.core.observe.telemetry import Telemetry
 from tidegate_service.core.ports.index import Index
@@ -64,6 +65,7 @@ async def background_of(
     upkeep_share: float,
     most_behind: int,
     hooks: Sequence[str],
+    table_hooks: Sequence[str],
     store_of: Callable[[str], str],
     faults: FaultPoints,
     telemetry: Telemetry,
@@ -80,9 +82,12 @@ async def background_of(
         telemetry=telemetry,
     )
     caretakers: dict[str, Caretaker] = {}
-    for name in hooks:
+    for name in dict.fromkeys((*hooks, *table_hooks)):
         hook, enabled_ms = load_hook(name), await upkeep.enable_hook(name)
-        runs = HookRuns(name, hook, index, storage, enabled_ms=enabled_ms)
+        which = EVERY_VERSION if name in hooks else WhereNamed(name, index, upkeep)
+        runs = HookRuns(name, hook, index, storage, enabled_ms=enabled_ms, which=which)
+        if name in hooks:
+            await upkeep.awaken(runs.kind)
         # What a hook takes of the instance's time is its own affair.
         caretakers[runs.kind] = Caretaker(index, upkeep, [runs], share=1, telemetry=telemetry)
     if not upkeep_share:

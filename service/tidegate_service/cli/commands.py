@@ -90,6 +90,7 @@ def serve(
         int | None, setting("max_commits_after_checkpoint")
     ] = None,
     hooks: Annotated[str | None, setting("hooks")] = None,
+    table_hooks: Annotated[str | None, setting("table_hooks")] = None,
     otlp_endpoint: Annotated[str | None, setting("otlp_endpoint")] = None,
     log_level: Annotated[str | None, setting("log_level")] = None,
 ) -> None:

@@ -194,6 +194,11 @@ class Settings(BaseSettings):
         description="Post-commit hooks that are run, by the names of installed entry points "
         "(docs/hooks.md); a list in the file, separated by commas elsewhere.",
     )
+    table_hooks: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Post-commit hooks that tables may name in their property `tidegate.hooks`, "
+        "as `hooks`. They are run for the tables that name them.",
+    )
     otlp_endpoint: str | None = Field(
         None,
         description="Where spans are sent to, as OTLP over HTTP: "
@@ -256,7 +261,7 @@ class Settings(BaseSettings):
             raise ValueError("expected http://host:port/path, without credentials")
         return url
 
-    @field_validator("hooks")
+    @field_validator("hooks", "table_hooks")
     @classmethod
     def _installed(cls, hooks: tuple[str, ...]) -> tuple[str, ...]:
         known = known_hooks() if hooks else ()
@@ -266,7 +271,7 @@ class Settings(BaseSettings):
                 raise ValueError(f"there is no hook {hook!r}; installed are: {installed}")
         return tuple(dict.fromkeys(hooks))
 
-    @field_validator("allowed_locations", "allowed_hosts", "hooks", mode="before")
+    @field_validator("allowed_locations", "allowed_hosts", "hooks", "table_hooks", mode="before")
     @classmethod
     def _separated(cls, value: object) -> object:
         if isinstance(value, str):

@@ -36,6 +36,7 @@ async def test_checkpoints_and_checksums_are_written_as_the_table_asks(
         upkeep_share=0.5,
         most_behind=20_000,
         hooks=(),
+        table_hooks=(),
         store_of=lambda location: "the only one",
         faults=NO_FAULTS,
         telemetry=SILENT,

@@ -150,6 +150,10 @@ class UpkeepIndex(UpkeepStanding, Protocol):
         database's clock."""
         ...
 
+    async def awaken(self, kind: str) -> None:
+        """Have what tables did not ask for be due for them: all have it from now on."""
+        ...
+
     async def note(self, table_id: str, change: Change) -> None:
         """Write the audit row of a change that is about to be made outside the database."""
         ...

@@ -100,6 +100,10 @@ _SET_BACK = text("""
     UPDATE table_upkeep SET version = :to, due_at = clock_timestamp()
     WHERE table_id = :table_id AND kind = :kind AND version > :to
 """)
+_AWAKEN = text("""
+    UPDATE table_upkeep SET due_version = version + 1
+    WHERE kind = :kind AND due_version = :at_new_metadata
+""").bindparams(at_new_metadata=AT_NEW_METADATA)
 _ENABLE = text("""
     WITH new AS (
         INSERT INTO hooks (name, enabled_at) VALUES (:name, clock_timestamp())
@@ -224,6 +228,9 @@ class PostgresUpkeep:
             return int(enabled.timestamp() * 1000)
 
         return await self._connections.write(enable)
+
+    async def awaken(self, kind: str) -> None:
+        await self._connections.write(lambda c: c.execute(_AWAKEN, {"kind": kind}))
 
     async def note(self, table_id: str, change: Change) -> None:
         identity = UUID(table_id)
