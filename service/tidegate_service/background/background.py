@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from tidegate_service.background.caretaker import Caretaker, new_name
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.hooks.hook import load_hook
-from tidegate_service.core.hooks.runs import EVERY_VERSION, HookRuns
+from tidegate_service.core.hooks.runs import EVERY_VERSION, LONGEST_S, RUN_S, HookRuns
 from tidegate_service.core.hooks.symlink_manifests import SymlinkManifests
 from tidegate_service.core.hooks.which_versions import WhereNamed
 from tidegate_service.core.observe.faults import FaultPoints
@@ -22,6 +22,8 @@ from tidegate_service.core.upkeep.checksums import Checksums
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.core.upkeep.job import Job
 
+HOOK_RUN_S = RUN_S + 2 * LONGEST_S
+"""Of one run of a hook, whose last call may take as long as any."""
 MANIFEST_S_A_FILE = 0.05
 """What making manifests may take for each file, which may be alone in its partition."""
 
@@ -89,7 +91,9 @@ async def background_of(
         if name in hooks:
             await upkeep.awaken(runs.kind)
         # What a hook takes of the instance's time is its own affair.
-        caretakers[runs.kind] = Caretaker(index, upkeep, [runs], share=1, telemetry=telemetry)
+        caretakers[runs.kind] = Caretaker(
+            index, upkeep, [runs], share=1, telemetry=telemetry, run_s=HOOK_RUN_S
+        )
     if not upkeep_share:
         return Background(publisher, caretakers)
     name = new_name()

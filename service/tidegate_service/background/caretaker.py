@@ -59,7 +59,7 @@ class Caretaker:
     A checkpoint of a table that has `most_behind` versions after its last one is urgent: it waits
     for no rest but one after another such of its schema, which is as long as that took.
     `monotonic_s` measures how long work takes. Work is claimed under `name` (`new_name`), and a run
-    has `run_s_a_file` more seconds for each live file of its table.
+    may take `run_s` seconds, and `run_s_a_file` more for each live file of its table.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Caretaker:
         telemetry: Telemetry = SILENT,
         monotonic_s: Callable[[], float] = elapsed_s,
         name: str | None = None,
+        run_s: float | None = None,
         run_s_a_file: float = RUN_S_A_FILE,
     ) -> None:
         self._index = index
@@ -85,6 +86,7 @@ class Caretaker:
         self._telemetry = telemetry
         self._monotonic_s = monotonic_s
         self._name = new_name() if name is None else name
+        self._run_s = run_s
         self._run_s_a_file = run_s_a_file
         self._after: str | None = None
         self._resting: dict[tuple[str, bool], float] = {}
@@ -219,7 +221,8 @@ class Caretaker:
         if table is None or table.state is not TableState.ACTIVE:
             # Forgotten or quarantined since; there is nothing to go on from.
             return Done(version=record.version, due_in_s=LONGEST_BACKOFF_S)
-        most_s = RUN_S + table.num_files * self._run_s_a_file
+        run_s = RUN_S if self._run_s is None else self._run_s
+        most_s = run_s + table.num_files * self._run_s_a_file
         until = self._monotonic_s() + most_s
         running = asyncio.create_task(job.run(table, record), name=f"upkeep-{due.kind}")
         try:
