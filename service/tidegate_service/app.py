@@ -25,8 +25,9 @@ from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.commit.group import commit_together
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue, QueueLimits
-from tidegate_service.core.context import Context
+from tidegate_service.core.context import Context, nobody_waits
 from tidegate_service.core.errors import ServiceError, with_cause
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.index.access.tokens import PostgresTokens
@@ -233,6 +234,7 @@ async def _background(settings: Settings, world: _World, faults: FaultPoints) ->
         most_behind=settings.max_commits_after_checkpoint,
         commits_to_compact=settings.commits_to_compact,
         hooks=settings.hooks,
+        table_hooks=settings.table_hooks,
         store_of=world.locations.store_of,
         faults=faults,
         telemetry=world.telemetry,
@@ -258,10 +260,11 @@ async def _composed(
         commit_deadline_s=settings.deadline_seconds,
         long_deadline_s=settings.long_deadline_seconds,
         max_unpublished_versions=settings.max_unpublished_versions,
-        wake_publisher=_nobody_waits if background is None else background.wake,
+        wake_publisher=nobody_waits if background is None else background.wake,
         faults=faults,
         telemetry=world.telemetry,
         upkeep=world.upkeep,
+        limits=CommitLimits(table_hooks=frozenset(settings.table_hooks)),
     )
     gate = Gate(per_principal=settings.max_requests_per_principal, most=settings.max_requests)
     limits = Limits(
@@ -293,10 +296,6 @@ async def _composed(
         await stack.enter_async_context(background.running())
     stack.push_async_callback(_drained, gate, context)
     return Service(app=app, gate=gate, context=context)
-
-
-def _nobody_waits(table_id: str) -> None:
-    """Publishing is another process's, which looks for itself."""
 
 
 async def _authenticator(settings: Settings, tokens: PostgresTokens) -> Authenticator | None:

@@ -12,7 +12,6 @@ IDLE: Mapping[str, str] = {
     "delta.autoOptimize.optimizeWrite": "writers here do not sort rows into fewer files",
     "delta.castIcebergTimeType": "Iceberg tables are not converted",
     "delta.checkpointRetentionDuration": "the log is not cleaned up",
-    "delta.compatibility.symlinkFormatManifest.enabled": "manifests are written on demand only",
     "delta.coordinatedCommits.commitCoordinatorConf-preview": "no other coordinator is asked",
     "delta.coordinatedCommits.tableConf-preview": "no other coordinator is asked",
     "delta.dropFeatureTruncateHistory.retentionDuration": "the log is not cleaned up",

@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 
 from tidegate_protocol.base.memo import remember
 from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.features.hooks import HOOKS, parse_names
 from tidegate_protocol.proposal.transaction import IsolationLevel
 from tidegate_protocol.schema import column_paths
 
@@ -70,10 +71,6 @@ def _integer(least: int = -_NO_LIMIT) -> Callable[[str], int]:
 def _interval(text: str) -> str:
     if _INTERVAL.fullmatch(text.strip().lower()) is None:
         raise ValueError("expected an interval such as 'interval 7 days', without months or years")
-    return text
-
-
-def _any(text: str) -> str:
     return text
 
 
@@ -146,9 +143,9 @@ _KNOWN: dict[str, Callable[[str], object]] = {
     "delta.checkpointPolicy": _one_of("classic", "v2"),
     COLUMN_MAPPING_MAX_ID: _integer(0),
     COLUMN_MAPPING_MODE: _one_of("none", "name", "id"),
-    "delta.coordinatedCommits.commitCoordinator-preview": _any,
-    "delta.coordinatedCommits.commitCoordinatorConf-preview": _any,
-    "delta.coordinatedCommits.tableConf-preview": _any,
+    "delta.coordinatedCommits.commitCoordinator-preview": str,
+    "delta.coordinatedCommits.commitCoordinatorConf-preview": str,
+    "delta.coordinatedCommits.tableConf-preview": str,
     "delta.dataSkippingNumIndexedCols": _integer(-1),
     "delta.dataSkippingStatsColumns": column_paths.parse_list,
     "delta.dataSkippingStringPrefixLength": _integer(0),
@@ -157,17 +154,18 @@ _KNOWN: dict[str, Callable[[str], object]] = {
     "delta.isolationLevel": _one_of(
         IsolationLevel.SERIALIZABLE.value, IsolationLevel.WRITE_SERIALIZABLE.value
     ),
-    "delta.parquet.compression.codec": _any,
-    "delta.parquet.format.version": _any,
+    "delta.parquet.compression.codec": str,
+    "delta.parquet.format.version": str,
     "delta.randomPrefixLength": _integer(1),
-    "delta.redirectReaderWriter-preview": _any,
-    "delta.redirectWriterOnly-preview": _any,
+    "delta.redirectReaderWriter-preview": str,
+    "delta.redirectWriterOnly-preview": str,
     CHECKPOINT_PROTECTION: _integer(0),
-    ROW_COMMIT_VERSION_COLUMN: _any,
-    ROW_ID_COLUMN: _any,
-    "delta.universalFormat.enabledFormats": _any,
+    ROW_COMMIT_VERSION_COLUMN: str,
+    ROW_ID_COLUMN: str,
+    "delta.universalFormat.enabledFormats": str,
     MIN_READER_VERSION: _integer(1),
     MIN_WRITER_VERSION: _integer(1),
+    HOOKS: parse_names,
 }
 _PROTOCOL_ONLY = (MIN_READER_VERSION, MIN_WRITER_VERSION, "delta.ignoreProtocolDefaults")
 _SPELLING = {name.lower(): name for name in _KNOWN}

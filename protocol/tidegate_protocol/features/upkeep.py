@@ -16,6 +16,7 @@ LOG_RETENTION = "delta.logRetentionDuration"
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 SET_TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 EXPIRED_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
+SYMLINK_MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
 CHECKPOINT_PROTECTION_FEATURE = "checkpointProtection"
 
 DEFAULT_CHECKPOINT_INTERVAL = 10
@@ -80,6 +81,11 @@ def set_transaction_retention_ms(configuration: Mapping[str, str]) -> int | None
 def cleans_expired_logs(configuration: Mapping[str, str]) -> bool:
     """Whether versions may be deleted once they are older than that."""
     return configuration.get(EXPIRED_LOG_CLEANUP, "true").strip().lower() != "false"
+
+
+def writes_manifests(configuration: Mapping[str, str]) -> bool:
+    """Whether symlink manifests are written after commits."""
+    return configuration.get(SYMLINK_MANIFESTS, "").strip().lower() == "true"
 
 
 def protected_before(protocol: Protocol, metadata: Metadata) -> int:

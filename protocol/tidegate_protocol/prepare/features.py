@@ -33,6 +33,7 @@ from tidegate_protocol.prepare.feature_removal import (
     protects_history,
 )
 from tidegate_protocol.prepare.iceberg_compat import check_iceberg
+from tidegate_protocol.prepare.manifests import check_manifests
 from tidegate_protocol.prepare.table import TableAfter
 from tidegate_protocol.proposal import operations
 from tidegate_protocol.proposal.transaction import FileDemand, Invalid, Proposal, ReadState
@@ -59,6 +60,8 @@ def complete_features(
         settled = _protocol(table, proposal=proposal, read=read)
         if not isinstance(settled, Invalid) and settled.own_metadata is not None:
             settled = _metadata(settled, proposal=proposal, read=read)
+        if not isinstance(settled, Invalid):
+            settled = check_manifests(settled, read=read)
         if isinstance(settled, Invalid):
             return settled
         if settled.properties.row_tracking and is_suspended(settled.protocol, settled.metadata):

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.background.caretaker import Caretaker, new_name
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.hooks.hook import load_hook
-from tidegate_service.core.hooks.runs import HookRuns
+from tidegate_service.core.hooks.runs import EVERY_VERSION, LONGEST_S, RUN_S, HookRuns
+from tidegate_service.core.hooks.symlink_manifests import SymlinkManifests
+from tidegate_service.core.hooks.which_versions import WhereNamed
 from tidegate_service.core.observe.faults import FaultPoints
 from tidegate_service.core.observe.telemetry import Telemetry
 from tidegate_service.core.ports.index import Index
@@ -20,6 +22,11 @@ from tidegate_service.core.upkeep.checksums import Checksums
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.core.upkeep.compaction import Compactions
 from tidegate_service.core.upkeep.job import Job
+
+HOOK_RUN_S = RUN_S + 2 * LONGEST_S
+"""Of one run of a hook, whose last call may take as long as any."""
+MANIFEST_S_A_FILE = 0.05
+"""What making manifests may take for each file, which may be alone in its partition."""
 
 
 class Background:
@@ -62,13 +69,15 @@ async def background_of(
     most_behind: int,
     commits_to_compact: int,
     hooks: Sequence[str],
+    table_hooks: Sequence[str],
     store_of: Callable[[str], str],
     faults: FaultPoints,
     telemetry: Telemetry,
 ) -> Background:
     """Of one instance; what the values mean is said by the publisher and the caretaker. With an
-    `upkeep_share` of 0 there is no caretaker of logs, and with `commits_to_compact` of 0 it writes
-    no compacted files. Raises `ValueError` where one of the hooks cannot be made."""
+    `upkeep_share` of 0 there is no caretaker of logs, and none of manifests; with
+    `commits_to_compact` of 0 no compacted files are written. Raises `ValueError` where one of the
+    hooks cannot be made."""
     publisher = Publisher(
         index,
         storage,
@@ -78,13 +87,30 @@ async def background_of(
         telemetry=telemetry,
     )
     caretakers: dict[str, Caretaker] = {}
-    for name in hooks:
+    for name in dict.fromkeys((*hooks, *table_hooks)):
         hook, enabled_ms = load_hook(name), await upkeep.enable_hook(name)
-        runs = HookRuns(name, hook, index, storage, enabled_ms=enabled_ms)
+        which = EVERY_VERSION if name in hooks else WhereNamed(name, index, upkeep)
+        runs = HookRuns(name, hook, index, storage, enabled_ms=enabled_ms, which=which)
+        if name in hooks:
+            await upkeep.awaken(runs.kind)
         # What a hook takes of the instance's time is its own affair.
-        caretakers[runs.kind] = Caretaker(index, upkeep, [runs], share=1, telemetry=telemetry)
+        caretakers[runs.kind] = Caretaker(
+            index, upkeep, [runs], share=1, telemetry=telemetry, run_s=HOOK_RUN_S
+        )
     if not upkeep_share:
         return Background(publisher, caretakers)
+    name = new_name()
+    manifests = SymlinkManifests(index, upkeep, storage, claimant=name, faults=faults)
+    # Beside the other one: a table with very many partitions holds up no checkpoint.
+    caretakers[manifests.kind] = Caretaker(
+        index,
+        upkeep,
+        [manifests],
+        share=upkeep_share,
+        telemetry=telemetry,
+        name=name,
+        run_s_a_file=MANIFEST_S_A_FILE,
+    )
 
     async def write(table: TableRecord) -> int:
         return (await write_checkpoint(index, storage, table, faults=faults)).version

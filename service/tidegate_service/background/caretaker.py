@@ -49,6 +49,11 @@ URGENT_SHARE = 0.5
 """Of the time, for what is urgent in one schema."""
 
 
+def new_name() -> str:
+    """That no other caretaker has."""
+    return str(uuid.uuid4())
+
+
 class _Pace(Enum):
     """What waits for what. `USUAL` rests after anything usual. The others may be done meanwhile:
     `URGENT` rests after what was urgent in its schema, and `BRIDGING`, which is done because a
@@ -65,7 +70,8 @@ class Caretaker:
 
     A checkpoint of a table that has `most_behind` versions after its last one is urgent: it waits
     for no rest but one after another such of its schema, which is as long as that took.
-    `monotonic_s` measures how long work takes.
+    `monotonic_s` measures how long work takes. Work is claimed under `name` (`new_name`), and a run
+    may take `run_s` seconds, and `run_s_a_file` more for each live file of its table.
     """
 
     def __init__(
@@ -79,6 +85,9 @@ class Caretaker:
         most_behind: int = 20_000,
         telemetry: Telemetry = SILENT,
         monotonic_s: Callable[[], float] = elapsed_s,
+        name: str | None = None,
+        run_s: float | None = None,
+        run_s_a_file: float = RUN_S_A_FILE,
     ) -> None:
         self._index = index
         self._upkeep = upkeep
@@ -88,7 +97,9 @@ class Caretaker:
         self._most_behind = most_behind
         self._telemetry = telemetry
         self._monotonic_s = monotonic_s
-        self._name = str(uuid.uuid4())
+        self._name = new_name() if name is None else name
+        self._run_s = run_s
+        self._run_s_a_file = run_s_a_file
         self._after: str | None = None
         self._resting: dict[tuple[str, _Pace], float] = {}
         self._woken: set[str] = set()
@@ -226,7 +237,8 @@ class Caretaker:
         if table is None or table.state is not TableState.ACTIVE:
             # Forgotten or quarantined since; there is nothing to go on from.
             return Done(version=record.version, due_in_s=LONGEST_BACKOFF_S)
-        most_s = RUN_S + table.num_files * RUN_S_A_FILE
+        run_s = RUN_S if self._run_s is None else self._run_s
+        most_s = run_s + table.num_files * self._run_s_a_file
         until = self._monotonic_s() + most_s
         running = asyncio.create_task(job.run(table, record), name=f"upkeep-{due.kind}")
         try:

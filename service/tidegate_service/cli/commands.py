@@ -91,6 +91,7 @@ def serve(
     ] = None,
     commits_to_compact: Annotated[int | None, setting("commits_to_compact")] = None,
     hooks: Annotated[str | None, setting("hooks")] = None,
+    table_hooks: Annotated[str | None, setting("table_hooks")] = None,
     otlp_endpoint: Annotated[str | None, setting("otlp_endpoint")] = None,
     log_level: Annotated[str | None, setting("log_level")] = None,
 ) -> None:

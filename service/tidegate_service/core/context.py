@@ -48,7 +48,7 @@ SCAN_PAGES = 2
 """Pages of all scans that are fetched at a time: commits have the other connections."""
 
 
-def _nobody_waits(table_id: str) -> None:
+def nobody_waits(table_id: str) -> None:
     """Without a publisher in this process, its periodic scan elsewhere finds the table."""
 
 
@@ -77,7 +77,7 @@ class Context:
     long_deadline_s: float = 900.0
     max_unpublished_versions: int = 100_000
     running: RunningCommits = field(default_factory=RunningCommits)
-    wake_publisher: Callable[[str], None] = _nobody_waits
+    wake_publisher: Callable[[str], None] = nobody_waits
     caller: Caller = ANONYMOUS
     faults: FaultPoints = NO_FAULTS
     telemetry: Telemetry = SILENT

@@ -1,6 +1,9 @@
 """How much a commit, a group or a portion of foreign versions may take while others wait."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from tidegate_protocol.features.hooks import HOOKS, named_hooks
 
 _KIB, _MIB = 1024, 1024 * 1024
 
@@ -21,6 +24,9 @@ class CommitLimits:
 
     A check of a catalog-managed table's log ahead of the lock takes `check_ahead_s` at most. One
     that nobody waits for is repeated after `check_again_s` where it failed.
+
+    A commit has its table name no post-commit hooks but those of `table_hooks`, and those that it
+    named before.
     """
 
     shared_winner_bytes: int = 256 * _KIB
@@ -35,3 +41,12 @@ class CommitLimits:
     marked_versions: int = 500
     check_ahead_s: float = 1.0
     check_again_s: float = 1.0
+    table_hooks: frozenset[str] = frozenset()
+
+    def why_not_hooks(self, after: Mapping[str, str], before: Mapping[str, str]) -> str | None:
+        """What is wrong with the hooks that a table's properties name; None where nothing is."""
+        refused = set(named_hooks(after)) - set(named_hooks(before)) - self.table_hooks
+        if not refused:
+            return None
+        known = ", ".join(sorted(self.table_hooks)) or "none"
+        return f"{HOOKS} names {sorted(refused)}; the hooks that tables may name are: {known}"

@@ -180,8 +180,8 @@ class Settings(BaseSettings):
         ge=0,
         le=1,
         description="Part of the time of one process that the upkeep of logs may take: "
-        "checkpoints, checksums, clean-up, and as much again for compacted files "
-        "(docs/upkeep.md). 0 switches it off.",
+        "checkpoints, checksums, clean-up, and as much again for compacted files, and for symlink "
+        "manifests (docs/upkeep.md). 0 switches it off.",
     )
     max_commits_after_checkpoint: int = Field(
         20_000,
@@ -201,6 +201,11 @@ class Settings(BaseSettings):
         (),
         description="Post-commit hooks that are run, by the names of installed entry points "
         "(docs/hooks.md); a list in the file, separated by commas elsewhere.",
+    )
+    table_hooks: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Post-commit hooks that tables may name in their property `tidegate.hooks`, "
+        "as `hooks`. They are run for the tables that name them.",
     )
     otlp_endpoint: str | None = Field(
         None,
@@ -271,7 +276,7 @@ class Settings(BaseSettings):
             raise ValueError("expected 0, or 2 and more: one commit is a file already")
         return commits
 
-    @field_validator("hooks")
+    @field_validator("hooks", "table_hooks")
     @classmethod
     def _installed(cls, hooks: tuple[str, ...]) -> tuple[str, ...]:
         known = known_hooks() if hooks else ()
@@ -281,7 +286,7 @@ class Settings(BaseSettings):
                 raise ValueError(f"there is no hook {hook!r}; installed are: {installed}")
         return tuple(dict.fromkeys(hooks))
 
-    @field_validator("allowed_locations", "allowed_hosts", "hooks", mode="before")
+    @field_validator("allowed_locations", "allowed_hosts", "hooks", "table_hooks", mode="before")
     @classmethod
     def _separated(cls, value: object) -> object:
         if isinstance(value, str):

@@ -1,6 +1,6 @@
 """The symlink manifests of a table, under their own folder of it and nowhere else."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from tidegate_service.core.ports.store.manifests import MANIFEST, MANIFESTS
 from tidegate_service.storage.roots import Root
@@ -16,9 +16,9 @@ class ObjectManifests:
         # None is hidden: columns of partitions may begin with `_`, and so do their folders then.
         self._files = root.data_files(self._folder, lambda path: False, self._share)
 
-    async def put(self, partition: str, content: bytes) -> None:
+    async def put(self, partition: str, pieces: Iterable[bytes]) -> None:
         path = f"{self._folder}/{_file(partition)}"
-        await self._share.run(self._root.replace, path, content)
+        await self._share.run(self._root.replace, path, pieces)
 
     async def partitions(self) -> AsyncIterator[Sequence[str]]:
         async for listed in self._files.listed():

@@ -89,7 +89,7 @@ class ObjectCheckpoints:
                 found = version_of(there.read(_MOST_POINTER_BYTES))
             if found is not None and found > version:
                 return False
-        self._root.replace(path, content)
+        self._root.replace(path, [content])
         return True
 
 

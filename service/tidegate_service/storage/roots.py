@@ -2,7 +2,7 @@
 object stores. Paths are relative to the root, `folder/.../name`."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 from typing import BinaryIO, Protocol, TypeVar
 
 from tidegate_protocol.log.content import Content, LogFile
@@ -86,8 +86,9 @@ class Root(Protocol):
         """Blocking: begin a file of a table's log."""
         ...
 
-    def replace(self, path: str, content: bytes) -> None:
-        """Blocking: put a small file in the place of the one of its name, durably and at once.
+    def replace(self, path: str, pieces: Iterable[bytes]) -> None:
+        """Blocking: put a file in the place of the one of its name, durably and at once. Memory
+        holds one of its pieces, and of a small file all.
         Raises `StorageUnavailable`, after which it may have been."""
         ...
 

@@ -37,6 +37,7 @@ seeing = hooks_of_a_test:Seeing
 broken = hooks_of_a_test:broken
 nothing = hooks_of_a_test:SEEN.copy
 absent = hooks_of_a_test:Absent
+symlink-manifests = hooks_of_a_test:Seeing
 """
 
 
@@ -58,12 +59,16 @@ def installed(tmp_path: Path, monkeypatch):
 def test_the_installed_ones_are_known():
     assert {"seeing", "broken", "nothing", "absent"} <= set(known_hooks())
     assert load({"hooks": "seeing, broken,seeing"}).hooks == ("seeing", "broken")
+    assert load({"table_hooks": "seeing"}).table_hooks == ("seeing",)
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_unknown_one_is_refused():
-    with pytest.raises(InvalidSettings, match=r"there is no hook 'seing'; installed are: .*seeing"):
-        load({"hooks": "seing"})
+@pytest.mark.parametrize("setting", ["hooks", "table_hooks"])
+@pytest.mark.parametrize("name", ["seing", "symlink-manifests"])
+def test_an_unknown_one_is_refused(setting: str, name: str):
+    """The service's own is not a package's to replace."""
+    with pytest.raises(InvalidSettings, match=f"no hook '{name}'; installed are: .*seeing"):
+        load({setting: name})
 
 
 @pytest.mark.usefixtures("installed")
@@ -112,3 +117,27 @@ def test_a_service_runs_them_and_shows_how_far_they_are(settings: Settings, inst
         assert "1, 0 behind, 0 failures" in shown.output
         metrics = httpx.get(f"{service.url}/metrics").text
         assert 'tidegate_upkeep_runs_total{kind="hook",outcome="done"}' in metrics
+
+
+def test_a_service_runs_one_for_the_tables_that_name_it(settings: Settings, installed):
+    allowing = settings.model_copy(update={"table_hooks": ("seeing",), "upkeep_share": 0.0})
+    naming = "main.air.naming"
+    with (
+        running(allowing) as service,
+        DocumentedClient(base_url=f"{service.url}/api/v1", timeout=40.0) as api,
+    ):
+        other = table_body(naming, properties={"tidegate.hooks": "broken"})
+        refused = api.post("/tables", json=other)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid-request")
+        assert "the hooks that tables may name are: seeing" in refused.json()["detail"]
+        assert api.post("/tables", json=table_body()).status_code == 201
+        made = api.post("/tables", json=table_body(naming, properties={"tidegate.hooks": "seeing"}))
+        assert made.status_code == 201
+        for table in (TABLE, naming):
+            answered = api.post(f"/tables/{table}/commits", json=proposal(add("a")))
+            assert answered.status_code == 201
+        until = time.monotonic() + PATIENCE_S
+        while [(naming, 0), (naming, 1)] != installed.SEEN:
+            assert time.monotonic() < until, installed.SEEN
+            time.sleep(0.05)
+        assert hooks_of(api) == {}

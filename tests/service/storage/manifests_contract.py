@@ -28,11 +28,19 @@ class ManifestsContract:
         self, manifests: Manifests, seen: Callable[[str], bytes]
     ):
         for partition in ("", "x=1/_y=%2F", "_x=.2"):
-            await manifests.put(partition, b"first")
-            await manifests.put(partition, b"second")
+            await manifests.put(partition, [b"first"])
+            await manifests.put(partition, [b"sec", b"ond"])
         assert sorted(await partitions_of(manifests)) == ["", "_x=.2", "x=1/_y=%2F"]
         assert seen("_symlink_format_manifest/manifest") == b"second"
         assert seen("_symlink_format_manifest/x=1/_y=%2F/manifest") == b"second"
+
+    async def test_a_large_one_is_put_in_pieces(
+        self, manifests: Manifests, seen: Callable[[str], bytes]
+    ):
+        pieces = [bytes([number]) * (1024 * 1024) for number in range(20)]
+        await manifests.put("x=1", pieces[:1])
+        await manifests.put("x=1", iter(pieces))
+        assert seen("_symlink_format_manifest/x=1/manifest") == b"".join(pieces)
 
     async def test_only_they_are_listed_and_removed(
         self,
@@ -40,8 +48,8 @@ class ManifestsContract:
         seen: Callable[[str], bytes],
         plant: Callable[[str, bytes], None],
     ):
-        await manifests.put("x=1", b"")
-        await manifests.put("x=2", b"")
+        await manifests.put("x=1", [])
+        await manifests.put("x=2", [])
         others = ("_symlink_format_manifest/x=1/other", "x=1/manifest")
         for other in others:
             plant(other, b"theirs")

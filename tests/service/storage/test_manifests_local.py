@@ -32,5 +32,5 @@ async def test_a_link_is_not_followed(storage: ObjectStorage, location: str, tmp
     elsewhere.mkdir()
     (tmp_path / "main/air/flights/_symlink_format_manifest").symlink_to(elsewhere)
     with pytest.raises(StorageUnavailable):
-        await storage.manifests(location).put("x=1", b"")
+        await storage.manifests(location).put("x=1", [])
     assert list(elsewhere.iterdir()) == []

@@ -34,6 +34,7 @@ async def working(
         most_behind=20_000,
         commits_to_compact=commits_to_compact,
         hooks=(),
+        table_hooks=(),
         store_of=lambda location: "the only one",
         faults=NO_FAULTS,
         telemetry=SILENT,

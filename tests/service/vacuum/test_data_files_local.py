@@ -71,7 +71,7 @@ class TestLocal:
         assert sorted(each.name for each in table.iterdir()) == ["_hidden", "x=1", "x=4"]
 
     async def test_more_names_than_are_sorted_in_memory(self, files, plant, table, monkeypatch):
-        monkeypatch.setattr("tidegate_service.core.vacuum.spools.HELD_BYTES", 1_000)
+        monkeypatch.setattr("tidegate_service.core.sharing.spools.HELD_BYTES", 1_000)
         monkeypatch.setattr("tidegate_service.storage.local.data_files.NAMES_AT_ONCE", 7)
         names = [f"part-{n}" for n in range(100)]
         for name in names:

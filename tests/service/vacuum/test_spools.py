@@ -7,8 +7,8 @@ import pytest
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.vacuum import spools
-from tidegate_service.core.vacuum.spools import SortedSpool, Spool
+from tidegate_service.core.sharing import spools
+from tidegate_service.core.sharing.spools import SortedSpool, Spool
 
 
 @pytest.fixture

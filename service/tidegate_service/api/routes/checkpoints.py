@@ -14,7 +14,7 @@ from tidegate_service.api.routes.parameters import TableRef
 from tidegate_service.api.routes.policies import OnTable
 from tidegate_service.api.routes.route import Route
 from tidegate_service.core.access.roles import Role
-from tidegate_service.core.maintenance.manifests import generate_manifests
+from tidegate_service.core.manifests.generate import generate_manifests
 from tidegate_service.core.upkeep import on_demand
 
 router = APIRouter(prefix="/tables/{table}", tags=["maintenance"], route_class=Route)
@@ -65,7 +65,9 @@ async def generate_manifest(request: Request, table: TableRef) -> Response:
     the latest version, the URL of a file a line, and removes those of the others. Readers that know
     nothing of Delta read the table by them.
 
-    A table with mapped columns or deletion vectors has none. It goes on where the caller leaves."""
+    The version is published first. A table with mapped columns or deletion vectors has none. It
+    goes on where the caller leaves, and where the table's manifests are also written after commits,
+    those of a newer version come back."""
     state_of(request).take_long()
     found, written = await generate_manifests(context_of(request), table)
     return answer(

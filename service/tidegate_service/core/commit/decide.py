@@ -118,6 +118,9 @@ async def _checked(
     prepared = await offload.run(own_weight, prepare, proposal, state)
     if isinstance(prepared, Invalid):
         return prepared
+    invalid = _check_hooks(locked, prepared)
+    if invalid is not None:
+        return invalid
     if may_skip(prepared):
         return Empty(read_version=read_version)
     if prepared.demands and locked.shared:
@@ -134,6 +137,15 @@ def _long(metadata: Metadata | None) -> int:
     """How heavy the table's own metadata is, of which less is looked at than of a proposal's."""
     is_long = metadata is not None and len(metadata.raw) > LONG_METADATA_OF_TABLE
     return offload.LONG if is_long else 0
+
+
+def _check_hooks(locked: LockedTable, prepared: PreparedTransaction) -> Invalid | None:
+    if not prepared.metadata_changed:
+        return None
+    before = prepared.read.metadata
+    known = {} if before is None else before.configuration
+    reason = locked.why_not_hooks(prepared.metadata.configuration, known)
+    return None if reason is None else Invalid(code=Code.INVALID_ACTION, detail=reason)
 
 
 def _check_assignable(proposal: Proposal, state: ReadState) -> None:

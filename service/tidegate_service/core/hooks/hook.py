@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from tidegate_protocol.log.actions import Action
+from tidegate_service.core.manifests.in_order import NAME
 
 GROUP = "tidegate.hooks"
 """Entry points of this group name hooks: each is a class, or a function, that makes one."""
@@ -42,8 +43,8 @@ class Hook(Protocol):
 
 
 def known_hooks() -> Sequence[str]:
-    """The names that are installed."""
-    return sorted(entry_points(group=GROUP).names)
+    """The names that are installed, and are not the service's own."""
+    return sorted(entry_points(group=GROUP).names - {NAME})
 
 
 def load_hook(name: str) -> Hook:

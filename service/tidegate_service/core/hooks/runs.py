@@ -12,12 +12,13 @@ from tidegate_protocol.log.expiry import version_of
 from tidegate_protocol.replay.commits import parse_commit
 from tidegate_service.core.errors import NotFound, ServiceError, StorageUnavailable
 from tidegate_service.core.hooks.hook import Hook, HookCommit
+from tidegate_service.core.hooks.which_versions import EveryVersion, WhichVersions
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.telemetry import HOOK
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.storage import Log, Storage
-from tidegate_service.core.ports.upkeep import Done, UpkeepRecord
+from tidegate_service.core.ports.upkeep import AT_NEW_METADATA, Done, UpkeepRecord
 from tidegate_service.core.sharing import offload
 
 logger = logging.getLogger("tidegate.hooks")
@@ -28,13 +29,16 @@ LONGEST_S = 300.0
 """So long a hook may take for one version."""
 
 
+EVERY_VERSION = EveryVersion()
+
+
 class HookFailed(ServiceError):
     """The hook raised, or took too long; the message says for which version."""
 
 
 class HookRuns:
     """Implements `core.upkeep.job.Job` for one hook. A record's version is the cursor: the last
-    version that was run, or that is older than the hook.
+    version that was run, that is older than the hook, or that is none of `which`.
 
     `enabled_ms` is when the hook was first seen in the settings; a table begins with its first
     version that is dated later.
@@ -48,6 +52,7 @@ class HookRuns:
         storage: Storage,
         *,
         enabled_ms: int,
+        which: WhichVersions = EVERY_VERSION,
         monotonic_s: Callable[[], float] = elapsed_s,
     ) -> None:
         self.kind = HOOK + name
@@ -56,22 +61,33 @@ class HookRuns:
         self._index = index
         self._storage = storage
         self._enabled_ms = enabled_ms
+        self._which = which
         self._monotonic_s = monotonic_s
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
         cursor = begun = await self._cursor(table, record)
         until = self._monotonic_s() + RUN_S
+        asks = True
         try:
-            async for commit in self._commits(table, after=cursor):
-                await self._call(commit)
-                cursor = commit.version
+            while cursor < table.published_version:
+                span = await self._which.span(table, after=cursor)
+                asks = span.is_run
+                if asks:
+                    async for commit in self._commits(table, after=cursor, through=span.through):
+                        await self._call(commit)
+                        cursor = commit.version
+                        if self._monotonic_s() > until:
+                            return Done(version=cursor, due_version=cursor + 1)
+                cursor = span.through
                 if self._monotonic_s() > until:
                     break
         except ServiceError:
             if cursor == begun:
                 raise
             # The cursor is saved first. The next run begins with what failed, and tells of it.
-        return Done(version=cursor, due_version=cursor + 1)
+            return Done(version=cursor, due_version=cursor + 1)
+        is_asleep = not asks and cursor == table.published_version
+        return Done(version=cursor, due_version=AT_NEW_METADATA if is_asleep else cursor + 1)
 
     async def _cursor(self, table: TableRecord, record: UpkeepRecord) -> int:
         cursor = record.version
@@ -80,11 +96,13 @@ class HookRuns:
             cursor = -1 if before is None else before
         return max(cursor, table.first_version - 1)
 
-    async def _commits(self, table: TableRecord, *, after: int) -> AsyncIterator[HookCommit]:
+    async def _commits(
+        self, table: TableRecord, *, after: int, through: int
+    ) -> AsyncIterator[HookCommit]:
         assert table.metadata is not None, "it has a version"
         log = self._storage.log(table.location)
         version = after + 1
-        while version <= table.published_version:
+        while version <= through:
             content = await log.read(version)
             if content is None:
                 version = await self._next(table, log, version)

@@ -36,6 +36,7 @@ class LockedTable:
         self.shared = shared
         self.most_bytes = limits.shared_winner_bytes if shared else limits.winner_bytes
         self.most_commits = limits.winner_commits
+        self.why_not_hooks = limits.why_not_hooks
         self._windows = windows
         self._epoch = section.table.epoch
         self._window = windows.take(section.table, section.database)

@@ -72,7 +72,14 @@ class VacuumStep(StrEnum):
     V5_END = "V5"
 
 
-AnyStep = Step | CheckpointStep | CompactionStep | CleanUpStep | VacuumStep
+class ManifestStep(StrEnum):
+    """Of making symlink manifests; once for each batch of them."""
+
+    PUT = "manifests-put"
+    REMOVE = "manifests-remove"
+
+
+AnyStep = Step | CheckpointStep | CompactionStep | CleanUpStep | VacuumStep | ManifestStep
 
 
 class Side(Enum):

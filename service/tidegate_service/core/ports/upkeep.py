@@ -46,6 +46,11 @@ class Page:
     last: str | None
 
 
+AT_NEW_METADATA = 2**63 - 1
+"""A `due_version` of what the table does not ask for. It is due again when a version later than the
+record's is published that changes protocol or metadata, and is not told as a table's upkeep."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """What to keep of a kind of upkeep. It is due again when the table is published up to
@@ -87,6 +92,11 @@ class UpkeepStanding(Protocol):
         """In bounded time, however large the table is; None where it is gone."""
         ...
 
+    async def set_back(self, table_id: str, kind: str, *, to: int) -> bool:
+        """Have what was done of versions later than `to` done again, now. False, and nothing
+        done, where somebody has claimed it."""
+        ...
+
 
 class UpkeepIndex(UpkeepStanding, Protocol):
     """What the background needs besides."""
@@ -118,9 +128,30 @@ class UpkeepIndex(UpkeepStanding, Protocol):
         """The same where it was not done: it is due again after that time alone."""
         ...
 
+    async def holds(self, table_id: str, kind: str, *, by: str) -> bool:
+        """Whether a claim was not lost."""
+        ...
+
+    async def changed_metadata(self, table_id: str, *, after: int) -> int | None:
+        """The first version behind this one that changes protocol or metadata, published or not;
+        None where there is none."""
+        ...
+
+    async def touched_partitions(
+        self, table_id: str, *, after: int, through: int
+    ) -> Sequence[str] | None:
+        """The values, as JSON objects, of the partitions that files were added to or removed from
+        in the versions behind `after` and up to `through`; None where they are too many, or too
+        long, to be held."""
+        ...
+
     async def enable_hook(self, name: str) -> int:
         """Note that a hook runs from now on, unless that is known; returns since when, in ms by the
         database's clock."""
+        ...
+
+    async def awaken(self, kind: str) -> None:
+        """Have what tables did not ask for be due for them: all have it from now on."""
         ...
 
     async def note(self, table_id: str, change: Change) -> None:
@@ -134,6 +165,9 @@ class _NoUpkeep:
 
     async def counted(self, table_id: str) -> Counted | None:
         return None
+
+    async def set_back(self, table_id: str, kind: str, *, to: int) -> bool:
+        return True
 
 
 NO_UPKEEP: UpkeepStanding = _NoUpkeep()

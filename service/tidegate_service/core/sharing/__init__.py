@@ -1,3 +1,4 @@
-"""Parts of what is scarce, so that no caller takes all of it: threads, turns, shares, and work that
-would hold the event loop. What is shared (proposals, scans, bodies) is named by its users.
+"""Parts of what is scarce, so that no caller takes all of it: threads, turns, shares, work that
+would hold the event loop, and room on the disk. What is shared (proposals, scans, bodies) is named
+by its users.
 """

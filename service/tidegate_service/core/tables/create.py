@@ -102,6 +102,9 @@ def _planned(
 ) -> tuple[NewTable, PreparedTransaction]:
     """The table to be, and its first version. Raises `Refused`."""
     schema, partition_columns = _columns(request)
+    unknown = context.limits.why_not_hooks(canonical(request.properties), {})
+    if unknown is not None:
+        raise Refused(unknown, code=Code.INVALID_REQUEST)
     schema, mapping = _mapped(context, request, schema)
     protocol = _protocol(request, schema)
     table = NewTable(

@@ -2,5 +2,5 @@
 `vacuum.py` are the use case, `request.py` is what is asked and whether it may be, `commits.py`
 what it says of itself in the log. `names.py` says which files can be deleted at all. `orphans.py`
 finds those that the index does not name, by a merge of two sorted streams, and `late_names.py`
-what is named since; `found.py` and `spools.py` keep files on the disk, so that memory does not grow
-with a table."""
+what is named since; `found.py` keeps files on the disk, so that memory does not grow with a
+table."""

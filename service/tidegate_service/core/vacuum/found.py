@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from tidegate_service.core.ports.store.data_files import DataFile
+from tidegate_service.core.sharing.spools import Spool
 from tidegate_service.core.vacuum.names import is_vector_file
 from tidegate_service.core.vacuum.orphans import OtherNames
-from tidegate_service.core.vacuum.spools import Spool
 
 NAMES_AT_ONCE = 1_000
 """Some milliseconds of a thread that all principals have in turn."""

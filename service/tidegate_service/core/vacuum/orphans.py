@@ -17,8 +17,8 @@ from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.named_files import NamedFiles
 from tidegate_service.core.ports.store.data_files import DataFile, DataFiles, Listed
 from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.sharing.spools import SortedSpool
 from tidegate_service.core.vacuum.names import is_usual, vector_files, within
-from tidegate_service.core.vacuum.spools import SortedSpool
 
 T = TypeVar("T")
 

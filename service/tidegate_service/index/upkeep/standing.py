@@ -10,11 +10,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.ports.upkeep import Counted, Done, Due, Page, UpkeepRecord
+from tidegate_service.core.ports.upkeep import (
+    AT_NEW_METADATA,
+    Counted,
+    Done,
+    Due,
+    Page,
+    UpkeepRecord,
+)
 from tidegate_service.index.access import audit
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.schema.tables import tables
-from tidegate_service.index.upkeep import counting
+from tidegate_service.index.upkeep import changes, counting
 
 # Nothing is written of tables at rest, and nothing indexed of what each commit moves: a look goes
 # on where the last one ended, over so many rows at a time.
@@ -28,8 +35,12 @@ _DUE = text("""
       AND (claimed_until IS NULL OR claimed_until < clock_timestamp())
       AND (table_id IS NULL OR table_upkeep.epoch <> tables.epoch
            OR due_version <= published_version OR due_at <= clock_timestamp()
-           OR (due_version IS NULL AND due_at IS NULL))
-""")
+           OR (due_version IS NULL AND due_at IS NULL)
+           OR (due_version = :at_new_metadata AND version < published_version AND EXISTS (
+                SELECT FROM metadata_versions AS changed WHERE changed.table_id = tables.id
+                    AND changed.version > table_upkeep.version
+                    AND changed.version <= published_version)))
+""").bindparams(at_new_metadata=AT_NEW_METADATA)
 _CLAIM = text("""
     WITH head AS (
         SELECT id, epoch, published_version FROM tables WHERE id = :table_id AND state = 'active'
@@ -45,9 +56,13 @@ _CLAIM = text("""
     WHERE (known.claimed_until IS NULL OR known.claimed_until < clock_timestamp())
       AND (known.epoch <> excluded.epoch OR known.due_at <= clock_timestamp()
            OR known.due_version <= (SELECT published_version FROM head)
-           OR (known.due_at IS NULL AND known.due_version IS NULL))
+           OR (known.due_at IS NULL AND known.due_version IS NULL)
+           OR (known.due_version = :at_new_metadata AND EXISTS (
+                SELECT FROM metadata_versions AS changed WHERE changed.table_id = known.table_id
+                    AND changed.version > known.version
+                    AND changed.version <= (SELECT published_version FROM head))))
     RETURNING version, done_at, failures, trouble
-""")
+""").bindparams(at_new_metadata=AT_NEW_METADATA)
 _HOLD = text("""
     UPDATE table_upkeep SET claimed_until = clock_timestamp() + :for_s * interval '1 second'
     WHERE table_id = :table_id AND kind = :kind AND claimed_by = :by
@@ -71,7 +86,24 @@ _STANDING = text("""
     SELECT kind, version, done_at, failures, trouble
     FROM table_upkeep JOIN tables ON tables.id = table_id
     WHERE table_id = :table_id AND table_upkeep.epoch = tables.epoch
+      AND due_version IS DISTINCT FROM :at_new_metadata
+""").bindparams(at_new_metadata=AT_NEW_METADATA)
+_HOLDS = text("""
+    SELECT 1 FROM table_upkeep
+    WHERE table_id = :table_id AND kind = :kind AND claimed_by = :by
 """)
+_CLAIMED = text("""
+    SELECT coalesce(claimed_until >= clock_timestamp(), false) FROM table_upkeep
+    WHERE table_id = :table_id AND kind = :kind FOR UPDATE
+""")
+_SET_BACK = text("""
+    UPDATE table_upkeep SET version = :to, due_at = clock_timestamp()
+    WHERE table_id = :table_id AND kind = :kind AND version > :to
+""")
+_AWAKEN = text("""
+    UPDATE table_upkeep SET due_version = version + 1
+    WHERE kind = :kind AND due_version = :at_new_metadata
+""").bindparams(at_new_metadata=AT_NEW_METADATA)
 _ENABLE = text("""
     WITH new AS (
         INSERT INTO hooks (name, enabled_at) VALUES (:name, clock_timestamp())
@@ -154,6 +186,39 @@ class PostgresUpkeep:
     async def counted(self, table_id: str) -> Counted | None:
         return await self._connections.read(lambda c: counting.counted(c, UUID(table_id)))
 
+    async def holds(self, table_id: str, kind: str, *, by: str) -> bool:
+        asked = {"table_id": UUID(table_id), "kind": str(kind), "by": by}
+
+        async def find(connection: AsyncConnection) -> bool:
+            return (await connection.execute(_HOLDS, asked)).one_or_none() is not None
+
+        return await self._connections.read(find)
+
+    async def set_back(self, table_id: str, kind: str, *, to: int) -> bool:
+        asked = {"table_id": UUID(table_id), "kind": str(kind)}
+
+        async def set_back(connection: AsyncConnection) -> bool:
+            if (await connection.execute(_CLAIMED, asked)).scalar_one_or_none():
+                return False
+            await connection.execute(_SET_BACK, {**asked, "to": to})
+            return True
+
+        return await self._connections.write(set_back)
+
+    async def changed_metadata(self, table_id: str, *, after: int) -> int | None:
+        identity = UUID(table_id)
+        return await self._connections.read(
+            lambda c: changes.changed_metadata(c, identity, after=after)
+        )
+
+    async def touched_partitions(
+        self, table_id: str, *, after: int, through: int
+    ) -> Sequence[str] | None:
+        identity = UUID(table_id)
+        return await self._connections.read(
+            lambda c: changes.touched_partitions(c, identity, after=after, through=through)
+        )
+
     async def enable_hook(self, name: str) -> int:
         async def enable(connection: AsyncConnection) -> int:
             enabled = (await connection.execute(_ENABLE, {"name": name})).scalars().first()
@@ -163,6 +228,9 @@ class PostgresUpkeep:
             return int(enabled.timestamp() * 1000)
 
         return await self._connections.write(enable)
+
+    async def awaken(self, kind: str) -> None:
+        await self._connections.write(lambda c: c.execute(_AWAKEN, {"kind": kind}))
 
     async def note(self, table_id: str, change: Change) -> None:
         identity = UUID(table_id)

@@ -16,8 +16,8 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.ports.store.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.sharing.spools import SortedSpool
 from tidegate_service.core.vacuum.names import ICEBERG_FOLDER
-from tidegate_service.core.vacuum.spools import SortedSpool
 from tidegate_service.storage.steps import result, yielded
 
 NAMES_AT_ONCE = 4_096

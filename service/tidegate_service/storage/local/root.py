@@ -1,7 +1,7 @@
 """A local folder as a root: `LocalFiles`, run in threads."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -65,8 +65,8 @@ class LocalRoot:
     def stage(self, path: str) -> StagedFile:
         return StagedFile(self._files, path)
 
-    def replace(self, path: str, content: bytes) -> None:
-        replace(self._files, path, content)
+    def replace(self, path: str, pieces: Iterable[bytes]) -> None:
+        replace(self._files, path, pieces)
 
     async def put_if_absent(
         self, path: str, content: Content, *, create_folders: bool, who: str = ""

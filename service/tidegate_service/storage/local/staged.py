@@ -6,6 +6,7 @@ name, which fails where that is taken. Then its folder is synced.
 
 import os
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -86,11 +87,14 @@ class StagedFile:
             os.unlink(self._temporary, dir_fd=beside)
 
 
-def replace(files: LocalFiles, path: str, content: bytes) -> None:
-    """Put a small file in the place of the one of its name. Raises `StorageUnavailable`."""
+def replace(files: LocalFiles, path: str, pieces: Iterable[bytes]) -> None:
+    """Put a file in the place of the one of its name. Raises `StorageUnavailable`."""
     staged = StagedFile(files, path)
     try:
-        staged.file.write(content)
+        try:
+            staged.file.writelines(pieces)
+        except OSError as error:
+            raise not_written(error) from error
         staged.rename()
     finally:
         staged.leave()

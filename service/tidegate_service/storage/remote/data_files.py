@@ -12,7 +12,7 @@ from obstore.store import ObjectStore
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.store.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Share
-from tidegate_service.core.vacuum.spools import SortedSpool
+from tidegate_service.core.sharing.spools import SortedSpool
 from tidegate_service.storage.remote.failures import Failure, failure
 from tidegate_service.storage.roots import LISTED_AT_ONCE
 from tidegate_service.storage.stores import CALL_S

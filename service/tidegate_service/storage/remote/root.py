@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import BinaryIO
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ from tidegate_service.storage.remote.advice import advised
 from tidegate_service.storage.remote.data_files import RemoteDataFiles
 from tidegate_service.storage.remote.failures import Failure, failure
 from tidegate_service.storage.remote.file import RemoteFile
-from tidegate_service.storage.remote.staged import StagedObject
+from tidegate_service.storage.remote.staged import StagedObject, replace
 from tidegate_service.storage.roots import LISTED_AT_ONCE, Hides, ReadFile, one_by_one
 from tidegate_service.storage.steps import result
 from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_clients
@@ -68,9 +68,9 @@ class RemoteRoot:
     def stage(self, path: str) -> StagedObject:
         return StagedObject(self._clients, self._key(path))
 
-    def replace(self, path: str, content: bytes) -> None:
+    def replace(self, path: str, pieces: Iterable[bytes]) -> None:
         with self._translated("write"):
-            obstore.put(self._clients.again, self._key(path), content, use_multipart=False)
+            replace(self._clients, self._key(path), pieces)
 
     async def put_if_absent(
         self, path: str, content: Content, *, create_folders: bool, who: str = ""

@@ -8,6 +8,7 @@ the same version; names with a UUID in them are nobody else's.
 
 import os
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -97,3 +98,23 @@ class StagedObject:
             return advised(unavailable, found, self._clients)
         unknown = StorageUnknown(f"the object store did not say whether it wrote: {found}")
         return advised(unknown, found, self._clients)
+
+
+def replace(clients: Clients, key: str, pieces: Iterable[bytes]) -> None:
+    """Put an object in the place of the one of its name: a large one in parts, which become it
+    together. Raises obstore's errors, and `OSError`."""
+    with tempfile.SpooledTemporaryFile(max_size=AT_ONCE_BYTES, prefix="tidegate-") as file:
+        file.writelines(pieces)
+        size = file.tell()
+        file.seek(0)
+        if size <= AT_ONCE_BYTES:
+            obstore.put(clients.again, key, file.read(), use_multipart=False)
+            return
+        obstore.put(
+            clients.again,
+            key,
+            file,
+            use_multipart=True,
+            chunk_size=PART_BYTES,
+            max_concurrency=PARTS_AT_ONCE,
+        )

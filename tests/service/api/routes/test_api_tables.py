@@ -58,10 +58,7 @@ class TestCreate:
         answer = api.post("/tables", json=table_body(properties=properties))
         assert answer.status_code == 201
         told = answer.json()["warnings"]
-        assert [text.split()[2] for text in told] == [
-            "delta.autoOptimize.optimizeWrite",
-            "delta.compatibility.symlinkFormatManifest.enabled",
-        ]
+        assert [text.split()[2] for text in told] == ["delta.autoOptimize.optimizeWrite"]
         # The head is as ever.
         assert "warnings" not in api.get(f"/tables/{TABLE}").json()
 

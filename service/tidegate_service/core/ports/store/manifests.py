@@ -1,7 +1,7 @@
 """The symlink manifests of one table, for readers that know nothing of Delta. `storage` implements
 it. No call of it reaches any other file."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Protocol
 
 MANIFESTS = "_symlink_format_manifest"
@@ -15,8 +15,9 @@ class Manifests(Protocol):
     """A manifest is named by the folder of its partition, '' in a table without partitions. Calls
     raise `StorageUnavailable`."""
 
-    async def put(self, partition: str, content: bytes) -> None:
-        """Put a manifest in the place of the one before, as a whole."""
+    async def put(self, partition: str, pieces: Iterable[bytes]) -> None:
+        """Put a manifest in the place of the one before, as a whole. The pieces are taken in a
+        thread, one after the other."""
         ...
 
     def partitions(self) -> AsyncIterator[Sequence[str]]:

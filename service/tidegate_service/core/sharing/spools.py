@@ -1,4 +1,4 @@
-"""Lines on the disk, for what has no bound in memory: the paths that VACUUM finds.
+"""Lines on the disk, for what has no bound in memory: the paths of a table's files.
 
 Blocking, a few microseconds a line: whoever has many calls it in threads.
 """
@@ -36,7 +36,7 @@ class Spool:
 
     def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile(  # noqa: SIM115
-            prefix="tidegate-vacuum-", buffering=_BUFFER
+            prefix="tidegate-paths-", buffering=_BUFFER
         )
         self.bytes = 0
 
@@ -59,10 +59,11 @@ class Spool:
             is_over = self.bytes > MOST_OF_ONE or _used > MOST_BYTES
         if is_over:
             raise Refused(
-                f"vacuums keep more than {MOST_OF_ONE} bytes of paths on the disk for one table, "
+                f"more than {MOST_OF_ONE} bytes of paths would be on the disk for one table, "
                 f"or {MOST_BYTES} for all",
                 code=Code.TOO_LARGE,
-                hint="vacuum less at once: with an inventory of a part, or a longer retention",
+                hint="ask for less at once: vacuum with an inventory of a part, or a longer "
+                "retention",
             )
 
     def lines(

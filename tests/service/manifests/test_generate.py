@@ -8,29 +8,18 @@ from tests.builders.by_x import add, remove
 from tests.builders.flights import add as flight
 from tests.builders.flights import proposal as flight_proposal
 from tests.builders.proposals import proposal
+from tests.service.manifests.reading import commit, manifests
 from tests.service.process.command_line import invoke
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Add
 from tidegate_protocol.log.codec import encode_lines
-from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.background.publisher import Publisher
-from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.maintenance.manifests import generate_manifests
-from tidegate_service.core.ports.outcomes import Committed
+from tidegate_service.core.manifests.generate import generate_manifests
 from tidegate_service.core.ports.records import TableRecord
 
 pytestmark = pytest.mark.anyio
-
-
-def manifests(table: TableRecord) -> dict[str, list[str]]:
-    """The lines of each manifest by its folder, in their order."""
-    root = Path(table.location.removeprefix("file://")) / "_symlink_format_manifest"
-    return {
-        str(file.parent.relative_to(root)): sorted(file.read_text().splitlines())
-        for file in root.rglob("manifest")
-    }
 
 
 VECTOR = {
@@ -46,11 +35,6 @@ async def commit_elsewhere(world: World, table: TableRecord, *files: Add) -> Non
     """Past the service, which has it with the next commit."""
     world.log_file(table, 1).write_bytes(encode_lines(files))
     await commit(world, table, proposal(add("next", partitionValues={})))
-
-
-async def commit(world: World, table: TableRecord, proposed: Proposal) -> None:
-    outcome = await propose(world.context, table.id, proposed)
-    assert isinstance(outcome, Committed), outcome
 
 
 async def test_each_partition_has_its_own(world: World):
