@@ -185,9 +185,10 @@ class Deeds:
         self.restored.append((shared.scheduler.now, only_here))
 
     def _write_past(self, count: int, *, nullable_column: bool = False) -> None:
-        """As a Delta writer does: after the newest version of the log, unless there is none."""
+        """As a Delta writer does: after the newest version of the log, unless there is none. One
+        that changes the metadata reads it from version 0, which a late PUT may be without."""
         folder = self._shared.store.folders.get(PLACE)
-        if folder is None or not folder.files:
+        if folder is None or not folder.files or (nullable_column and 0 not in folder.written):
             return
         for _ in range(count):
             self._foreign += 1

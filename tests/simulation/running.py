@@ -114,7 +114,11 @@ def _seeds(asked: Asked, share: int, shares: int) -> Iterator[int]:
 
 def _one(found: Findings, seed: int) -> None:
     began, cpu = time.monotonic(), time.process_time()
-    result = World(draw(seed)).run()
+    try:
+        result = World(draw(seed)).run()
+    except Exception as error:
+        error.add_note(f"the world of seed {seed} came to no end")
+        raise
     found.worlds += 1
     found.steps += result.steps
     found.acked += result.acked

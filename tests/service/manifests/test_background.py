@@ -31,6 +31,7 @@ async def test_they_follow_commits(
         publish_interval_s=0.05,
         upkeep_share=0.5,
         most_behind=20_000,
+        commits_to_compact=0,
         hooks=(),
         table_hooks=(),
         store_of=lambda location: "the only one",

@@ -245,6 +245,7 @@ class TestTroubles:
         os.kill(pids["1"], signal.SIGSTOP)
         os.kill(service.parent, signal.SIGTERM)
         until(lambda: not any(map(alive, pids.values())), within_s=STOP_S)
+        until(lambda: not alive(service.parent), within_s=STOP_S)
 
 
 class TestStarting:

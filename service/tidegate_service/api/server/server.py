@@ -157,8 +157,7 @@ class BoundedProtocol(HttpToolsProtocol):
         elif not self._in_rest and self._answered() and not self.transport.is_closing():
             # Neither a request nor silence, which has a deadline of its own: the rest of a body
             # that nobody reads, or empty lines. Not for ever.
-            self._in_rest = True
-            self._bounds.rests.begin(self, self._overdue)
+            self._await_rest()
 
     def on_response_complete(self) -> None:
         """As uvicorn's, but for the timer: it has one for each answer."""
@@ -169,6 +168,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
+        elif self._in_body:
+            self._await_rest()
         else:
             self._bounds.silences.begin(self, self._overdue)
 
@@ -191,6 +192,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def _head_arrived(self) -> None:
         self._in_head = False
         self._bounds.heads.end(self)
+
+    def _await_rest(self) -> None:
+        self._in_rest = True
+        self._bounds.rests.begin(self, self._overdue)
 
     def _rest_arrived(self) -> None:
         if self._in_rest:

@@ -155,6 +155,14 @@ class TestSilences:
             assert connection.recv(1000).startswith(OK)
             assert everything(connection) == b""
 
+    def test_not_for_as_long_amid_a_body_that_was_answered(self, start_service, monkeypatch):
+        monkeypatch.setattr(server_module, "HEAD_DEADLINE_S", 0.2)
+        with connected(start_service().url) as connection:
+            connection.sendall(
+                b"POST /api/v1/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+            )
+            assert everything(connection).startswith(b"HTTP/1.1 415")
+
 
 class TestHttp10:
     def test_it_is_answered_and_ended(self, start_service):
