@@ -213,6 +213,17 @@ class TestRefused:
         file.write_bytes(file.read_bytes() + b"\n")
         await at.check_refused("its commit has other bytes than were ratified")
 
+    @pytest.mark.parametrize("left", [(3,), (2, 3)], ids=str)
+    async def test_another_version_than_waits(self, made, database_url, left):
+        """Two databases took commits. Which of the index's landed in the end is not to be seen."""
+        at = await SetBack(made, database_url).make("ab", "c")
+        at.put_back(*left)
+        file = at.now.log_file(at.table, 3)
+        file.write_bytes(file.read_bytes() + b"\n")
+        with pytest.raises(Refused, match="version 3 lies in the log with other bytes"):
+            await rebuild(at.then.context, at.table.id)
+        assert (await get_table(at.then.context, at.table.id)).state is TableState.QUARANTINED
+
     async def test_a_log_that_was_set_back_itself(self, made, database_url):
         at = await SetBack(made, database_url).make()
         for file in at.log.folder.glob("*"):

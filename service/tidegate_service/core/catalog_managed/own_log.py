@@ -82,9 +82,11 @@ class Versions:
 class FirstCheckpoint:
     """The checkpoint that a log begins with, and the commit of its version: the SHA-256 of its
     file, None where that is gone, and its commitInfo, None where this service did not write it.
-    `ids` are those of the metadata of this checkpoint and of the log's newest one."""
+    `ids` are those of the metadata of this checkpoint and of the log's newest one. `older` are the
+    versions before it whose files the log still has."""
 
     version: int
+    older: tuple[int, ...]
     ids: frozenset[str]
     sha256: str | None
     info: CommitInfo | None
@@ -115,6 +117,7 @@ class Beginning:
         content = await log.read(first.version)
         return FirstCheckpoint(
             version=first.version,
+            older=segment.older,
             ids=frozenset(ids),
             sha256=None if content is None else await offload.sha256_of(content),
             info=None if content is None else await marked(content),
@@ -131,9 +134,11 @@ class Beginning:
 @dataclass(frozen=True, slots=True)
 class CleanedUp:
     """The log is the table's, and begins with a checkpoint of a version that was published since
-    the index was as it is now. What was before that version was cleaned up."""
+    the index was as it is now. What was before that version was cleaned up, but for the files of
+    the versions `older`."""
 
     version: int
+    older: tuple[int, ...]
 
 
 async def not_own(
@@ -252,7 +257,7 @@ async def _set_back(section: CommitSection, first: FirstCheckpoint) -> str | Cle
         return f"{begins}, and what lies there as its commit is a copy of version {known.version}"
     if version <= table.latest_version and (await section.kept(version))[0] != first.sha256:
         return f"{begins}, and its commit has other bytes than were ratified"
-    return CleanedUp(version)
+    return CleanedUp(version, first.older)
 
 
 async def _id_at(section: CommitSection, version: int) -> str | None:

@@ -204,7 +204,7 @@ async def strange(
     match await not_own(section, sight, last):
         case None:
             return None
-        case CleanedUp(version):
+        case CleanedUp(version=version):
             published = section.table.published_version
             known = f"versions up to {published}" if published >= 0 else "no version"
             return Found(

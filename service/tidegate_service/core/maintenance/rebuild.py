@@ -25,7 +25,7 @@ from tidegate_service.core.catalog_managed.ratified_log import (
     unknown_ids,
 )
 from tidegate_service.core.catalog_managed.set_back import Found, quarantine_for
-from tidegate_service.core.catalog_managed.whole_log import make_whole
+from tidegate_service.core.catalog_managed.whole_log import make_whole, other_bytes
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
 from tidegate_service.core.log.catching_up.sight import Behind, SeenNow
@@ -212,18 +212,25 @@ def _given_up(table: TableRecord) -> str:
 async def _check_own(section: CommitSection, log: Log) -> int:
     """See that the log is the table's, and make it whole where files of it are gone. Returns the
     version up to which it is read by what it holds, not by who wrote it: the last published one;
-    where the log begins behind that one, the first that it has."""
+    where the log begins behind that one, the first that it has. Raises `Refused`, also where a log
+    like that has other versions than the index before its first: whether those that are gone were
+    the index's, nobody can tell."""
+    table = section.table
     found: str | CleanedUp | None = await make_whole(section, log)
     if found is None:
         sight = SeenNow(log)
-        last, _ = await sight.see(section, Ends(section.table.published_version))
+        last, _ = await sight.see(section, Ends(table.published_version))
         found = await not_own(section, sight, last)
         if found is None and last is not None:
             found = await cleaned_up(section, sight)
     match found:
         case None:
-            return section.table.published_version
-        case CleanedUp(version):
-            return version
+            return table.published_version
+        case CleanedUp(version, older):
+            waiting = range(table.published_version + 1, table.latest_version + 1)
+            why = await other_bytes(section, log, [one for one in older if one in waiting])
+            if why is None:
+                return version
         case str(why):
-            raise Refused(f"table {section.table.name}: {why}", code=Code.BROKEN_LOG)
+            pass
+    raise Refused(f"table {table.name}: {why}", code=Code.BROKEN_LOG)
