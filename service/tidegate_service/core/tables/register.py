@@ -217,19 +217,14 @@ async def _check_whole(section: CommitSection, old: ForgottenTable | None) -> Fo
             code=Code.BROKEN_LOG,
             hint="put the missing files back",
         )
-    for version in range(
-        max(old.latest_version + 1, table.first_version), table.latest_version + 1
-    ):
-        info = await ratified(section, version)
-        # Of later ones it was checked when they were read, where they say it.
-        is_other = version == table.first_version and (
-            info is None or table.metadata is None or table_id(info) != table.metadata.id
-        )
-        if info is None or is_other:
+    first = max(old.latest_version + 1, table.first_version)
+    if first == table.first_version:
+        await _check_beginning(section, old)
+    for version in range(first, table.latest_version + 1):
+        if await ratified(section, version) is None:
             raise Refused(
                 f"version {version} lies in the log behind version {old.latest_version}, the last "
-                "one that was ratified, and this service did not write it"
-                + (" for this table" if is_other else ""),
+                "one that was ratified, and this service did not write it",
                 code=Code.BROKEN_LOG,
                 hint="move it away, with whatever lies behind it",
             )
@@ -245,6 +240,22 @@ async def _check_whole(section: CommitSection, old: ForgottenTable | None) -> Fo
             hint="put the ratified file back",
         )
     return old
+
+
+async def _check_beginning(section: CommitSection, old: ForgottenTable) -> None:
+    """See that the service itself has cleaned up a log that begins behind the head that was kept:
+    it leaves the commit of the checkpoint's version, which says what table it was written for."""
+    table = section.table
+    info = await ratified(section, table.first_version)
+    if info is None or table.metadata is None or table_id(info) != table.metadata.id:
+        raise Refused(
+            f"the log begins with a checkpoint of version {table.first_version}, and version "
+            f"{old.latest_version} was the last one that was ratified; the commit of the "
+            "checkpoint's version is not there, or does not say that this service wrote it for "
+            "this table",
+            code=Code.BROKEN_LOG,
+            hint="put the missing files back",
+        )
 
 
 async def _known(context: Context, table: NewTable) -> TableRecord | None:
