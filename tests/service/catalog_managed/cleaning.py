@@ -2,7 +2,7 @@
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from tests.service.upkeep.aged import LogOf, age, rows_of
+from tests.service.upkeep.aged import LogOf, age, let_it_be_tomorrow, rows_of
 from tests.service.world import World
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.core.ports.records import TableRecord
@@ -24,6 +24,8 @@ async def cleaned_up(
         index, log = world.context.index, LogOf(world, table)
         log.checkpoint(to, await rows_of(index, table, to))
         await age(world, engine, table, {range(to + 2): 3})
+        # A service that ran on the database has looked already what there is to be deleted today.
+        await let_it_be_tomorrow(engine)
         upkeep = PostgresUpkeep(engine)
         await Caretaker(index, upkeep, [CleanUp(index, upkeep, storage)], share=1).round()
     finally:
