@@ -58,8 +58,8 @@ async def nothing(*_: Any, **__: Any) -> None:
     return None
 
 
-async def _nobody(*_: Any, **__: Any) -> list[Any]:
-    return []
+async def _nothing_recalled(*_: Any, **__: Any) -> tuple[list[Any], None]:
+    return [], None
 
 
 def _shared_folder(transaction_id: str, run: int) -> str:
@@ -195,7 +195,7 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     "fenced-too-old": {f"{CORE}.commit.table_batch.TableBatch._stands": _too_old_unfenced},
     "404-of-one-attempt": {f"{CORE}.commit.group._true_of_all": _gone_is_gone},
     "saved-portions": {f"{CORE}.commit.plain_batch.PlainBatch._take": _all_under_one_lock},
-    "kept-ids": {f"{CORE}.tables.register._recall": _nobody},
+    "kept-ids": {f"{CORE}.tables.register._recall": _nothing_recalled},
     "adoption": {
         "tests.simulation.deeds.use_case": _never_adopted,
         "tests.simulation.world.use_case": _never_adopted,

@@ -57,6 +57,12 @@ def rebuild(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -
     if rebuilt["lost"] and not as_json:
         shown = [(one["version"], one["transaction_id"] or "none") for one in rebuilt["lost"]]
         print_rows(("LOST VERSION", "TRANSACTION"), shown)
+    unknown = rebuilt["unknown_ids"]
+    if unknown is not None and not as_json:
+        typer.echo(
+            f"versions {unknown['first_version']} to {unknown['last_version']} were cleaned up "
+            "after the backup: their transaction ids are unknown, and may land again"
+        )
 
 
 def release(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:

@@ -19,6 +19,7 @@ from tidegate_service.api.answers.types import (
     RebuiltAnswer,
     TableAnswer,
     TransactionAnswer,
+    UnknownIdsAnswer,
     answer,
 )
 from tidegate_service.api.answers.upkeep import HookAnswer, UpkeepAnswer
@@ -68,7 +69,16 @@ def rebuilt_answer(rebuilt: Rebuilt) -> RebuiltAnswer:
     lost = [
         LostAnswer(version=one.version, transaction_id=one.transaction_id) for one in rebuilt.lost
     ]
-    return RebuiltAnswer(**structs.asdict(table_answer(rebuilt.table)), lost=lost)
+    unknown = rebuilt.unknown
+    return RebuiltAnswer(
+        **structs.asdict(table_answer(rebuilt.table)),
+        lost=lost,
+        unknown_ids=None
+        if unknown is None
+        else UnknownIdsAnswer(
+            first_version=unknown.first_version, last_version=unknown.last_version
+        ),
+    )
 
 
 def upkeep_answer(table: TableRecord, standing: Mapping[str, UpkeepRecord]) -> UpkeepAnswer:

@@ -65,6 +65,13 @@ class LostAnswer(Struct, frozen=True, kw_only=True):
     transaction_id: Annotated[str | None, Meta(description="It is closed: it will never land.")]
 
 
+class UnknownIdsAnswer(Struct, frozen=True, kw_only=True):
+    """Versions that were cleaned up while the index did not have them, both ends included."""
+
+    first_version: int
+    last_version: int
+
+
 class RebuiltAnswer(TableAnswer, frozen=True, kw_only=True):
     """A table's head after its index was made anew."""
 
@@ -73,6 +80,14 @@ class RebuiltAnswer(TableAnswer, frozen=True, kw_only=True):
         Meta(
             description="What is lost of a catalog-managed table whose database was set back: the "
             "published versions are the table's."
+        ),
+    ]
+    unknown_ids: Annotated[
+        UnknownIdsAnswer | None,
+        Meta(
+            description="Of a catalog-managed table whose database was set back, and whose log was "
+            "cleaned up since: the versions whose transaction ids nobody knows any more. What they "
+            "changed is part of the table; a transaction that landed as one of them may land again."
         ),
     ]
 

@@ -171,7 +171,7 @@ _COMMIT = {
 ANSWERS: dict[str, Example] = {
     "TableAnswer": _HEAD,
     "CreatedAnswer": _HEAD,
-    "RebuiltAnswer": {**_HEAD, "lost": []},
+    "RebuiltAnswer": {**_HEAD, "lost": [], "unknown_ids": None},
     "UpkeepAnswer": {
         "table": "main.air.flights",
         "checkpoint_version": 40,
@@ -192,6 +192,7 @@ ANSWERS: dict[str, Example] = {
         "files": 40,
         "removed": 0,
     },
+    "UnknownIdsAnswer": {"first_version": 9, "last_version": 11},
     "LostAnswer": {"version": 13, "transaction_id": "0f0c7c1e-6f0b-4f5e-9d55-7f6f2b8a4c11"},
     "CheckpointAnswer": {
         "table": "main.air.flights",

@@ -78,7 +78,8 @@ async def verify_table(
     dependencies=[Depends(OnTable(Role.ADMIN))],
     summary="Make the index anew from the log",
     responses=doc.responses(
-        (200, RebuiltAnswer, "The table's head, and what is lost."), codes=codes.REBUILD
+        (200, RebuiltAnswer, "The table's head, what is lost, and what is unknown."),
+        codes=codes.REBUILD,
     ),
 )
 async def rebuild_table(request: Request, table: TableRef) -> Response:

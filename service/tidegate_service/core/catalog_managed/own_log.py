@@ -6,10 +6,12 @@ end of a log. A version that is then put into the log is read by nobody, or beco
 table's log.
 
 The log is the table's where it holds the last published version, byte for byte. If that file was
-cleaned up, the newest checkpoint decides: it has to be of that version, or of a later one that the
-index has, and its metadata has to have the id that the table had at that version. Where nothing was
-published, the log is another table's if its version 0 is, or if version 0 is gone and a checkpoint
-is there.
+cleaned up, the checkpoint that the log begins with decides: its metadata has to have the table's
+id. One of a later version was written since the index was as it is now: the database was set back.
+Then the commit of the checkpoint's version has to be there, too, and to say that this service wrote
+it for this table. Clean-up leaves that commit; nobody else writes one. Where nothing was published,
+the log is another table's if its version 0 is; where version 0 is gone, a checkpoint decides in the
+same way.
 """
 
 import asyncio
@@ -17,16 +19,17 @@ from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from tidegate_protocol.log.actions import Metadata
+from tidegate_protocol.log.actions import CommitInfo, Metadata
 from tidegate_protocol.log.content import LogFile
-from tidegate_protocol.log.segment import BrokenLog, choose_segment, versions_left
-from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
+from tidegate_protocol.log.segment import BrokenLog, Checkpoint, choose_segment, versions_left
+from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit, table_id
+from tidegate_service.core.catalog_managed.ratified_log import marked
 from tidegate_service.core.instance.log_looks import TABLES
 from tidegate_service.core.log.catching_up.sight import Between, Sight
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import CommitRecord, TableRecord
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 
@@ -75,49 +78,100 @@ class Versions:
         return await offload.run(len(files), versions_left, files)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstCheckpoint:
+    """The checkpoint that a log begins with, and the commit of its version: the SHA-256 of its
+    file, None where that is gone, and its commitInfo, None where this service did not write it.
+    `ids` are those of the metadata of this checkpoint and of the log's newest one. `older` are the
+    versions before it whose files the log still has."""
+
+    version: int
+    older: tuple[int, ...]
+    ids: frozenset[str]
+    sha256: str | None
+    info: CommitInfo | None
+
+
 @dataclass(frozen=True, slots=True)
-class NewestCheckpoint:
-    """Of which version is the checkpoint that the log begins with, and which id has its metadata?
-    None where there is no checkpoint of `least` or a later version."""
+class Beginning:
+    """Which checkpoint does the log begin with? None where it begins with none of `least` or a
+    later version."""
 
     location: str
     least: int
 
-    def at(self, table: TableRecord) -> "NewestCheckpoint":
-        return NewestCheckpoint(table.location, table.published_version)
+    def at(self, table: TableRecord) -> "Beginning":
+        return Beginning(table.location, table.published_version)
 
-    async def ask(self, log: Log, between: Between | None) -> tuple[int, str] | None:
+    async def ask(self, log: Log, between: Between | None) -> FirstCheckpoint | None:
         """Raises `UnreadableFile` for a checkpoint that cannot be read."""
         try:
             files = await listed(log, between=between)
             segment = await offload.run(len(files), choose_segment, files)
         except BrokenLog:
             return None
-        newest = segment.newest or segment.checkpoint
-        if newest is None or newest.version < self.least:
+        first, newest = segment.checkpoint, segment.newest
+        if first is None or first.version < self.least:
             return None
-        async for batch in snapshot_actions(log, newest, location=self.location):
+        ids = {await self._id(log, one) for one in (first, newest) if one is not None}
+        content = await log.read(first.version)
+        return FirstCheckpoint(
+            version=first.version,
+            older=segment.older,
+            ids=frozenset(ids),
+            sha256=None if content is None else await offload.sha256_of(content),
+            info=None if content is None else await marked(content),
+        )
+
+    async def _id(self, log: Log, checkpoint: Checkpoint) -> str:
+        async for batch in snapshot_actions(log, checkpoint, location=self.location):
             for action in batch:
                 if isinstance(action, Metadata):
-                    return newest.version, action.id
+                    return action.id
         raise UnreadableFile("it has no metadata")
 
 
-async def not_own(section: CommitSection, sight: Sight, last: bytes | LogFile | None) -> str | None:
-    """Why the log is not the section's table's; None where it is, or may yet become it. `last` is
-    the file that the log has of the last published version, or of version 0 where none is
-    published. Raises `StorageUnavailable` and `Behind`."""
+@dataclass(frozen=True, slots=True)
+class CleanedUp:
+    """The log is the table's, and begins with a checkpoint of a version that was published since
+    the index was as it is now. What was before that version was cleaned up, but for the files of
+    the versions `older`."""
+
+    version: int
+    older: tuple[int, ...]
+
+
+async def not_own(
+    section: CommitSection, sight: Sight, last: bytes | LogFile | None
+) -> str | CleanedUp | None:
+    """Why the log is not the section's table's; `CleanedUp` where it is, and has left the index
+    behind; None where it is, or may yet become it. `last` is the file that the log has of the last
+    published version, or of version 0 where none is published. Raises `StorageUnavailable` and
+    `Behind`."""
     version = section.table.published_version
     if version < 0:
-        why = await _begun_by_another(section, sight, last)
-        return None if why is None else f"nothing of the table was published, and {why}: {NOT_OWN}"
-    if last is None:
-        why = await _not_cleaned_up(section, sight)
-        return None if why is None else f"version {version} was published, and {why}: {NOT_OWN}"
-    sha256, _ = await section.kept(version)
-    if sha256 in (None, await offload.sha256_of(last)):
+        known, found = "nothing of the table", await _begun_by_another(section, sight, last)
+    elif last is None:
+        known, found = f"version {version}", await _cleaned_up(section, sight)
+    else:
+        sha256, _ = await section.kept(version)
+        if sha256 in (None, await offload.sha256_of(last)):
+            return None
+        return f"version {version} in the log is not the one that was published: {NOT_OWN}"
+    return f"{known} was published, and {found}: {NOT_OWN}" if isinstance(found, str) else found
+
+
+async def cleaned_up(section: CommitSection, sight: Sight) -> str | CleanedUp | None:
+    """`CleanedUp` where the log, which holds the last published version, cannot be read from that
+    one on: a clean-up that had come past it was cut short. Returns why a log like that is not the
+    table's. None for any other log."""
+    first = await _beginning(section, sight)
+    if first is None or isinstance(first, str):
+        return None if first is None else f"{first}: {NOT_OWN}"
+    if first.version <= section.table.published_version:
         return None
-    return f"version {version} in the log is not the one that was published: {NOT_OWN}"
+    found = await _set_back(section, first)
+    return f"{found}: {NOT_OWN}" if isinstance(found, str) else found
 
 
 async def is_begun(log: Log) -> bool:
@@ -129,47 +183,88 @@ async def is_begun(log: Log) -> bool:
     return bool(commits) or base >= 0
 
 
+async def _beginning(section: CommitSection, sight: Sight) -> str | FirstCheckpoint | None:
+    """The checkpoint that the log begins with, if that is of the last published version or of a
+    later one, or why that cannot be told; None for any other log."""
+    table = section.table
+    try:
+        return await sight.see(section, Beginning(table.location, table.published_version))
+    except UnreadableFile as error:
+        return f"the log's checkpoint cannot be read: {error}"
+
+
 async def _begun_by_another(
     section: CommitSection, sight: Sight, first: bytes | LogFile | None
-) -> str | None:
-    """Why the log was begun by another table. `first` is its file of version 0. A file that is not
-    any table's first version is taken for a mistake, not for another table."""
+) -> str | CleanedUp | None:
+    """Why the log was begun by another table, as of `not_own`. `first` is its file of version 0. A
+    file that is not any table's first version is taken for a mistake, not for another table."""
     if first is None:
         try:
             _, base = await sight.see(section, Versions())
         except BrokenLog as error:
             return f"its log cannot be read: {error}"
-        return None if base < 0 else f"the log has a checkpoint of version {base}"
+        if base < 0:
+            return None
+        found = await _beginning(section, sight)
+        if isinstance(found, FirstCheckpoint):
+            return await _set_back(section, found)
+        return f"the log has a checkpoint of version {base}" if found is None else found
     try:
         actions = await offload.run(offload.weight_of_log(first), parse_commit, first)
     except UnreadableCommit:
         return None
-    found = next((action.id for action in actions if isinstance(action, Metadata)), None)
-    own = await section.state_at(0)
-    if found is None or (own is not None and own.metadata is not None and own.metadata.id == found):
+    found_id = next((action.id for action in actions if isinstance(action, Metadata)), None)
+    if found_id is None or found_id == await _id_at(section, 0):
         return None
     return "version 0 in the log is another table's"
 
 
-async def _not_cleaned_up(section: CommitSection, sight: Sight) -> str | None:
-    """Why no checkpoint stands in for the last published version, whose file is gone; None where
-    one does."""
-    table = section.table
-    asked = NewestCheckpoint(table.location, table.published_version)
-    try:
-        newest = await sight.see(section, asked)
-    except UnreadableFile as error:
-        return f"the log's checkpoint cannot be read: {error}"
-    if newest is None:
+async def _cleaned_up(section: CommitSection, sight: Sight) -> str | CleanedUp | None:
+    """Why no checkpoint stands in for the last published version, whose file is gone, as of
+    `not_own`."""
+    found = await _beginning(section, sight)
+    if found is None:
         return "the log has neither its file nor a checkpoint that reaches it"
-    version, found = newest
-    if version > table.latest_version:
+    if isinstance(found, str):
+        return found
+    if found.version > section.table.published_version:
+        return await _set_back(section, found)
+    return await _of_another(section, found)
+
+
+async def _of_another(section: CommitSection, first: FirstCheckpoint) -> str | None:
+    own = await _id_at(section, first.version)
+    return None if first.ids == {own} else "the log's checkpoint is another table's"
+
+
+async def _set_back(section: CommitSection, first: FirstCheckpoint) -> str | CleanedUp:
+    """`CleanedUp` where the checkpoint, which is of a version that the index does not know to be
+    published, is the table's; else why it is not."""
+    version, table = first.version, section.table
+    why = await _of_another(section, first)
+    if why is not None:
+        return why
+    begins = f"the log begins with a checkpoint of version {version}, which the index does not "
+    begins += "have" if version > table.latest_version else "know to be published"
+    info = first.info
+    if info is None or info.txn_id is None or table_id(info) != await _id_at(section, version):
         return (
-            f"the log begins with a checkpoint of version {version}, which the index does not have"
+            f"{begins}, and the commit of that version is not there, or does not say that this "
+            "service wrote it for this table"
         )
-    at = await section.state_at(version)
-    own = at is not None and at.metadata is not None and at.metadata.id
-    return None if found == own else "the log's checkpoint is another table's"
+    known = await section.transaction(info.txn_id)
+    if isinstance(known, CommitRecord) and known.version != version:
+        return f"{begins}, and what lies there as its commit is a copy of version {known.version}"
+    if version <= table.latest_version and (await section.kept(version))[0] != first.sha256:
+        return f"{begins}, and its commit has other bytes than were ratified"
+    return CleanedUp(version, first.older)
+
+
+async def _id_at(section: CommitSection, version: int) -> str | None:
+    """The id of the table's metadata at a version; of one that the index does not have, at its
+    head, since a catalog-managed table keeps its id."""
+    at = await section.state_at(min(version, section.table.latest_version))
+    return None if at is None or at.metadata is None else at.metadata.id
 
 
 class OwnLogs:

@@ -7,7 +7,7 @@ from there on are lost, and are reported.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -42,6 +42,39 @@ class LostCommit:
 
     version: int
     transaction_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownIds:
+    """Versions that neither the index nor the log holds any more, both ends included: a transaction
+    that landed as one of them is not recognized when it is sent again."""
+
+    first_version: int
+    last_version: int
+
+
+def unknown_ids(table: TableRecord, *, known: int, older: Collection[int]) -> UnknownIds | None:
+    """The versions before the table's first one whose ids cannot be known, where `known` is the
+    last version that the index had before; `older` are those that the log holds all the same. None
+    where the ids of all are known."""
+    last = table.first_version - 1
+    while last in older:
+        last -= 1
+    return None if last <= known else UnknownIds(first_version=known + 1, last_version=last)
+
+
+def tell_unknown(table: TableRecord, unknown: UnknownIds | None) -> None:
+    """Log the versions whose ids cannot be known, once the table is without them."""
+    if unknown is not None:
+        logger.error(
+            "transaction ids are unknown: their versions were cleaned up, and the index had been "
+            "set back behind them; a transaction that landed as one of them may land again",
+            extra={
+                "table": table.name,
+                "first_version": unknown.first_version,
+                "last_version": unknown.last_version,
+            },
+        )
 
 
 async def note_lost(context: Context, section: CommitSection, lost: Sequence[LostCommit]) -> None:
@@ -170,15 +203,17 @@ async def _lost(section: CommitSection, versions: Iterable[int]) -> tuple[LostCo
     return tuple(lost)
 
 
-async def was_ratified(section: CommitSection, version: int) -> bool:
-    """Whether this service wrote an adopted version, and as this version: a copy of another version
-    has the same marks, but its id has landed there."""
-    found = await section.winners(version - 1, version)
+async def ratified(section: CommitSection, version: int) -> CommitInfo | None:
+    """The commitInfo of an adopted version, if this service wrote it, and as this version: a copy
+    of another version has the same marks, but its id has landed there. None for any other, and for
+    one of which only a checkpoint is left."""
+    sha256, _ = await section.kept(version)
+    found = None if sha256 is None else await section.winners(version - 1, version)
     info = found[0].commit_info if found else None
     if info is None or info.txn_id is None or not is_ours(info):
-        return False
+        return None
     known = await section.transaction(info.txn_id)
-    return isinstance(known, CommitRecord) and known.version == version
+    return info if isinstance(known, CommitRecord) and known.version == version else None
 
 
 async def check_marks(section: CommitSection) -> None:
@@ -198,15 +233,14 @@ async def check_marks(section: CommitSection) -> None:
             code=Code.BROKEN_LOG,
         )
     for version in range(table.latest_version + 1):
-        if not await was_ratified(section, version):
+        info = await ratified(section, version)
+        if info is None:
             raise Refused(
                 f"version {version} lies in the log, and this service did not write it as that",
                 code=Code.BROKEN_LOG,
             )
-        found = await section.winners(version - 1, version)
-        info = found[0].commit_info if found else None
         # Whether that id is this table's was checked when the version was read.
-        if version and (info is None or table_id(info) is None):
+        if version and table_id(info) is None:
             raise Refused(
                 f"version {version} does not say which table it was decided for, as none did that "
                 "a release before this one wrote",

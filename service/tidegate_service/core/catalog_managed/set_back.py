@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.replay.commits import UnreadableCommit
-from tidegate_service.core.catalog_managed.own_log import Ends, is_begun, not_own
+from tidegate_service.core.catalog_managed.own_log import CleanedUp, Ends, is_begun, not_own
 from tidegate_service.core.catalog_managed.ratified_log import marked
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
@@ -199,9 +199,23 @@ async def _found(context: Context, section: CommitSection, sight: Sight) -> Foun
 async def strange(
     section: CommitSection, sight: Sight, last: bytes | LogFile | None
 ) -> Found | None:
-    """Why the log is not the table's own (`core.catalog_managed.own_log`), if it is not."""
-    why = await not_own(section, sight, last)
-    return None if why is None else Found(QuarantineCause.LOG, why, is_own_log=False)
+    """Why the log is not the table's own (`core.catalog_managed.own_log`), if it is not, or that it
+    was cleaned up past what the index has."""
+    match await not_own(section, sight, last):
+        case None:
+            return None
+        case CleanedUp(version=version):
+            published = section.table.published_version
+            known = f"versions up to {published}" if published >= 0 else "no version"
+            return Found(
+                QuarantineCause.SET_BACK,
+                f"the log was cleaned up to version {version}, and the index knows {known} to be "
+                f"published: {_SET_BACK}; `rebuild` takes in what is published, from the "
+                f"checkpoint of version {version} on. Transaction ids of versions that are neither "
+                "in the index nor in the log cannot be recognized any more",
+            )
+        case str(why):
+            return Found(QuarantineCause.LOG, why, is_own_log=False)
 
 
 async def lost(context: Context, section: CommitSection) -> Found | None:

@@ -90,7 +90,7 @@ async def _still_broken(section: CommitSection, log: Log) -> str | None:
     left = [version for version in published if version in commits]
     if not left and base < 0:
         return f"versions {missing[0]} to {missing[-1]} were published, and none is in the log"
-    why = await _other(section, log, left) or await _unkept(section, missing)
+    why = await other_bytes(section, log, left) or await _unkept(section, missing)
     if why is not None:
         return why
     for number, version in enumerate(missing):
@@ -108,7 +108,7 @@ async def _still_broken(section: CommitSection, log: Log) -> str | None:
     return None
 
 
-async def _other(section: CommitSection, log: Log, versions: Sequence[int]) -> str | None:
+async def other_bytes(section: CommitSection, log: Log, versions: Sequence[int]) -> str | None:
     """Why one of these versions, which lie in the log, is not as it was ratified; None where all
     are."""
     async with aclosing(contents(log, versions)) as files:

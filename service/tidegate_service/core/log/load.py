@@ -46,9 +46,10 @@ MOST_OUTSIDE = 1_000
 
 async def adopt(
     section: CommitSection, log: LogReader, paths: DataPaths, *, through: int | None = None
-) -> None:
+) -> tuple[int, ...]:
     """Read the log of the section's table, which has no version yet, to its end. With `through`,
-    read it to that version: what lies beyond is no part of the table.
+    read it to that version: what lies beyond is no part of the table. Returns the versions that the
+    log holds before the table's first one, of which only the ids are kept.
 
     The caller saves the section. Raises `Refused`: `broken-log` where the log cannot be read,
     `unsupported-feature` where the log needs a feature that is not supported, `invalid-path` where
@@ -81,6 +82,7 @@ async def adopt(
         await adoption.catch_up(through)
         await adoption.date()
         adoption.check_paths()
+        return segment.older
     except RefusedCommit as error:
         raise _refused(error.refusal) from error
     except (BrokenLog, UnreadableCommit, UnreadableFile) as error:

@@ -14,15 +14,18 @@ from dataclasses import dataclass
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.audit import Change, Deed
-from tidegate_service.core.catalog_managed.own_log import Ends, not_own
+from tidegate_service.core.catalog_managed.own_log import CleanedUp, Ends, cleaned_up, not_own
 from tidegate_service.core.catalog_managed.ratified_log import (
     LostCommit,
+    UnknownIds,
     go_on,
     note_lost,
     tell_lost,
+    tell_unknown,
+    unknown_ids,
 )
 from tidegate_service.core.catalog_managed.set_back import Found, quarantine_for
-from tidegate_service.core.catalog_managed.whole_log import make_whole
+from tidegate_service.core.catalog_managed.whole_log import make_whole, other_bytes
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
 from tidegate_service.core.log.catching_up.sight import Behind, SeenNow
@@ -46,10 +49,12 @@ _PUT_BACK = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """A table's head after its index was made anew, and what of it the log has no place for."""
+    """A table's head after its index was made anew, and what of it the log has no place for. Of a
+    catalog-managed table, also the versions whose ids cannot be known any more."""
 
     table: TableRecord
     lost: tuple[LostCommit, ...]
+    unknown: UnknownIds | None = None
 
 
 async def rebuild_table(context: Context, ref: str) -> TableRecord:
@@ -119,7 +124,8 @@ async def _rebuild_catalog_managed(context: Context, table_id: str) -> Rebuilt:
     try:
         async with context.index.commit_section(table_id, who=context.who) as section:
             log = context.storage.log(section.table.location, who=context.who)
-            return await _saved(context, section, await _from_log_and_index(context, section, log))
+            parted, unknown = await _from_log_and_index(context, section, log)
+            return await _saved(context, section, parted, unknown)
     except Refused as refused:
         async with context.index.commit_section(table_id, who=context.who) as section:
             # What it commits from now on may be put into a log that is not its own.
@@ -128,10 +134,13 @@ async def _rebuild_catalog_managed(context: Context, table_id: str) -> Rebuilt:
 
 
 async def _saved(
-    context: Context, section: CommitSection, parted: tuple[LostCommit, ...] = ()
+    context: Context,
+    section: CommitSection,
+    parted: tuple[LostCommit, ...] = (),
+    unknown: UnknownIds | None = None,
 ) -> Rebuilt:
     """Save the index that was made anew. `parted` are the versions that do not follow from what is
-    published."""
+    published, `unknown` those that nothing is known of."""
     # Their writers were told that they landed: they are told otherwise, and not landed once more.
     replaced = await section.restore_ids()
     lost = parted or tuple(LostCommit(version=v, transaction_id=name) for v, name in replaced)
@@ -143,19 +152,22 @@ async def _saved(
     # the database was set back.
     context.heads.forget(section.table.id)
     tell_lost(section.table, lost)
-    return Rebuilt(table=section.table, lost=lost)
+    tell_unknown(section.table, unknown)
+    return Rebuilt(table=section.table, lost=lost, unknown=unknown)
 
 
 async def _from_log(
     context: Context, section: CommitSection, log: LogReader, *, through: int | None = None
-) -> None:
-    """Empty the index, and read the log into it up to a version or to its end."""
+) -> tuple[int, ...]:
+    """Empty the index, and read the log into it up to a version or to its end. Returns as `adopt`
+    does."""
     before = section.table
     await section.reset()
-    if before.published_version >= 0:
+    older: tuple[int, ...] = ()
+    if through is None or through >= 0:
         # Nobody is shown a file by this, and who scans the table is judged then.
         paths = DataPaths(location=before.location, policy=context.locations, reader=None)
-        await adopt(section, log, paths, through=through)
+        older = await adopt(section, log, paths, through=through)
     if section.table.latest_version < before.published_version:
         raise Refused(
             f"the log of table {before.name} ends at version {section.table.latest_version}, and "
@@ -164,18 +176,20 @@ async def _from_log(
             code=Code.BROKEN_LOG,
             hint=_PUT_BACK + _given_up(before),
         )
+    return older
 
 
 async def _from_log_and_index(
     context: Context, section: CommitSection, log: Log
-) -> tuple[LostCommit, ...]:
+) -> tuple[tuple[LostCommit, ...], UnknownIds | None]:
     """The same for a catalog-managed table, and behind it the versions that only the index holds;
-    returns those that do not follow from what is published."""
+    returns those that do not follow from what is published, and those that were cleaned up since
+    the index was as it is, so that their ids cannot be known."""
     before = section.table
-    await _check_own(section, log)
+    through = await _check_own(section, log)
     await section.keep_unpublished()
-    # What lies behind the published versions need not be one of the table.
-    await _from_log(context, section, log, through=before.published_version)
+    # What lies behind these versions need not be one of the table.
+    older = await _from_log(context, section, log, through=through)
     if (other := await section.rewritten()) is not None:
         raise Refused(
             f"version {other} of table {before.name} lies in the log with other bytes than were "
@@ -183,7 +197,8 @@ async def _from_log_and_index(
             code=Code.BROKEN_LOG,
             hint=f"put the ratified file back: GET /tables/{before.name}/verify gives its SHA-256",
         )
-    return await go_on(section, log, before)
+    unknown = unknown_ids(section.table, known=before.latest_version, older=older)
+    return await go_on(section, log, before), unknown
 
 
 def _given_up(table: TableRecord) -> str:
@@ -194,12 +209,28 @@ def _given_up(table: TableRecord) -> str:
     return ", or forget the table and register it again if they are lost for good"
 
 
-async def _check_own(section: CommitSection, log: Log) -> None:
-    """See that the log is the table's, and make it whole where files of it are gone."""
-    why = await make_whole(section, log)
-    if why is None:
+async def _check_own(section: CommitSection, log: Log) -> int:
+    """See that the log is the table's, and make it whole where files of it are gone. Returns the
+    version up to which it is read by what it holds, not by who wrote it: the last published one;
+    where the log begins behind that one, the first that it has. Raises `Refused`, also where a log
+    like that has other versions than the index before its first: whether those that are gone were
+    the index's, nobody can tell."""
+    table = section.table
+    found: str | CleanedUp | None = await make_whole(section, log)
+    if found is None:
         sight = SeenNow(log)
-        last, _ = await sight.see(section, Ends(section.table.published_version))
-        why = await not_own(section, sight, last)
-    if why is not None:
-        raise Refused(f"table {section.table.name}: {why}", code=Code.BROKEN_LOG)
+        last, _ = await sight.see(section, Ends(table.published_version))
+        found = await not_own(section, sight, last)
+        if found is None and last is not None:
+            found = await cleaned_up(section, sight)
+    match found:
+        case None:
+            return table.published_version
+        case CleanedUp(version, older):
+            waiting = range(table.published_version + 1, table.latest_version + 1)
+            why = await other_bytes(section, log, [one for one in older if one in waiting])
+            if why is None:
+                return version
+        case str(why):
+            pass
+    raise Refused(f"table {table.name}: {why}", code=Code.BROKEN_LOG)

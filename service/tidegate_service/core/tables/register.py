@@ -1,19 +1,24 @@
 """Registering a table: a log that exists, and what it says, in the index; or nothing."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.known import CATALOG_MANAGED
 from tidegate_protocol.features.table_features import supports
+from tidegate_protocol.replay.commits import table_id
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.names import check_name
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.catalog_managed.ratified_log import (
     LostCommit,
+    UnknownIds,
     check_marks,
     note_lost,
+    ratified,
     tell_lost,
-    was_ratified,
+    tell_unknown,
+    unknown_ids,
 )
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, Forbidden, Refused, TableExists
@@ -131,7 +136,7 @@ async def _section(context: Context, table: NewTable, *, by_marks: bool) -> Tabl
                 "everything registers it with `by_marks`",
             )
         try:
-            await adopt(section, log, paths)
+            older = await adopt(section, log, paths)
         except Refused as refused:
             if refused.code is not Code.UNSUPPORTED_FEATURE or not was_ours:
                 raise
@@ -140,34 +145,42 @@ async def _section(context: Context, table: NewTable, *, by_marks: bool) -> Tabl
                 code=refused.code,
                 hint="a catalog-managed table was forgotten here: register it with catalog_managed",
             ) from refused
-        lost = await _recall(section, by_marks=by_marks)
+        lost, unknown = await _recall(section, older, by_marks=by_marks)
         version = section.table.latest_version
         await section.note(Change(deed=Deed.REGISTER, by=context.caller, version=version))
         await note_lost(context, section, lost)
         await section.save()
     tell_lost(section.table, lost)
+    tell_unknown(section.table, unknown)
     return section.table
 
 
-async def _recall(section: CommitSection, *, by_marks: bool) -> list[LostCommit]:
+async def _recall(
+    section: CommitSection, older: Collection[int], *, by_marks: bool
+) -> tuple[list[LostCommit], UnknownIds | None]:
     """Bring back what is kept of the table from when it was forgotten at this place; returns what
-    the log has other commits in the places of. Another table that was here keeps its own: no
-    version of it has metadata with an id that the log's has at any version.
+    the log has other commits in the places of, and of a catalog-managed table the versions whose
+    ids cannot be known. Another table that was here keeps its own: no version of it has metadata
+    with an id that the log's has at any version. `older` are the versions before the table's first
+    one that the log holds.
 
-    Where the log holds no version any more from when a table was forgotten, nobody can tell. It
-    is then taken for the one that was here last, so that nothing of that lands a second time.
+    Where a plain table's log holds no version any more from when a table was forgotten, nobody can
+    tell. It is then taken for the one that was here last, so that nothing of that lands a second
+    time. A catalog-managed table has the same id at all of its versions.
     """
     table = section.table
     kept = await section.forgotten(await section.metadata_ids())
-    if not kept:
-        last = (await section.forgotten())[:1]
-        kept = [old for old in last if old.latest_version < table.first_version]
+    unknown = None
     if table.catalog_managed:
         kept = [old for old in kept if old.catalog_managed]
         if by_marks and not kept:
             await check_marks(section)
         else:
-            await _check_whole(section, kept[0] if kept else None)
+            old = await _check_whole(section, kept[0] if kept else None)
+            unknown = unknown_ids(table, known=old.latest_version, older=older)
+    elif not kept:
+        last = (await section.forgotten())[:1]
+        kept = [old for old in last if old.latest_version < table.first_version]
     lost: list[LostCommit] = []
     for old in kept:
         recalled = await section.recall(old)
@@ -178,14 +191,16 @@ async def _recall(section: CommitSection, *, by_marks: bool) -> list[LostCommit]
                 hint="put the ratified file back",
             )
         lost += [LostCommit(version=v, transaction_id=name) for v, name in recalled.lost]
-    return lost
+    return lost, unknown
 
 
-async def _check_whole(section: CommitSection, old: ForgottenTable | None) -> None:
-    """See that the log is what was ratified of a catalog-managed table, all of it and no more.
+async def _check_whole(section: CommitSection, old: ForgottenTable | None) -> ForgottenTable:
+    """See that the log is what was ratified of a catalog-managed table, all of it and no more;
+    returns `old`.
 
     What lies behind the head that was kept, and is ratified by its marks, is of it: the database
-    may be one that was set back to when the table was forgotten.
+    may be one that was set back to when the table was forgotten. So the service may have cleaned
+    the log up past that head, to a checkpoint and the commit of its version.
     """
     table = section.table
     if old is None or table.protocol is None or not supports(table.protocol, CATALOG_MANAGED):
@@ -202,8 +217,11 @@ async def _check_whole(section: CommitSection, old: ForgottenTable | None) -> No
             code=Code.BROKEN_LOG,
             hint="put the missing files back",
         )
-    for version in range(old.latest_version + 1, table.latest_version + 1):
-        if not await was_ratified(section, version):
+    first = max(old.latest_version + 1, table.first_version)
+    if first == table.first_version:
+        await _check_beginning(section, old)
+    for version in range(first, table.latest_version + 1):
+        if await ratified(section, version) is None:
             raise Refused(
                 f"version {version} lies in the log behind version {old.latest_version}, the last "
                 "one that was ratified, and this service did not write it",
@@ -220,6 +238,23 @@ async def _check_whole(section: CommitSection, old: ForgottenTable | None) -> No
             f"version {old.latest_version} lies in the log with other bytes than were ratified",
             code=Code.BROKEN_LOG,
             hint="put the ratified file back",
+        )
+    return old
+
+
+async def _check_beginning(section: CommitSection, old: ForgottenTable) -> None:
+    """See that the service itself has cleaned up a log that begins behind the head that was kept:
+    it leaves the commit of the checkpoint's version, which says what table it was written for."""
+    table = section.table
+    info = await ratified(section, table.first_version)
+    if info is None or table.metadata is None or table_id(info) != table.metadata.id:
+        raise Refused(
+            f"the log begins with a checkpoint of version {table.first_version}, and version "
+            f"{old.latest_version} was the last one that was ratified; the commit of the "
+            "checkpoint's version is not there, or does not say that this service wrote it for "
+            "this table",
+            code=Code.BROKEN_LOG,
+            hint="put the missing files back",
         )
 
 
