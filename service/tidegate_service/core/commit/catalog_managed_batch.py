@@ -83,7 +83,7 @@ class CatalogManagedBatch(TableBatch):
         """Whether the commits that the refusal rests on outlive the section's database. If they do
         not, a proposal that was told never to land may land where a standby takes over."""
         section = self.section
-        if context.heads.is_replicated(section.table, database=section.database):
+        if context.heads.replicated.has(section.table, database=section.database):
             return True
         if isinstance(refusal, Conflict):
             return False

@@ -102,4 +102,4 @@ async def _abort(
 async def app_transaction(context: Context, ref: str, app_id: str) -> Txn | None:
     """The latest `txn` action of an application; None where it has written none."""
     table = await get_table(context, ref)
-    return await context.index.app_transaction(table.id, app_id)
+    return await context.index.app_transaction(table.id, app_id, known=context.heads.replicated)

@@ -64,7 +64,10 @@ async def list_tables(context: Context, *, prefix: str, cursor: str | None, limi
     """Up to `limit` tables that the caller may read, whose name starts with `prefix`, after
     the cursor's name: fewer where they are large."""
     within = context.caller.principal.scopes(Role.READER)
-    found = await context.index.tables(prefix=prefix, after=cursor, limit=limit + 1, within=within)
+    known = context.heads.replicated
+    found = await context.index.tables(
+        prefix=prefix, after=cursor, limit=limit + 1, known=known, within=within
+    )
     tables = tuple(found[:limit])
     told = [action for table in found for action in (table.protocol, table.metadata)]
     held = sum(len(action.raw) for action in told if action is not None)
