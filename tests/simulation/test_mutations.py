@@ -19,7 +19,7 @@ DRAWN = {
     "older-ids": 1583,
     "abort-fence": 2581,
     "looked-up-ids": 1,
-    "compared-bytes": 2588,
+    "compared-bytes": 3587,
 }
 """The seed of a world, of those that are drawn without an aim, that fails by it."""
 AROUND = 3

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
-from tidegate_protocol.log.actions import Action, Add, Txn
+from tidegate_protocol.log.actions import Action, Add
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState
 from tidegate_service.core.access.roles import Caller, share_of
@@ -44,6 +44,7 @@ from tidegate_service.index.reading import comparison, live_files, reads
 from tidegate_service.index.reading.census import census
 from tidegate_service.index.reading.named_files import NamedFilesCalls
 from tidegate_service.index.reading.scanning import Snapshot
+from tidegate_service.index.reading.told import StandbyWaits, TellingCalls
 from tidegate_service.index.rows.effects import FileKey
 from tidegate_service.index.tables import forgetting, forgotten, locations
 from tidegate_service.index.tables.long_transactions import Statement, in_statements
@@ -55,7 +56,7 @@ Locked = tuple[TableRecord, int]
 """The row as locked, and the database's clock after that in ms."""
 
 
-class PostgresIndex(CheckpointCalls, NamedFilesCalls):
+class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls):
     """Implements `core.ports.index.Index` on an engine of `engine.create_engine`. The caller
     disposes of the engine. So many sections of tables as `sections_at_once` hold a connection."""
 
@@ -71,6 +72,7 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls):
     ) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
         self._publishing = PublishingCalls(self._connections)
+        self._standby = StandbyWaits(self._connections)
         self._unanswered = Unanswered(self._connections)
         self._queues = TableQueues(
             timeout_s=queue_timeout_s, at_once=sections_at_once, telemetry=telemetry
@@ -121,18 +123,6 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls):
 
     async def glance(self, table_id: str) -> Glance | None:
         return await self._of(table_id, reads.glance)
-
-    async def tables(
-        self,
-        *,
-        prefix: str,
-        after: str | None,
-        limit: int,
-        within: Sequence[str] | None = None,
-    ) -> list[TableRecord]:
-        return await self._connections.read(
-            lambda c: reads.tables_page(c, prefix=prefix, after=after, limit=limit, within=within)
-        )
 
     async def forget(self, table_id: str, *, by: Caller) -> bool:
         identity = reads.table_id_of(table_id)
@@ -232,9 +222,6 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls):
             batch_size=self._files_per_batch,
         )
         return snapshot.files(wanted)
-
-    async def app_transaction(self, table_id: str, app_id: str) -> Txn | None:
-        return await self._of(table_id, lambda c, t: reads.app_transaction(c, t, app_id))
 
     async def stored_content(self, table_id: str, version: int) -> bytes | LogFile | None:
         return await self._of(table_id, lambda c, t: reads.any_content(c, t, version))

@@ -16,7 +16,10 @@ from tests.service.tables.delta_logs import DeltaLog
 from tests.service.world import make_world
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort
-from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable
+from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable, NotFound
+from tidegate_service.core.instance.head_looks import HeadLooks
+from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.postgres import migrate
@@ -84,6 +87,39 @@ async def test_a_commit_that_the_standby_has_not_is_no_answer(servers, engine, t
     assert await index.transaction(table.id, "b") is None
     again = await propose(world.context, table.id, body("a"))
     assert (again.record.version, again.replayed) == (1, True)
+
+
+async def test_a_failover_that_has_lost_nothing_quarantines_nothing(servers, engine, tmp_path):
+    """A version that only the old primary showed is none to miss, whoever has seen it."""
+    migrate.upgrade(servers.primary.url)
+    index = PostgresIndex(engine, answer_timeout_s=ANSWER_S)
+    made = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
+    world = replace(made, context=replace(made.context, commit_deadline_s=0.0))
+    servers.wait_for_standby()
+    table, other = [await world.create(catalog_managed=True) for _ in range(2)]
+    for one in (table, other):
+        assert (await propose(world.context, one.id, body("a"))).record.version == 1
+    servers.cut_off()
+    with pytest.raises(CommitStateUnknown):
+        await propose(world.context, table.id, body("b"))
+    servers.kill_primary()
+    servers.primary.start()
+    # An instance that knows the table, and one that meets it; the first has its others looked at.
+    fresh = replace(world, context=replace(world.context, heads=HeadLooks()))
+    never = proposal(transaction_id="never", read_version=99)
+    for each in (world, fresh):
+        for asked in (body("c"), never):
+            with pytest.raises((CommitStateUnknown, IndexUnavailable, NotFound)):
+                await propose(each.context, table.id, asked)
+
+    servers.kill_primary()
+    servers.promote()
+    for version, each in enumerate((world, fresh), start=2):
+        landed = await propose(each.context, table.id, body(f"d{version}"))
+        assert landed.record.version == version
+    head = await get_table(world.context, table.id)
+    assert (head.state, head.latest_version) == (TableState.ACTIVE, 3)
+    assert (await propose(world.context, other.id, body("d"))).record.version == 2
 
 
 async def cut_short(admin, asking) -> None:

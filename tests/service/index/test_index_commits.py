@@ -14,6 +14,7 @@ from tidegate_protocol.log.codec import decode, encode
 from tidegate_protocol.proposal.transaction import IsolationLevel
 from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import NotFound
+from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.core.ports.records import Aborted, QuarantineCause, TableState
 
 pytestmark = pytest.mark.anyio
@@ -246,11 +247,11 @@ async def test_the_latest_transaction_of_an_application(index):
     await land(index, table, Txn(app_id="stream", version=1), Txn(app_id="b", version=5))
     last = decode(b'{"txn": {"appId":"stream", "version":2, "lastUpdated":123, "x":1}}')
     await land(index, table, last)
-    found = await index.app_transaction(table.id, "stream")
+    found = await index.app_transaction(table.id, "stream", known=ReplicatedHeads())
     assert (found.version, found.last_updated, found.raw) == (2, 123, last.raw)
-    assert (await index.app_transaction(table.id, "b")).version == 5
-    assert await index.app_transaction(table.id, "c") is None
-    assert (await index.app_transaction(other.id, "stream")).version == 99
+    assert (await index.app_transaction(table.id, "b", known=ReplicatedHeads())).version == 5
+    assert await index.app_transaction(table.id, "c", known=ReplicatedHeads()) is None
+    assert (await index.app_transaction(other.id, "stream", known=ReplicatedHeads())).version == 99
 
 
 async def test_a_quarantined_table_is_read_but_says_so(index):
@@ -301,7 +302,7 @@ async def test_a_table_that_is_not_there(index, table_id):
     assert await index.state_at(table_id, 0) is None
     assert await index.version_at(table_id, 0) is None
     assert await index.transaction(table_id, "x") is None
-    assert await index.app_transaction(table_id, "x") is None
+    assert await index.app_transaction(table_id, "x", known=ReplicatedHeads()) is None
     assert await index.forget(table_id, by=OPERATOR) is False
     with pytest.raises(NotFound):
         await anext(index.files(table_id, 0))

@@ -11,6 +11,7 @@ from tests.service.commit.committing import append, create, land, new_table, pat
 from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused, TableExists
+from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.postgres.engine import ConnectionSettings, create_engine
 from tidegate_service.index.schema.tables import metadata
@@ -145,12 +146,14 @@ class TestPages:
         ],
     )
     async def test_a_prefix_is_taken_literally(self, index, names, prefix, found):
-        tables = await index.tables(prefix=prefix, after=None, limit=10)
+        tables = await index.tables(prefix=prefix, after=None, limit=10, known=ReplicatedHeads())
         assert [table.name for table in tables] == found
 
     async def test_pages_follow_each_other(self, index, names):
         seen, after = [], None
-        while page := await index.tables(prefix="main", after=after, limit=2):
+        while page := await index.tables(
+            prefix="main", after=after, limit=2, known=ReplicatedHeads()
+        ):
             assert len(page) <= 2
             seen += [table.name for table in page]
             after = page[-1].name.upper()

@@ -17,6 +17,7 @@ from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
+from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
@@ -43,7 +44,7 @@ async def picture(world, table):
             for version in versions
         ],
         [await index.state_at(table.id, version) for version in versions],
-        await index.app_transaction(table.id, "stream"),
+        await index.app_transaction(table.id, "stream", known=ReplicatedHeads()),
     )
 
 

@@ -15,6 +15,7 @@ from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import Glance, TableRecord
+from tidegate_service.core.ports.told import HeadsOnStandby
 from tidegate_service.core.upkeep.checksums import Checksums
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
@@ -33,8 +34,8 @@ class InFortyDays:
     def __getattr__(self, name: str) -> object:
         return getattr(self.index, name)
 
-    async def glance(self, table_id: str) -> Glance | None:
-        found = await self.index.glance(table_id)
+    async def told_glance(self, table_id: str, *, known: HeadsOnStandby) -> Glance | None:
+        found = await self.index.told_glance(table_id, known=known)
         return None if found is None else replace(found, now_ms=found.now_ms + FORTY_DAYS_MS)
 
 

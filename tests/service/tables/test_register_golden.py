@@ -19,6 +19,7 @@ from tidegate_protocol.log.actions import Add
 from tidegate_protocol.log.paths import decode
 from tidegate_protocol.schema.table_schema import parse_schema, to_json
 from tidegate_service.core.errors import Refused
+from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.core.tables.scan import ScanRequest, scan
@@ -142,7 +143,10 @@ async def test_a_broken_one_is_refused_and_leaves_nothing(world, tmp_path, golde
     with pytest.raises(Refused, match=reason) as refused:
         await register(world, tmp_path, golden)
     assert refused.value.code == code
-    assert await world.context.index.tables(prefix="", after=None, limit=1) == []
+    assert (
+        await world.context.index.tables(prefix="", after=None, limit=1, known=ReplicatedHeads())
+        == []
+    )
 
 
 @needs_golden

@@ -18,6 +18,7 @@ from tidegate_protocol.log.actions import (
     file_key,
 )
 from tidegate_protocol.replay.snapshot import Snapshot
+from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.postgres.engine import ConnectionSettings, create_engine
@@ -78,7 +79,7 @@ async def assert_holds(world, table, first: int, snapshots=SNAPSHOTS) -> None:
     assert table.num_files == len(head.files)
     assert table.size_bytes == sum(add.size for add in head.files.values())
     for app_id in ("app", "nobody"):
-        found = await index.app_transaction(table.id, app_id)
+        found = await index.app_transaction(table.id, app_id, known=ReplicatedHeads())
         expected = head.txns.get(app_id)
         assert (found and found.version) == (expected and expected.version)
 

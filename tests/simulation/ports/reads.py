@@ -18,12 +18,14 @@ from tidegate_service.core.ports.records import (
     Glance,
     TableRecord,
 )
+from tidegate_service.core.ports.told import HeadsOnStandby
 
 T = TypeVar("T")
 
 
 class MemoryReads:
-    """As the methods of `core.ports.index.Index` of the same names."""
+    """As the methods of `core.ports.index.Index` of the same names. There is no standby to wait
+    for."""
 
     def __init__(self, server: Server, network: Network) -> None:
         self._server = server
@@ -50,12 +52,26 @@ class MemoryReads:
 
         return await self._of(table_id, seen)
 
+    async def told_table(self, ref: str, *, known: HeadsOnStandby) -> TableRecord | None:
+        def find() -> TableRecord | None:
+            rows = self._server.find(as_id(ref))
+            return None if rows is None else self._told(rows.record, known)
+
+        return await self._read(find)
+
+    async def told_glance(self, table_id: str, *, known: HeadsOnStandby) -> Glance | None:
+        glance = await self.glance(table_id)
+        if glance is not None and glance.table.catalog_managed:
+            known.note(glance.table, database=glance.database)
+        return glance
+
     async def tables(
         self,
         *,
         prefix: str,
         after: str | None,
         limit: int,
+        known: HeadsOnStandby,
         within: Sequence[str] | None = None,
     ) -> list[TableRecord]:
         def page() -> list[TableRecord]:
@@ -67,7 +83,7 @@ class MemoryReads:
                 and (after is None or name > after.lower())
                 and (within is None or is_within(name, within))
             )
-            return [by_name[name] for name in names[:limit]]
+            return [self._told(by_name[name], known) for name in names[:limit]]
 
         return await self._read(page)
 
@@ -123,8 +139,14 @@ class MemoryReads:
         if live:
             yield live
 
-    async def app_transaction(self, table_id: str, app_id: str) -> Txn | None:
-        return await self._of(table_id, lambda rows: rows.txns.get(app_id))
+    async def app_transaction(
+        self, table_id: str, app_id: str, *, known: HeadsOnStandby
+    ) -> Txn | None:
+        def find(rows: Rows) -> Txn | None:
+            self._told(rows.record, known)
+            return rows.txns.get(app_id)
+
+        return await self._of(table_id, find)
 
     async def forgotten_tables(self, *, after: str | None, limit: int) -> list[ForgottenTable]:
         def page() -> list[ForgottenTable]:
@@ -136,6 +158,11 @@ class MemoryReads:
 
     async def ping(self) -> None:
         await self._read(lambda: None)
+
+    def _told(self, table: TableRecord, known: HeadsOnStandby) -> TableRecord:
+        if table.catalog_managed:
+            known.note(table, database=self._server.database)
+        return table
 
     async def _read(self, query: Callable[[], T]) -> T:
         return await self._network.call(query, what="sql")

@@ -23,6 +23,7 @@ from tidegate_service.core.catalog_managed.own_log import CleanedUp, Ends, is_be
 from tidegate_service.core.catalog_managed.ratified_log import marked
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
+    IndexUnavailable,
     NotFound,
     ServiceError,
     ShuttingDown,
@@ -87,13 +88,19 @@ async def looked_ahead(context: Context, table_id: str, sight: SeenBefore) -> bo
     lock's holder need not look. Otherwise `look` finds the cause by what is in `sight` then, and
     raises it.
 
-    The row and the log are read before the lock is granted. That is no weaker than a look under the
-    lock, which also counts for a quiet time after it.
+    The row, told as a synchronous standby has it, and the log are read before the lock is granted.
+    That is no weaker than a look under the lock, which also counts for a quiet time after it.
     """
-    glance = await context.index.glance(table_id)
+    heads = context.heads
+    try:
+        async with asyncio.timeout(context.limits.check_ahead_s):
+            glance = await context.index.told_glance(table_id, known=heads.replicated)
+    except (IndexUnavailable, TimeoutError):
+        # A standby is away. Under the lock, the COMMIT waits for it as long as a commit may.
+        return False
     if glance is None:
         return False
-    table, heads, database = glance.table, context.heads, glance.database
+    table, database = glance.table, glance.database
     if not (table.catalog_managed and table.state is TableState.ACTIVE):
         return False
     if not heads.may_go_on(table, database=database):
@@ -224,8 +231,9 @@ async def lost(context: Context, section: CommitSection) -> Found | None:
     table, known = section.table, context.heads.known(section.table.id)
     if table.quarantine_cause in (QuarantineCause.SET_BACK, QuarantineCause.GIVEN_UP):
         return Found(table.quarantine_cause, str(table.state_reason))
-    if known is None or known.epoch < table.epoch:
-        # The index was made anew since: the rebuild decided what was committed before.
+    if known is None or known.version < 0 or known.epoch < table.epoch:
+        # No head is known, or the index was made anew since: the rebuild decided what was committed
+        # before.
         return None
     if table.latest_version < known.version:
         return Found(

@@ -20,7 +20,7 @@ from tidegate_service.core.errors import Refused, Unavailable
 from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.ports.index import CommitGroup, CommitSection
-from tidegate_service.core.ports.outcomes import Committed, Outcome
+from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome
 from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit, TableRecord
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import check_open
@@ -72,6 +72,9 @@ class CatalogManagedBatch(TableBatch):
             raise
         if isinstance(outcome, Committed):
             self.must_save = True
+        elif isinstance(outcome, NothingToCommit):
+            # It tells of the head.
+            self.must_save |= not self._is_replicated(member.context)
         elif isinstance(outcome, Conflict | Invalid):
             lasts = await self._outlives_database(member.context, member.proposal, outcome)
             self.must_save |= not lasts
@@ -82,12 +85,15 @@ class CatalogManagedBatch(TableBatch):
     ) -> bool:
         """Whether the commits that the refusal rests on outlive the section's database. If they do
         not, a proposal that was told never to land may land where a standby takes over."""
-        section = self.section
-        if context.heads.is_replicated(section.table, database=section.database):
+        if self._is_replicated(context):
             return True
         if isinstance(refusal, Conflict):
             return False
         return await offload.run(offload.weight_of(proposal), is_invalid_at_any_version, proposal)
+
+    def _is_replicated(self, context: Context) -> bool:
+        section = self.section
+        return context.heads.replicated.has(section.table, database=section.database)
 
     async def _append(self, ready: ReadyCommit, commit: RatifiedCommit) -> None:
         try:

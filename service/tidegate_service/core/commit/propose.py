@@ -27,7 +27,7 @@ from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.observe.telemetry import Outcome as Ending
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome, WouldCommit
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.tables.lookup import find_table
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ async def propose(context: Context, ref: str, proposal: Proposal) -> Outcome:
     """
     async with around(context.faults, Step.M0_FIND_TABLE):
         known = context.tables.known(ref)
-        table = known or context.tables.learn(await get_table(context, ref))
+        table = known or context.tables.learn(await find_table(context, ref))
     reserved = check_operation(proposal)
     if reserved is not None:
         return reserved
@@ -52,7 +52,7 @@ async def propose(context: Context, ref: str, proposal: Proposal) -> Outcome:
             raise
         # The table was forgotten since, and perhaps made anew under its name.
         context.tables.forget(ref)
-        table = context.tables.learn(await get_table(context, ref))
+        table = context.tables.learn(await find_table(context, ref))
         outcome = await _decided(context, table, proposal)
     async with around(context.faults, steps_of(table.catalog_managed).answer):
         return outcome
@@ -98,7 +98,7 @@ async def conflict_check(
 ) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     """What `propose` would answer now. Nothing of the proposal is written, but foreign commits that
     are found are read into the index. Raises as `propose` does."""
-    table = await get_table(context, ref)
+    table = await find_table(context, ref)
     reserved = check_operation(proposal)
     if reserved is not None:
         return reserved

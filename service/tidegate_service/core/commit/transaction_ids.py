@@ -14,7 +14,7 @@ from tidegate_service.core.log.catching_up.catch_up import with_log_read
 from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableRecord
-from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.tables.lookup import find_table, get_table
 
 
 class TransactionState(StrEnum):
@@ -70,7 +70,7 @@ async def abort(context: Context, ref: str, transaction_id: str) -> None:
 
     Raises `Refused` (`transaction-committed`, with the version) where the id has landed.
     """
-    table = await get_table(context, ref)
+    table = await find_table(context, ref)
     await context.running.run(
         (table.id, transaction_id),
         with_log_read(
@@ -101,5 +101,5 @@ async def _abort(
 
 async def app_transaction(context: Context, ref: str, app_id: str) -> Txn | None:
     """The latest `txn` action of an application; None where it has written none."""
-    table = await get_table(context, ref)
-    return await context.index.app_transaction(table.id, app_id)
+    table = await find_table(context, ref)
+    return await context.index.app_transaction(table.id, app_id, known=context.heads.replicated)

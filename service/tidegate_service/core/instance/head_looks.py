@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_service.core.instance.log_looks import QUIET_MS, TABLES
+from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.core.ports.records import TableRecord
 
 DUE_S = QUIET_MS / 1000 - 0.5
@@ -15,11 +16,11 @@ DUE_S = QUIET_MS / 1000 - 0.5
 
 @dataclass(slots=True)
 class Head:
-    """`database`, `epoch`, `version` and `timestamp` are of a head that was committed; `looked_ms`
-    is the clock of that database when the table was last looked at, `seen_s` this instance's
-    `monotonic_s` when it last saw the head, by a look or by a commit. `replicated` is the last
-    version behind which a COMMIT of this instance was answered there: a synchronous standby has
-    it."""
+    """`version` and `timestamp` are of the last head that this instance knows to have been
+    committed, with a synchronous standby that has it, where there is one; -1 where it knows none.
+    The table was looked at in `database`, with `epoch`: `looked_ms` is the clock of that database
+    then, `seen_s` this instance's `monotonic_s` when it last was sure of the table, by a look or in
+    a commit's section."""
 
     database: str
     epoch: int
@@ -27,7 +28,6 @@ class Head:
     timestamp: int
     looked_ms: int
     seen_s: float
-    replicated: int = -1
 
     def goes_on(self, table: TableRecord, *, database: str) -> bool:
         """Whether the row has this head, or one after it, in the same database."""
@@ -46,6 +46,7 @@ class HeadLooks:
     """Those of one instance, of one event loop."""
 
     def __init__(self) -> None:
+        self.replicated = ReplicatedHeads()
         self._known: OrderedDict[str, Head] = OrderedDict()
         self._database: str | None = None
 
@@ -70,38 +71,41 @@ class HeadLooks:
         return is_young or 0 <= now_ms - known.looked_ms < QUIET_MS
 
     def looked(self, table: TableRecord, now_ms: int, now_s: float, *, database: str) -> None:
-        """The table was looked at, and nothing of it is lost."""
-        self._known[table.id] = Head(
-            database, table.epoch, table.latest_version, table.latest_timestamp, now_ms, now_s
-        )
+        """The table was looked at, and nothing of it is lost.
+
+        The row's head may be one that a synchronous standby never gets. Where it takes over, the
+        table has lost nothing by that, so only a head that is known to be there is one to miss.
+        """
+        version = timestamp = -1
+        known = self._known.get(table.id)
+        if self.replicated.has(table, database=database):
+            version, timestamp = table.latest_version, table.latest_timestamp
+        elif known is not None and known.epoch == table.epoch:
+            version, timestamp = known.version, known.timestamp
+        self._known[table.id] = Head(database, table.epoch, version, timestamp, now_ms, now_s)
         self._known.move_to_end(table.id)
         while len(self._known) > TABLES:
             self._known.popitem(last=False)
 
     def seen(self, table: TableRecord, now_s: float, *, database: str) -> None:
-        """The table's head is committed, in a section that was sure of it."""
+        """A section was sure of the table, and was left without a COMMIT."""
         known = self._known.get(table.id)
         if known is not None and known.database == database and known.epoch == table.epoch:
-            known.version, known.timestamp = table.latest_version, table.latest_timestamp
             known.seen_s = now_s
 
     def saved(self, table: TableRecord, now_s: float, *, database: str) -> None:
-        """The same, and the section's own COMMIT was answered."""
+        """A section's COMMIT was answered, behind the table's head."""
+        if table.catalog_managed:
+            self.replicated.note(table, database=database)
         self.seen(table, now_s, database=database)
         known = self._known.get(table.id)
-        if known is not None and known.goes_on(table, database=database):
-            known.replicated = table.latest_version
-
-    def is_replicated(self, table: TableRecord, *, database: str) -> bool:
-        """Whether a synchronous standby is known to have the row's head."""
-        known = self._known.get(table.id)
-        if known is None or not known.goes_on(table, database=database):
-            return False
-        return known.replicated == table.latest_version
+        if known is not None and known.database == database and known.epoch == table.epoch:
+            known.version, known.timestamp = table.latest_version, table.latest_timestamp
 
     def forget(self, table_id: str) -> None:
         """Nothing is known of the table any more."""
         self._known.pop(table_id, None)
+        self.replicated.forget(table_id)
 
     def left_behind(self, database: str) -> Sequence[str]:
         """The tables whose heads were seen in another database, once for each that this instance

@@ -36,7 +36,7 @@ from tidegate_service.core.log.load import adopt
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import QuarantineCause, TableRecord
 from tidegate_service.core.ports.store.storage import Log, LogReader
-from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.tables.lookup import find_table
 
 COPIED_ON = 5
 """A copy is continued so often for versions that were committed since it was made."""
@@ -69,7 +69,7 @@ async def rebuild(context: Context, ref: str) -> Rebuilt:
     one that ends before the index does, since versions that were answered for would be lost. A
     catalog-managed table is quarantined then.
     """
-    table = await get_table(context, ref)
+    table = await find_table(context, ref)
     return await context.running.run((table.id, "rebuild"), _rebuilt(context, table.id))
 
 

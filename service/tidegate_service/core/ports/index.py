@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from tidegate_protocol.log.actions import Action, Add, PartitionValues, Txn
+from tidegate_protocol.log.actions import Action, Add, PartitionValues
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change
@@ -28,6 +28,7 @@ from tidegate_service.core.ports.records import (
     Waiting,
 )
 from tidegate_service.core.ports.scanned import StoredFiles, Wanted
+from tidegate_service.core.ports.told import TellingIndex
 from tidegate_service.core.sharing.pools import Share
 
 
@@ -199,8 +200,9 @@ class CommitGroup(Protocol):
         """As `CommitSection.save`."""
 
 
-class Index(ForgottenTables, CheckpointIndex, NamedFilesIndex, Protocol):
-    """The commit index. Reads take a connection of their own and see what is committed.
+class Index(ForgottenTables, CheckpointIndex, NamedFilesIndex, TellingIndex, Protocol):
+    """The commit index. Reads take a connection of their own and see what is committed, whether a
+    standby has it or not: a caller is told of versions up to a head that was told.
 
     A `table` argument named `ref` is a full name (any case) or an id; `table_id` is the id.
     """
@@ -227,18 +229,6 @@ class Index(ForgottenTables, CheckpointIndex, NamedFilesIndex, Protocol):
 
     async def table(self, ref: str) -> TableRecord | None: ...
     async def glance(self, table_id: str) -> Glance | None: ...
-
-    async def tables(
-        self,
-        *,
-        prefix: str,
-        after: str | None,
-        limit: int,
-        within: Sequence[str] | None = None,
-    ) -> list[TableRecord]:
-        """Tables whose name starts with `prefix`, in name order, strictly after a name; only those
-        in a scope of `within` (lower case, `core.access.roles.Grant`) where that is given. Fewer
-        than `limit` where their metadata holds `PAGE_BYTES` or more."""
 
     async def forget(self, table_id: str, *, by: Caller) -> bool:
         """Delete everything known of the table but the audit trail and what `core.ports.forgotten`
@@ -272,8 +262,6 @@ class Index(ForgottenTables, CheckpointIndex, NamedFilesIndex, Protocol):
     ) -> AsyncIterator[StoredFiles]:
         """The wanted files live at a version, in batches: all ordered by path, or the partitions
         one after the other. Raises `NotFound` like `files`."""
-
-    async def app_transaction(self, table_id: str, app_id: str) -> Txn | None: ...
 
     async def stored_content(self, table_id: str, version: int) -> bytes | LogFile | None:
         """The bytes that the index keeps of a version, published or not."""

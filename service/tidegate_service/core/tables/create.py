@@ -186,6 +186,7 @@ async def _section(context: Context, table: NewTable, prepared: PreparedTransact
     if table.catalog_managed:
         # Nothing was there, so nothing can be behind it.
         now_s = context.monotonic_s()
+        context.heads.replicated.note(section.table, database=section.database)
         context.heads.looked(section.table, section.now_ms, now_s, database=section.database)
     return section.table
 

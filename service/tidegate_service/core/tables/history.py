@@ -15,8 +15,10 @@ async def history(
 ) -> tuple[TableRecord, list[CommitRecord]]:
     """Commits between two versions (both included; open where None), newest first."""
     table = await get_table(context, ref)
+    # Those that come meanwhile are behind the head that may be told.
+    last = table.latest_version if to_version is None else min(to_version, table.latest_version)
     commits = await context.index.history(
-        table.id, from_version=from_version, to_version=to_version, limit=limit
+        table.id, from_version=from_version, to_version=last, limit=limit
     )
     return table, commits
 

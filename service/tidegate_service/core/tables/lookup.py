@@ -27,8 +27,19 @@ class Page:
 
 
 async def get_table(context: Context, ref: str) -> TableRecord:
-    """The table with this full name (in any case) or id, looked up in the caller's turn. Raises
-    `NotFound`."""
+    """The table with this full name (in any case) or id, to tell the caller of: of a
+    catalog-managed one, a synchronous standby has the head (`core.ports.told`), and so all versions
+    up to it. Raises `NotFound`, and `IndexUnavailable` where the standby does not answer."""
+    async with context.lookups.turn(context.who):
+        table = await context.index.told_table(ref, known=context.heads.replicated)
+    if table is None:
+        raise no_such_table(ref)
+    return table
+
+
+async def find_table(context: Context, ref: str) -> TableRecord:
+    """The same for work that tells nobody of the head, and whose own COMMIT waits for the standby
+    where it has to. Raises `NotFound`."""
     async with context.lookups.turn(context.who):
         table = await context.index.table(ref)
     if table is None:
@@ -64,7 +75,10 @@ async def list_tables(context: Context, *, prefix: str, cursor: str | None, limi
     """Up to `limit` tables that the caller may read, whose name starts with `prefix`, after
     the cursor's name: fewer where they are large."""
     within = context.caller.principal.scopes(Role.READER)
-    found = await context.index.tables(prefix=prefix, after=cursor, limit=limit + 1, within=within)
+    known = context.heads.replicated
+    found = await context.index.tables(
+        prefix=prefix, after=cursor, limit=limit + 1, known=known, within=within
+    )
     tables = tuple(found[:limit])
     told = [action for table in found for action in (table.protocol, table.metadata)]
     held = sum(len(action.raw) for action in told if action is not None)
@@ -85,7 +99,7 @@ async def forget_table(context: Context, ref: str) -> None:
     A catalog-managed table's log is read for it. A forgetting that has begun goes on without
     whoever asked for it.
     """
-    table = await get_table(context, ref)
+    table = await find_table(context, ref)
     await context.running.run((table.id, "forget"), _forget(context, table))
 
 
@@ -96,7 +110,7 @@ async def _forget(context: Context, table: TableRecord) -> None:
         if found is not None:
             await _refuse(context, table, *found)
     for _ in range(FORGET_ATTEMPTS):
-        table = await get_table(context, table.id)
+        table = await find_table(context, table.id)
         if table.catalog_managed and table.quarantine_cause is not QuarantineCause.GIVEN_UP:
             await _see_that_none_is_lost(context, table)
         if table.published_version < table.latest_version:

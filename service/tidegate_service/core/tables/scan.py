@@ -123,7 +123,8 @@ async def _version(context: Context, table: TableRecord, request: ScanRequest) -
                 f"{request.timestamp}; the first one here is {table.first_version}",
                 code=Code.VERSION_NOT_FOUND,
             )
-        return found
+        # One that came meanwhile is behind the head that may be told.
+        return min(found, table.latest_version)
     version = table.latest_version if request.version is None else request.version
     if not table.first_version <= version <= table.latest_version:
         raise no_such_version(table, version)

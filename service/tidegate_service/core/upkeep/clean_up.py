@@ -23,6 +23,7 @@ from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.roles import SERVICE
 from tidegate_service.core.errors import NotFound
+from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, CleanUpStep, FaultPoints, around
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry, UpkeepKind
@@ -69,10 +70,12 @@ class CleanUp:
         self._faults = faults
         self._telemetry = telemetry
         self._monotonic_s = monotonic_s
+        self._heads = ReplicatedHeads()
         self._checked: OrderedDict[str, tuple[int, Checkpoint]] = OrderedDict()
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
-        glance = await self._index.glance(table.id)
+        # Rules that a synchronous standby lacks are none where it takes over.
+        glance = await self._index.told_glance(table.id, known=self._heads)
         if glance is None:
             raise NotFound(f"there is no table {table.id} any more")
         due_in_s = _until_next_day_s(glance)

@@ -11,3 +11,8 @@ SEEN = "pg_catalog.pg_logical_emit_message(true, 'tidegate', '')"
 write, and nobody has to read it."""
 
 WAIT_FOR_STANDBY = text(f"SELECT {SEEN}")
+
+HAS_STANDBY = text(
+    "SELECT pg_catalog.current_setting('synchronous_standby_names') <> '' AS has_standby"
+)
+"""Whether any COMMIT waits for a standby. Without one, what is seen is what there is."""
