@@ -175,6 +175,7 @@ class _Adoption:
             return
         await offload.run(len(commit.actions), self.before.take, commit.actions)
         if self.before.protocol is None or self.before.metadata is None:
+            self.before.hold(len(commit.actions), len(content))
             return
         if version == 0:
             await append_foreign(self.section, commit)
