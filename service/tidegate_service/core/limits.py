@@ -25,6 +25,10 @@ class CommitLimits:
     A check of a catalog-managed table's log ahead of the lock takes `check_ahead_s` at most. One
     that nobody waits for is repeated after `check_again_s` where it failed.
 
+    A whole log is read into the index in `log_s`, and `log_s_a_million` more for each million of
+    actions: three times what it takes on two busy cores. A version counts as `actions_a_version`
+    beside its own.
+
     A commit has its table name no post-commit hooks but those of `table_hooks`, and those that it
     named before.
     """
@@ -41,6 +45,9 @@ class CommitLimits:
     marked_versions: int = 500
     check_ahead_s: float = 1.0
     check_again_s: float = 1.0
+    log_s: float = 1800.0
+    log_s_a_million: float = 600.0
+    actions_a_version: int = 100
     table_hooks: frozenset[str] = frozenset()
 
     def why_not_hooks(self, after: Mapping[str, str], before: Mapping[str, str]) -> str | None:

@@ -6,8 +6,10 @@ import pytest
 from tests.builders.by_x import PROTOCOL, add, metadata, remove
 from tests.service.tables.delta_logs import DeltaLog
 from tests.service.world import make_world
+from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_protocol.log.codec import decode, encode
+from tidegate_service.core.errors import Refused
 from tidegate_service.core.log import beginning
 from tidegate_service.core.log.beginning import Beginning
 from tidegate_service.core.sharing import offload
@@ -46,6 +48,29 @@ def test_its_portions_are_bounded(sizes, lengths, monkeypatch):
     begun.take([read(add(str(at), stats="x" * size)) for at, size in enumerate(sizes)])
     _, *portions = begun.portions()
     assert [len(portion) for portion in portions] == lengths
+
+
+@pytest.mark.parametrize(("bound", "most"), [("MOST_ACTIONS", 8), ("MOST_BYTES", 900)])
+async def test_so_much_is_held_before_there_is_metadata(index, tmp_path, monkeypatch, bound, most):
+    """A version that has it may be as large as any."""
+    monkeypatch.setattr(beginning, bound, most)
+    world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
+    within, beyond = DeltaLog(tmp_path / "within"), DeltaLog(tmp_path / "beyond")
+    for log in (within, beyond):
+        log.commit(0, PROTOCOL)
+        log.commit(1, *map(add, NAMES[:3]))
+    within.commit(2, metadata(), *map(add, NAMES[3:]))
+    beyond.commit(2, *map(add, NAMES[3:]))
+    beyond.commit(3, metadata())
+    table, _ = await register_table(
+        world.context, RegisterTable(name="main.test.within", location=within.location)
+    )
+    assert (table.first_version, table.num_files) == (2, len(NAMES))
+    with pytest.raises(Refused, match="its first versions have no metaData action, and more") as no:
+        await register_table(
+            world.context, RegisterTable(name="main.test.beyond", location=beyond.location)
+        )
+    assert no.value.code is Code.BROKEN_LOG
 
 
 async def test_its_first_version_is_written_in_portions(index, tmp_path, monkeypatch):

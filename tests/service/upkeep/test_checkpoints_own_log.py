@@ -4,12 +4,15 @@ import shutil
 
 import pytest
 
+from tests.service.tables.delta_logs import line
 from tests.service.upkeep.aged import LogOf, commit, rows_of
 from tests.service.upkeep.checkpoints import checkpointed, forget_commits, names, pointer
 from tests.service.upkeep.test_checkpoints import KINDS
 from tests.service.world import World
+from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.tables.register import RegisterTable, register_table
+from tidegate_service.core.upkeep import comparison
 
 pytestmark = pytest.mark.anyio
 
@@ -105,6 +108,23 @@ async def test_another_writers_is_pointed_to_where_it_is_the_same(world: World):
     await checkpointed(world, table)
     assert log.path(2, "checkpoint.parquet").read_bytes() == theirs
     assert (pointer(table)["version"], pointer(table)["sizeInBytes"]) == (2, len(theirs))
+
+
+@pytest.mark.parametrize(("name", "most"), [("MOST_SMALL", 3), ("MOST_SMALL_BYTES", 120)])
+async def test_and_not_where_it_has_more_transactions_than_are_held(
+    world: World, monkeypatch, name: str, most: int
+):
+    monkeypatch.setattr(comparison, name, most)
+    table = await world.create()
+    await commit(world, table, 2)
+    log = LogOf(world, table)
+    rows = await rows_of(world.context.index, table, 2)
+    three = [line(Txn(app_id=f"a{number}", version=1)) for number in range(3)]
+    log.checkpoint(2, [*rows, *three])
+    await checkpointed(world, table)
+    log.checkpoint(2, [*rows, *three, line(Txn(app_id="a0", version=1))])
+    with pytest.raises(StorageUnavailable, match=r"more than .* transactions and domains"):
+        await checkpointed(world, table)
 
 
 @pytest.mark.parametrize("content", ["torn", "other files"])

@@ -10,6 +10,7 @@ from tests.service.upkeep.checkpoints import checkpointed, folder_of, names
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused
+from tidegate_service.core.ports.checkpoints import MOST_SMALL
 from tidegate_service.index.checkpoints import small_actions
 
 pytestmark = pytest.mark.anyio
@@ -46,21 +47,21 @@ async def test_pages_lack_none(world, monkeypatch):
 
 @pytest.mark.alone
 async def test_as_many_as_may_be_do_not_hold_the_loop(world, engine):
-    table = await with_txns(world, engine, small_actions.MOST)
+    table = await with_txns(world, engine, MOST_SMALL)
     async with gaps() as found:
         written = await checkpointed(world, table)
-    assert written.num_actions == small_actions.MOST + 2
+    assert written.num_actions == MOST_SMALL + 2
     assert found.longest_s < SHORT_S
 
 
 async def test_too_many_are_refused(world, engine):
-    table = await with_txns(world, engine, small_actions.MOST + 1)
+    table = await with_txns(world, engine, MOST_SMALL + 1)
     with pytest.raises(Refused, match="more than 100,000 application transactions"):
         await checkpointed(world, table)
 
 
 async def test_too_long_ones_are_refused(world, engine, monkeypatch):
-    monkeypatch.setattr(small_actions, "MOST_BYTES", 100)
+    monkeypatch.setattr(small_actions, "MOST_SMALL_BYTES", 100)
     table = await with_txns(world, engine, 5)
     with pytest.raises(Refused, match="100 bytes of them"):
         await checkpointed(world, table)

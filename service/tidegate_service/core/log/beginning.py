@@ -14,7 +14,12 @@ from tidegate_protocol.log.actions import (
     Txn,
     file_key,
 )
+from tidegate_protocol.log.segment import BrokenLog
 
+MOST_ACTIONS = 100_000
+MOST_BYTES = 64 * 1024 * 1024
+"""Of the versions before the first that makes it a table, which are held until then. No writer
+begins a log with any: what is read of them is for logs that were mended by hand."""
 ACTIONS_AT_ONCE = 4_096
 BYTES_AT_ONCE = 4 * 1024 * 1024
 """Of log lines. So much is handed on at once, beside the line that is too many."""
@@ -30,6 +35,8 @@ class Beginning:
     _files: dict[tuple[str, str | None], Add] = field(default_factory=dict)
     _txns: dict[str, Txn] = field(default_factory=dict)
     _domains: dict[str, DomainMetadata] = field(default_factory=dict)
+    _number: int = 0
+    _size: int = 0
 
     def take(self, actions: Sequence[Action]) -> None:
         """Take up the commit of the next version."""
@@ -49,6 +56,18 @@ class Beginning:
                     self._domains.pop(action.domain, None)
                 case DomainMetadata():
                     self._domains[action.domain] = action
+
+    def hold(self, number: int, size: int) -> None:
+        """Note that a version of so many actions and bytes, which was taken up, was not enough to
+        begin a table. Raises `BrokenLog` where all of them are too many."""
+        self._number += number
+        self._size += size
+        if self._number > MOST_ACTIONS or self._size > MOST_BYTES:
+            missing = "protocol" if self.protocol is None else "metaData"
+            raise BrokenLog(
+                f"its first versions have no {missing} action, and more than {MOST_ACTIONS:,} "
+                f"actions or {MOST_BYTES:,} bytes, and no more are read without one"
+            )
 
     def portions(self) -> Iterator[Sequence[Action]]:
         """Its actions, some at a time."""

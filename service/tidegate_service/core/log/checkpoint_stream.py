@@ -20,6 +20,11 @@ from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
 
 SIDECARS = "_sidecars"
+MOST_SIDECARS = 100_000
+"""Of a checkpoint, whose names are all held. One for every 20,000 files, as ours are, these are two
+billion files."""
+MOST_NAME_BYTES = 255
+"""Of a sidecar's name, as on every file system; `<uuid>.parquet` is 44."""
 _OF_A_SNAPSHOT = (Add, DomainMetadata, Metadata, Protocol, Remove, Txn)
 
 
@@ -40,20 +45,20 @@ async def snapshot_actions(
     """The actions of a checkpoint of the table at `location`, in batches and in any order: files,
     those that were removed not long ago, protocol, metadata, application transactions and domains.
 
-    Raises `UnreadableFile`. It is also raised at the end, where there was not exactly one protocol
-    and one metaData action: every table has both, and only a checkpoint that was cut short has not.
+    Raises `UnreadableFile`, also for more than `MOST_SIDECARS` sidecars, and for one that is named
+    twice: its files would be. It is also raised at the end, where there was not exactly one
+    protocol and one metaData action: every table has both, and only a checkpoint that was cut short
+    has not.
     """
     counts = {Protocol: 0, Metadata: 0}
-    sidecars: list[str] = []
+    sidecars: dict[str, None] = {}
     for name in checkpoint.files:
         async for batch in log.checkpoint_actions(name):
             for kind in counts:
                 counts[kind] += sum(isinstance(action, kind) for action in batch)
-            sidecars.extend(
-                sidecar_name(action, location)
-                for action in batch
-                if isinstance(action, UnknownAction) and action.kind == "sidecar"
-            )
+            for action in batch:
+                if isinstance(action, UnknownAction) and action.kind == "sidecar":
+                    _take(sidecars, sidecar_name(action, location))
             yield [action for action in batch if isinstance(action, _OF_A_SNAPSHOT)]
     for name in sidecars:
         async for batch in log.checkpoint_actions(f"{SIDECARS}/{name}"):
@@ -66,8 +71,19 @@ async def snapshot_actions(
             )
 
 
+def _take(sidecars: dict[str, None], name: str) -> None:
+    if name in sidecars:
+        raise UnreadableFile(f"the checkpoint names the sidecar {excerpt(name)} twice")
+    if len(sidecars) == MOST_SIDECARS:
+        raise UnreadableFile(f"the checkpoint names more than {MOST_SIDECARS:,} sidecars")
+    sidecars[name] = None
+
+
 def sidecar_name(action: UnknownAction, location: str) -> str:
-    """The name of a sidecar file. The action gives the name, or the file's absolute path."""
+    """The name of a sidecar file. The action gives the name, or the file's absolute path.
+
+    Raises `UnreadableFile` for a file elsewhere, and for a name of more than `MOST_NAME_BYTES`.
+    """
     try:
         path = identity(_SIDECAR.decode(action.raw).sidecar.path)
     except msgspec.MsgspecError as error:
@@ -76,4 +92,10 @@ def sidecar_name(action: UnknownAction, location: str) -> str:
     name = path.removeprefix(folder)
     if not name or "/" in name:
         raise UnreadableFile(f"the checkpoint names the sidecar {excerpt(path)} outside {SIDECARS}")
+    size = len(name.encode("utf-8", "surrogatepass"))
+    if size > MOST_NAME_BYTES:
+        raise UnreadableFile(
+            f"the checkpoint names the sidecar {excerpt(name)}, a name of {size:,} bytes; at most "
+            f"{MOST_NAME_BYTES} are expected"
+        )
     return name

@@ -35,6 +35,7 @@ from tidegate_service.core.log.catching_up.foreign_commits import (
 from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.data_paths import DataPaths
+from tidegate_service.core.log.reading_time import ReadingTime
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
 from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
@@ -45,7 +46,12 @@ MOST_OUTSIDE = 1_000
 
 
 async def adopt(
-    section: CommitSection, log: LogReader, paths: DataPaths, *, through: int | None = None
+    section: CommitSection,
+    log: LogReader,
+    paths: DataPaths,
+    time: ReadingTime,
+    *,
+    through: int | None = None,
 ) -> tuple[int, ...]:
     """Read the log of the section's table, which has no version yet, to its end. With `through`,
     read it to that version: what lies beyond is no part of the table. Returns the versions that the
@@ -53,13 +59,14 @@ async def adopt(
 
     The caller saves the section. Raises `Refused`: `broken-log` where the log cannot be read,
     `unsupported-feature` where the log needs a feature that is not supported, `invalid-path` where
-    it names a file that it must not.
+    it names a file that it must not. Raises `IndexUnavailable` where `time` is over.
     """
     await section.take_time()
     try:
         files = Listing()
         modified: dict[str, int] = {}
         async for entries in log.entries():
+            time.actions()
             if files:
                 await section.take_time()
             sizes = [
@@ -70,7 +77,7 @@ async def adopt(
             await offload.run(offload.HEAVY if files else 0, files.take, sizes)
             modified.update((entry.name, entry.modified_ms) for entry in entries)
         segment = await offload.run(len(files), choose_segment, files)
-        adoption = _Adoption(section, log, paths, modified)
+        adoption = _Adoption(section, log, paths, time, modified)
         if segment.checkpoint is not None:
             await adoption.start_from(segment.checkpoint)
             await adoption.keep_ids(segment.older)
@@ -99,6 +106,7 @@ class _Adoption:
     section: CommitSection
     log: LogReader
     paths: DataPaths
+    time: ReadingTime
     modified: Mapping[str, int]
     before: Beginning = field(default_factory=Beginning)
     in_commit: bool = False
@@ -121,11 +129,13 @@ class _Adoption:
         nowhere else."""
         async with aclosing(contents(self.log, versions)) as commits:
             async for version, content in commits:
+                self.time.version()
                 if content is not None:
                     await keep_id(self.section, version, content)
 
     async def _checked(self, checkpoint: Checkpoint) -> AsyncIterator[Sequence[Action]]:
         async for batch in snapshot_actions(self.log, checkpoint, location=self.paths.location):
+            self.time.actions(len(batch))
             # Rows of a checkpoint may be of megabytes, and what they define takes long to read.
             await offload.run(offload.HEAVY, self._check, batch)
             yield batch
@@ -171,12 +181,14 @@ class _Adoption:
             raise
         except UnreadableCommit as error:
             raise UnreadableCommit(f"{commit_name(version)}: {error}") from None
+        self.time.version(len(commit.actions))
         await offload.run(commit.weight, self._note_paths, commit.actions)
         if self._started:
             await append_foreign(self.section, commit)
             return
         await offload.run(len(commit.actions), self.before.take, commit.actions)
         if self.before.protocol is None or self.before.metadata is None:
+            self.before.hold(len(commit.actions), len(content))
             return
         if version == 0:
             await append_foreign(self.section, commit)
@@ -237,6 +249,7 @@ class _Adoption:
         of files than the commits up to it."""
         count = 0
         async for batch in snapshot_actions(self.log, checkpoint, location=self.paths.location):
+            self.time.actions(len(batch))
             count += sum(isinstance(action, Add) for action in batch)
             await self.section.take_time()
         table = self.section.table

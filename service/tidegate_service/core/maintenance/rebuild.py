@@ -33,6 +33,7 @@ from tidegate_service.core.log.copied_log import CopiedLog
 from tidegate_service.core.log.copy_file import CopyFile
 from tidegate_service.core.log.data_paths import DataPaths
 from tidegate_service.core.log.load import adopt
+from tidegate_service.core.log.reading_time import ReadingTime
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import QuarantineCause, TableRecord
 from tidegate_service.core.ports.store.storage import Log, LogReader
@@ -162,12 +163,13 @@ async def _from_log(
     """Empty the index, and read the log into it up to a version or to its end. Returns as `adopt`
     does."""
     before = section.table
+    time = ReadingTime(context.limits, context.monotonic_s)
     await section.reset()
     older: tuple[int, ...] = ()
     if through is None or through >= 0:
         # Nobody is shown a file by this, and who scans the table is judged then.
         paths = DataPaths(location=before.location, policy=context.locations, reader=None)
-        older = await adopt(section, log, paths, through=through)
+        older = await adopt(section, log, paths, time, through=through)
     if section.table.latest_version < before.published_version:
         raise Refused(
             f"the log of table {before.name} ends at version {section.table.latest_version}, and "

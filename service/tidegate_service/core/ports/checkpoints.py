@@ -19,6 +19,11 @@ PathKey = tuple[str, str]
 """A file's path and its deletion vector's id or '', as the index's keys."""
 BEFORE_ALL: PathKey = ("", "")
 
+MOST_SMALL = 100_000
+MOST_SMALL_BYTES = 64 * 1024 * 1024
+"""Of a checkpoint's application transactions and domains, as log lines: all of them are held while
+it is written, or compared."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRows:

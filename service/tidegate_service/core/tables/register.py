@@ -25,6 +25,7 @@ from tidegate_service.core.errors import CommitStateUnknown, Forbidden, Refused,
 from tidegate_service.core.log.clock_skew import check_clock
 from tidegate_service.core.log.data_paths import DataPaths
 from tidegate_service.core.log.load import adopt
+from tidegate_service.core.log.reading_time import ReadingTime
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import ForgottenTable, NewTable, TableRecord
 from tidegate_service.core.tables.lookup import durable_table
@@ -123,6 +124,7 @@ async def _section(context: Context, table: NewTable, *, by_marks: bool) -> Tabl
         location=table.location, policy=context.locations, reader=context.caller.principal
     )
     async with context.index.creation_section(table, who=context.who) as section:
+        time = ReadingTime(context.limits, context.monotonic_s)
         check_clock(context, section)
         await check_forgotten(context, section)
         kept = await section.forgotten()
@@ -136,7 +138,7 @@ async def _section(context: Context, table: NewTable, *, by_marks: bool) -> Tabl
                 "everything registers it with `by_marks`",
             )
         try:
-            older = await adopt(section, log, paths)
+            older = await adopt(section, log, paths, time)
         except Refused as refused:
             if refused.code is not Code.UNSUPPORTED_FEATURE or not was_ours:
                 raise

@@ -1,7 +1,8 @@
 """Whether a checkpoint in a table's log is what the index has of its version."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features.upkeep import SET_TRANSACTION_RETENTION
@@ -10,9 +11,10 @@ from tidegate_protocol.log.codec import decode
 from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.file_set import FileSet
+from tidegate_service.core.ports.checkpoints import MOST_SMALL, MOST_SMALL_BYTES
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.store.storage import Log
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 
 
 async def difference(
@@ -22,29 +24,52 @@ async def difference(
 
     It is read to its end. Of application transactions and domains, the index has those that were
     not written since: the checkpoint must have them, and may have more. Transactions may lack where
-    the table has them dropped. Raises `UnreadableFile`.
+    the table has them dropped. Raises `UnreadableFile`, also for more of them than a checkpoint is
+    written with.
     """
     version = checkpoint.version
     theirs, ours = FileSet(), FileSet()
-    small: dict[tuple[str, str], object] = {}
+    small = _Small()
     async for batch in snapshot_actions(log, checkpoint, location=table.location):
         await theirs.count(batch)
-        small |= _told(batch)
+        small.take(batch)
     state = await index.state_at(table.id, version)
     if state is None or state.metadata is None or state.protocol is None:
         return f"there is no version {version}"
     for (kind, name), said in _told((state.protocol, state.metadata)).items():
-        if small.get((kind, name)) != said:
+        if small.told.get((kind, name)) != said:
             return f"another {kind}"
     are_dropped = SET_TRANSACTION_RETENTION in state.metadata.configuration
     async for lines in index.unchanged_since(table.id, version):
         for (kind, name), said in _told(map(decode, lines)).items():
             may_lack = are_dropped and kind == "txn"
-            if small.get((kind, name), said if may_lack else None) != said:
+            if small.told.get((kind, name), said if may_lack else None) != said:
                 return f"not the {kind} of {excerpt(name)}"
     async for files in index.files(table.id, version):
         await ours.count(files)
     return None if theirs == ours else "other files"
+
+
+@dataclass(slots=True)
+class _Small:
+    """What a checkpoint says beside its files. Another one may have been put in its place since it
+    was read the last time, so no more of it is held than of one that is written."""
+
+    told: dict[tuple[str, str], object] = field(default_factory=dict)
+    _number: int = 0
+    _size: int = 0
+
+    def take(self, actions: Sequence[Action]) -> None:
+        """Raises `UnreadableFile`."""
+        sizes = [len(action.raw) for action in actions if isinstance(action, Txn | DomainMetadata)]
+        self._number += len(sizes)
+        self._size += sum(sizes)
+        if self._number > MOST_SMALL or self._size > MOST_SMALL_BYTES:
+            raise UnreadableFile(
+                f"it has more than {MOST_SMALL:,} application transactions and domains, or "
+                f"{MOST_SMALL_BYTES:,} bytes of them, and no more are compared"
+            )
+        self.told |= _told(actions)
 
 
 def _told(actions: Iterable[Action]) -> dict[tuple[str, str], object]:

@@ -12,10 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused
+from tidegate_service.core.ports.checkpoints import MOST_SMALL, MOST_SMALL_BYTES
 from tidegate_service.index.postgres.connections import driver_of
 
-MOST = 100_000
-MOST_BYTES = 64 * 1024 * 1024
 A_PAGE = 5_000
 PAGE_BYTES = 4 * 1024 * 1024
 """Of a page's lines, beside the one that is too many."""
@@ -39,10 +38,10 @@ _DOMAINS = _PAGE.format(source="domain_metadata", key="domain")
 
 def check_few(number: int, size: int) -> None:
     """Raise `Refused` where they are too many, or too long together."""
-    if number > MOST or size > MOST_BYTES:
+    if number > MOST_SMALL or size > MOST_SMALL_BYTES:
         raise Refused(
-            f"the table has more than {MOST:,} application transactions and domains, or "
-            f"{MOST_BYTES:,} bytes of them, and no checkpoint is written of so many",
+            f"the table has more than {MOST_SMALL:,} application transactions and domains, or "
+            f"{MOST_SMALL_BYTES:,} bytes of them, and no checkpoint is written of so many",
             code=Code.INVALID_REQUEST,
         )
 

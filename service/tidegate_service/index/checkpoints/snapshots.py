@@ -11,7 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
-from tidegate_service.core.ports.checkpoints import FileRows, PathKey, SnapshotHead
+from tidegate_service.core.ports.checkpoints import (
+    MOST_SMALL,
+    FileRows,
+    PathKey,
+    SnapshotHead,
+)
 from tidegate_service.index.checkpoints import small_actions
 from tidegate_service.index.postgres.connections import Connections, driver_of
 from tidegate_service.index.rows.records import metadata_of, protocol_of
@@ -153,7 +158,7 @@ async def snapshot_head(
 ) -> SnapshotHead:
     """`core.ports.checkpoints.CheckpointIndex.snapshot_head`, as of one moment."""
     await connection.execute(_ONE_MOMENT)
-    values = {"table_id": table_id, "version": version, "more": small_actions.MOST + 1}
+    values = {"table_id": table_id, "version": version, "more": MOST_SMALL + 1}
     row = (await connection.execute(_HEAD, values)).one_or_none()
     if row is None:
         raise NotFound("the table was forgotten meanwhile", code=Code.TABLE_NOT_FOUND)

@@ -54,6 +54,10 @@ FREE_BYTES = 64 * 1024 * 1024
 MAX_RATIO = 100
 """The actions of all checkpoint files that are read of a log at a time may be `FREE_BYTES` as JSON,
 and so many times what the files are. Those of real tables are ten to thirty times."""
+MAX_BYTES = 64 * 1024**3
+"""Of all of them in any case: some sixty million files."""
+_BLOCK_BYTES = 512
+"""What `st_blocks` counts in, whatever the file system's blocks are."""
 _ROW_BYTES = 16
 _ROWS = (1024, 256, 64, 16, 4, 1)
 _BUFFER_BYTES = 1024 * 1024
@@ -66,10 +70,13 @@ class Budget:
 
     def __init__(self) -> None:
         self._left = FREE_BYTES
+        self._to_grant = MAX_BYTES - FREE_BYTES
 
     def grant(self, file_bytes: int) -> None:
-        """One more file is read."""
-        self._left += MAX_RATIO * file_bytes
+        """One more file is read, which takes so much where it is stored."""
+        granted = min(MAX_RATIO * file_bytes, self._to_grant)
+        self._to_grant -= granted
+        self._left += granted
 
     def take(self, size: int) -> None:
         """Raises `TooLarge` where it was granted no more."""
@@ -77,7 +84,7 @@ class Budget:
         if self._left < 0:
             raise TooLarge(
                 f"what is in it is more than {MAX_RATIO} times as large as the checkpoint's files, "
-                f"beyond {FREE_BYTES} bytes"
+                f"beyond {FREE_BYTES} bytes, or more than {MAX_BYTES} bytes"
             )
 
 
@@ -99,8 +106,7 @@ def _steps(
     if file is None:
         raise UnreadableFile(f"{excerpt(name)} is missing")
     with file:
-        budget.grant(file.seek(0, os.SEEK_END))
-        file.seek(0)
+        budget.grant(_stored_bytes(file))
         batches = _json_batches if name.endswith(".json") else _parquet_batches
         try:
             for batch in batches(file, name, budget):
@@ -109,6 +115,19 @@ def _steps(
                 yield batch
         except TooLarge as error:
             raise UnreadableFile(f"{excerpt(name)} is too large to be read: {error}") from None
+
+
+def _stored_bytes(file: BinaryIO) -> int:
+    """How much of the file is stored. A local one may have holes, which cost whoever made them
+    nothing, and are as long as they say."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    try:
+        number = file.fileno()
+    except OSError:
+        # An object has no holes, and is no file of the system.
+        return size
+    return min(size, os.fstat(number).st_blocks * _BLOCK_BYTES)
 
 
 def _json_batches(file: BinaryIO, name: str, _: Budget) -> Iterator[list[Action] | None]:

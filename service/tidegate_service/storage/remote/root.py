@@ -11,13 +11,14 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 
 from tidegate_protocol.log.content import Content, LogFile, Pieces
-from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
+from tidegate_service.core.errors import StorageUnavailable, StorageUnknown, Unavailable
 from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.expired import DeletionRefused
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
+from tidegate_service.core.sharing.shares import Shares, most_of_one
 from tidegate_service.storage.remote.advice import advised
 from tidegate_service.storage.remote.data_files import RemoteDataFiles
 from tidegate_service.storage.remote.failures import Failure, failure
@@ -29,6 +30,9 @@ from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_c
 
 READERS = 4
 """Threads in which files are read a piece at a time, and mostly waited for."""
+JOINED_BYTES = 2 * 1024**3
+"""Of commits that are held in one piece while they are sent, since a conditional PUT has no parts.
+One of a GiB may have been a few MiB in all other places."""
 REMOVED_AT_ONCE = 16
 """Files that are deleted at a time: of those, any may be gone where the process ends meanwhile."""
 ORDER_FOLDER = ".tidegate-probe/order"
@@ -51,6 +55,7 @@ class RemoteRoot:
         self._in_order: bool | None = None
         self._reading = Pool("store-reads", READERS)
         self._joining = Pool("store-writes", 1)
+        self._joined = Shares(JOINED_BYTES, "bytes of large commits that are sent to the store")
         self._checkpoints = Pool("checkpoints", 1)
 
     @property
@@ -77,9 +82,32 @@ class RemoteRoot:
     ) -> PutResult:
         """`create_folders` has no meaning here: a key needs no folder."""
         del create_folders
-        body = content
-        if not isinstance(body, bytes):
-            body = await self._joining.run(who, _together, body)
+        if isinstance(content, bytes):
+            return await self._put(path, content)
+        with self._room(who or path.rpartition("/")[0], len(content)):
+            return await self._put(path, await self._joining.run(who, _together, content))
+
+    @contextmanager
+    def _room(self, who: str, size: int) -> Iterator[None]:
+        """Hold the memory for a content that is sent as a whole. Raises `StorageUnavailable` where
+        too little is left, in all or for this principal, or table that is published.
+
+        One that is larger than anybody's part of it is taken for as much: it is sent alone, rather
+        than never. Small ones need no room: each of those who send them has but one at a time."""
+        if size <= LARGE_BYTES:
+            yield
+            return
+        claimed = min(size, most_of_one(self._joined.most))
+        try:
+            self._joined.take(who, claimed)
+        except Unavailable as refused:
+            raise StorageUnavailable(refused.detail) from None
+        try:
+            yield
+        finally:
+            self._joined.give_back(who, claimed)
+
+    async def _put(self, path: str, body: bytes) -> PutResult:
         try:
             async with asyncio.timeout(min(PUT_S + len(body) / PUT_BYTES_A_S, CALL_S)):
                 # Never in parts: only a single PUT can be conditional.
