@@ -28,7 +28,7 @@ from tidegate_service.core.ports.store.storage import Log
 SIGNED_FOR_MS = 15 * 60 * 1000
 """How long S3, and Azure with a shared key, accept a request after it was signed."""
 MOST_AWAITED = READ_AHEAD
-"""How many versions, where late writes may lie, are read under a row lock."""
+"""How many versions, where late writes may lie, are read for one section."""
 _LOCAL = "file://"
 
 
