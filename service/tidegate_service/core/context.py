@@ -41,7 +41,7 @@ LOOKUPS = 12
 """Tables that are looked up for one principal at a time: commits of others want connections, too.
 More than its reads that are worked on, which hold up no commit of its own."""
 MANIFESTS = 1
-"""Tables whose manifests are made at a time: the paths of all files are held."""
+"""Tables whose manifests are made for one principal at a time; its others wait."""
 VACUUMS = 1
 """Vacuums of one principal at a time; its others wait."""
 SCAN_PAGES = 2
@@ -94,7 +94,7 @@ class Context:
     scan_pages: Turns = field(default_factory=lambda: Turns(SCAN_PAGES))
     defining: Turns = field(default_factory=lambda: Turns(1))
     lookups: OwnTurns = field(default_factory=lambda: OwnTurns(LOOKUPS))
-    manifests: Turns = field(default_factory=lambda: Turns(MANIFESTS))
+    manifests: OwnTurns = field(default_factory=lambda: OwnTurns(MANIFESTS))
     checkpoints: AskedCheckpoints[Any] = field(default_factory=AskedCheckpoints)
     vacuuming: OwnTurns = field(default_factory=lambda: OwnTurns(VACUUMS))
     copies: CopyRoom = field(default_factory=CopyRoom)

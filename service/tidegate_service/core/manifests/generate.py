@@ -4,7 +4,13 @@ import asyncio
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import NotFound, Refused, ServiceError, StorageUnavailable
+from tidegate_service.core.errors import (
+    NotFound,
+    Refused,
+    ServiceError,
+    ShuttingDown,
+    StorageUnavailable,
+)
 from tidegate_service.core.manifests.in_order import set_back
 from tidegate_service.core.manifests.making import ManifestsWritten, make_manifests
 from tidegate_service.core.ports.records import TableRecord
@@ -20,8 +26,22 @@ async def generate_manifests(context: Context, ref: str) -> tuple[TableRecord, M
     not published in time. It goes on where the caller leaves."""
     table = await get_table(context, ref)
     check_open(table)
-    async with context.manifests.turn(context.caller.principal.name):
-        return table, await context.running.run((table.id, "manifests"), _generate(context, table))
+    await context.manifests.take(context.caller.principal.name)
+    making = _in_turn(context, table)
+    try:
+        return table, await context.running.run((table.id, "manifests"), making)
+    except ShuttingDown:
+        # It was not begun.
+        context.manifests.end(context.caller.principal.name)
+        raise
+
+
+async def _in_turn(context: Context, table: TableRecord) -> ManifestsWritten:
+    """The turn lasts as long as the work, also where its caller has left."""
+    try:
+        return await _generate(context, table)
+    finally:
+        context.manifests.end(context.caller.principal.name)
 
 
 async def _generate(context: Context, table: TableRecord) -> ManifestsWritten:
