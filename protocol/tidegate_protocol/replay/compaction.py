@@ -8,6 +8,7 @@ that was removed. Without its remove, a file that an earlier checkpoint holds wo
 
 from collections.abc import Sequence
 
+from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import (
     Action,
     Add,
@@ -23,8 +24,8 @@ from tidegate_protocol.log.codec import encode_lines, with_fields
 
 
 class CannotCompact(ValueError):
-    """The commits have an action of which nobody here knows what it makes of a table; the message
-    names it."""
+    """The commits have an action of which readers may think otherwise: one that nobody here knows,
+    or a path that is spelled in two ways. The message names it."""
 
 
 class Compaction:
@@ -46,14 +47,23 @@ class Compaction:
 
     def take(self, actions: Sequence[Action]) -> None:
         """The next commit. Raises `CannotCompact`, with nothing of it taken."""
-        unknown = next((one for one in actions if isinstance(one, UnknownAction)), None)
-        if unknown is not None:
-            raise CannotCompact(f"it has an action {unknown.kind!r}, which is not known")
+        files: dict[tuple[str, str], Add | Remove] = {}
+        for action in actions:
+            if isinstance(action, UnknownAction):
+                raise CannotCompact(f"it has an action {action.kind!r}, which is not known")
+            if isinstance(action, Add | Remove):
+                path, vector = file_key(action)
+                key = path, vector or ""
+                known = files.get(key) or self._files.get(key)
+                if known is not None and known.path != action.path:
+                    raise CannotCompact(
+                        f"it spells {excerpt(known.path)} as {excerpt(action.path)}, which are "
+                        "two files to some readers"
+                    )
+                files[key] = action
+        self._files |= files
         for action in actions:
             match action:
-                case Add() | Remove():
-                    path, vector = file_key(action)
-                    self._files[path, vector or ""] = action
                 case Txn():
                     self._txns[action.app_id] = action
                 case DomainMetadata():
@@ -63,8 +73,8 @@ class Compaction:
                 case Metadata():
                     self._metadata = action
                 case _:
-                    # A commitInfo and a file of changes tell of a commit, and are no part of what
-                    # the table is.
+                    # Files are taken. A commitInfo and a file of changes tell of a commit, and are
+                    # no part of what the table is.
                     pass
 
     def content(self) -> bytes:

@@ -102,6 +102,18 @@ def test_of_an_unknown_action_nothing_is_taken():
     assert (merged.num_actions, merged.content()) == (0, b"")
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_a_path_that_is_spelled_in_two_ways_is_left_to_the_commits(together: bool):
+    """A reader that compares the texts would miss the remove of the first one."""
+    merged = Compaction()
+    first: list[Action] = [remove("c%2Dc")]
+    if not together:
+        merged.take(first)
+    with pytest.raises(CannotCompact, match="spells 'c%2Dc' as 'c-c'"):
+        merged.take([*(first if together else []), add("c-c"), Txn(app_id="app", version=1)])
+    assert merged.num_actions == (0 if together else 1)
+
+
 def test_its_name():
     assert parse(compacted_name(1, 20)) == CompactedFile(start=1, end=20)
     assert compacted_name(0, 1) == "00000000000000000000.00000000000000000001.compacted.json"

@@ -1,4 +1,5 @@
-"""What every implementation of the `CheckpointFiles` port does: one suite for all of them.
+"""What every implementation of the `CheckpointFiles` port does, and of the `Log` port for what
+upkeep puts beside commits: one suite for all of them.
 
 A test module subclasses `CheckpointContract` and gives it the fixtures of `LogContract`.
 """
@@ -7,6 +8,7 @@ import asyncio
 import json
 import random
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -147,6 +149,19 @@ class CheckpointContract:
                 assert await log.read_file("_last_checkpoint") in contents
         await done
         assert await log.read_file("_last_checkpoint") == contents[-1]
+
+    async def test_checksums_and_compacted_files_are_put_under_free_names(self, log):
+        puts = {
+            "00000000000000000002.00000000000000000010.compacted.json": partial(
+                log.put_compacted, 2, 10
+            ),
+            "00000000000000000002.crc": partial(log.put_checksum, 2),
+        }
+        for name, put_ in puts.items():
+            assert await put_(b"first\n") is PutResult.CREATED
+            assert await put_(b"second\n") is PutResult.EXISTS
+            assert await log.read_file(name) == b"first\n"
+        assert set(puts) < {entry.name for entry in await listed(log)}
 
 
 async def _failing(files) -> None:

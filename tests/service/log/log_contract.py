@@ -12,7 +12,6 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 
@@ -113,23 +112,6 @@ class LogContract:
         assert await log.put_if_absent(0, second) is PutResult.EXISTS
 
         assert await log.read(0) == b"first\n"
-
-    async def test_files_beside_the_commits_are_put_under_free_names(
-        self, storage: Storage, location
-    ):
-        log = storage.log(location)
-        await log.put_if_absent(0, b"zero\n")
-        puts = {
-            "00000000000000000002.00000000000000000010.compacted.json": partial(
-                log.put_compacted, 2, 10
-            ),
-            "00000000000000000002.crc": partial(log.put_checksum, 2),
-        }
-        for name, put in puts.items():
-            assert await put(b"first\n") is PutResult.CREATED
-            assert await put(b"second\n") is PutResult.EXISTS
-            assert await log.read_file(name) == b"first\n"
-        assert {entry.name for entry in await listed(log)} == {commit_name(0), *puts}
 
     async def test_a_version_that_is_not_there_is_none(self, storage: Storage, location):
         log = storage.log(location)

@@ -127,4 +127,4 @@ async def _checkpointed(log: Log, published: int) -> int:
     except UnreadableFile:
         return -1
     version = None if pointer is None else last_checkpoint.version_of(pointer)
-    return version if version is not None and -1 <= version <= published else -1
+    return version if version is not None and 0 <= version <= published else -1
