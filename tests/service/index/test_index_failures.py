@@ -86,8 +86,8 @@ async def test_an_idle_section_is_ended_by_the_database(index, other_index, data
         assert (await land(other_index, table)).latest_version == 1
         await ended(database_url, pid)
         # Not "unknown", even of a COMMIT: what ended the session came before it.
-        # Of a pipeline, the driver may hear of the lost connection first.
-        with pytest.raises(IndexUnavailable, match="idle" if ask == "save" else None):
+        # The driver may hear of the lost connection before it hears why.
+        with pytest.raises(IndexUnavailable):
             await (append(section) if ask == "append" else section.save())
     assert (await index.table(table.id)).latest_version == 1
 
