@@ -175,6 +175,33 @@ async def test_a_clean_up_that_was_cut_short_leaves_ids(made, database_url, left
     assert await files_of(at.then, at.table) == await files_of(at.now, at.table)
 
 
+@pytest.mark.parametrize("publishes_first", [False, True])
+@pytest.mark.parametrize(
+    "known",
+    [("ab", "", (2,)), ("ab", "", (0, 2)), ("ab", "c", (1, 2)), ("", "", (0,)), ("", "ab", (0, 1))],
+    ids=str,
+)
+async def test_one_that_left_a_hole_behind_the_last_published_version(
+    made, database_url, known, publishes_first
+):
+    """An object store deletes several files at a time, and may refuse one of them."""
+    published, waiting, left = known
+    at = await SetBack(made, database_url).make(published, waiting)
+    at.put_back(*left)
+    before = log_of(at.then, at.table)
+    if publishes_first:
+        await publish(at.then, at.table)
+    with pytest.raises(TableQuarantined, match="was set back"):
+        await propose(at.then.context, at.table.id, body("new"))
+    await publish(at.then, at.table)
+    # A version that waited may be put back with the bytes that it had. Nothing else is put.
+    assert log_of(at.then, at.table).items() <= (before | at.gone).items()
+    done = await rebuild(at.then.context, at.table.id)
+    assert (done.table.first_version, done.table.latest_version) == (4, 6)
+    assert await files_of(at.then, at.table) == await files_of(at.now, at.table)
+    assert (await propose(at.then.context, at.table.id, body("new"))).record.version == 7
+
+
 class TestRefused:
     async def test_a_checkpoint_without_a_commit(self, made, database_url):
         """As anybody may write one, and delete what is before it."""

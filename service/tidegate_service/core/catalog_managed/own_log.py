@@ -66,6 +66,30 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
+class Hole:
+    """Is the commit behind a version missing before a later one, or before a complete checkpoint? A
+    clean-up that was cut short may leave a log like that: an object store deletes several files at
+    a time."""
+
+    version: int
+
+    @classmethod
+    def behind(cls, table: TableRecord) -> "Hole":
+        """Behind the last published version, or behind version 0."""
+        return cls(max(table.published_version, 0))
+
+    def at(self, table: TableRecord) -> "Hole":
+        return Hole.behind(table)
+
+    async def ask(self, log: Log, between: Between | None) -> bool:
+        """Raises `BrokenLog` where there are more files than are read."""
+        files = await listed(log, behind=self.version, between=between)
+        commits, base = await offload.run(len(files), versions_left, files)
+        following = self.version + 1
+        return following not in commits and max((*commits, base)) >= following
+
+
+@dataclass(frozen=True, slots=True)
 class Versions:
     """Which versions have a commit, and which has the newest complete checkpoint (-1 for none)?"""
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate_protocol.log.content import Content, LogFile
-from tidegate_service.core.catalog_managed.own_log import Ends, OwnLogs, is_begun
+from tidegate_protocol.log.segment import BrokenLog
+from tidegate_service.core.catalog_managed.own_log import Ends, Hole, OwnLogs, is_begun
 from tidegate_service.core.catalog_managed.set_back import quarantine_for, strange, unlike
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
@@ -155,7 +156,8 @@ async def _is_own(
     if known is None:
         # The table was forgotten.
         return False
-    if last is not None and known.content_sha256 in (None, await offload.sha256_of(last)):
+    is_last = last is not None and known.content_sha256 in (None, await offload.sha256_of(last))
+    if is_last and not await _is_cut(log, version):
         return True
     sight = SeenBefore()
     while True:
@@ -173,6 +175,14 @@ async def _is_own(
                 # The table was forgotten.
                 return False
             await sight.look(glance, log, within_s=LOOK_S)
+
+
+async def _is_cut(log: Log, version: int) -> bool:
+    """Whether a clean-up may have cut the log behind a version."""
+    try:
+        return await Hole(version).ask(log, None)
+    except BrokenLog:
+        return True
 
 
 async def _put(

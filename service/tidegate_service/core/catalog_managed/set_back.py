@@ -18,8 +18,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.log.segment import BrokenLog
 from tidegate_protocol.replay.commits import UnreadableCommit
-from tidegate_service.core.catalog_managed.own_log import CleanedUp, Ends, is_begun, not_own
+from tidegate_service.core.catalog_managed.own_log import (
+    CleanedUp,
+    Ends,
+    Hole,
+    cleaned_up,
+    is_begun,
+    not_own,
+)
 from tidegate_service.core.catalog_managed.ratified_log import marked
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
@@ -107,14 +115,17 @@ async def looked_ahead(context: Context, table_id: str, sight: SeenBefore) -> bo
         return False
     _have_others_looked_at(context, table_id, database)
     log = context.storage.log(table.location, who=context.who)
-    asked = Ends(table.published_version)
+    ends, hole = Ends(table.published_version), Hole.behind(table)
     try:
         async with asyncio.timeout(context.limits.check_ahead_s):
-            last, following = seen = await asked.ask(log, None)
-            sight.note(glance, asked, seen)
+            last, following = seen = await ends.ask(log, None)
+            sight.note(glance, ends, seen)
             if table.published_version < 0 and await is_begun(log):
                 return False
-    except (StorageUnavailable, TimeoutError):
+            sight.note(glance, hole, is_cut := await hole.ask(log, None))
+            if is_cut:
+                return False
+    except (BrokenLog, StorageUnavailable, TimeoutError):
         # Under the lock, known ids are answered without the store.
         return False
     # Another request of this instance may know more by now.
@@ -208,7 +219,10 @@ async def strange(
 ) -> Found | None:
     """Why the log is not the table's own (`core.catalog_managed.own_log`), if it is not, or that it
     was cleaned up past what the index has."""
-    match await not_own(section, sight, last):
+    why = await not_own(section, sight, last)
+    if why is None and last is not None:
+        why = await _cut_short(section, sight)
+    match why:
         case None:
             return None
         case CleanedUp(version=version):
@@ -223,6 +237,15 @@ async def strange(
             )
         case str(why):
             return Found(QuarantineCause.LOG, why, is_own_log=False)
+
+
+async def _cut_short(section: CommitSection, sight: Sight) -> str | CleanedUp | None:
+    """The same of a log that holds the last published version, by what lies behind that."""
+    try:
+        is_cut = await sight.see(section, Hole.behind(section.table))
+    except BrokenLog as error:
+        return f"its log cannot be read: {error}"
+    return await cleaned_up(section, sight) if is_cut else None
 
 
 async def lost(context: Context, section: CommitSection) -> Found | None:
