@@ -91,7 +91,7 @@ class Actor:
 
 def _makes_index_anew() -> bool:
     task = asyncio.current_task()
-    return task is not None and task.get_name() == "commit-reload"
+    return task is not None and task.get_name().startswith("commit-reload")
 
 
 class PublishingActor(Actor):

@@ -37,7 +37,6 @@ from tidegate_service.index.locking.unanswered import Unanswered
 from tidegate_service.index.locking.unit_of_work import UnitOfWork
 from tidegate_service.index.postgres.connections import Connections, driver_of, give_back
 from tidegate_service.index.postgres.identity import database_of
-from tidegate_service.index.postgres.standby import WAIT_FOR_STANDBY
 from tidegate_service.index.publishing import unpublished
 from tidegate_service.index.publishing.calls import PublishingCalls
 from tidegate_service.index.reading import comparison, live_files, reads
@@ -158,14 +157,15 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls):
         if identity is None:
             return None
 
-        async def found(connection: AsyncConnection) -> CommitRecord | Aborted | None:
+        async def found(connection: AsyncConnection) -> tuple[CommitRecord | Aborted | None, str]:
             known = await reads.transaction(connection, identity, transaction_id)
-            if known is not None:
-                # A commit that was cut off while it waited for its standby is there to be read.
-                await connection.execute(WAIT_FOR_STANDBY)
-            return known
+            return known, database_of(connection)
 
-        return await self._connections.read_replicated(found)
+        known, database = await self._connections.read(found)
+        if known is not None:
+            # A commit that was cut off while it waited for its standby is there to be read.
+            await self._standby.has_all_of(database)
+        return known
 
     async def commit(self, table_id: str, version: int) -> CommitRecord | None:
         found = await self.history(table_id, from_version=version, to_version=version, limit=1)

@@ -23,10 +23,12 @@ from tidegate_service.core.errors import (
     TableQuarantined,
 )
 from tidegate_service.core.instance.copy_room import CopyRoom
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log import copied_log, copy_file, log_file
 from tidegate_service.core.log.copied_log import CopiedLog
 from tidegate_service.core.log.copy_file import CopyFile
 from tidegate_service.core.log.log_file import SpooledFile
+from tidegate_service.core.log.reading_time import ReadingTime
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.records import TableState
@@ -88,8 +90,8 @@ class TestRebuilds:
         async def deed():
             await propose(world.context, table.id, proposal(add("meanwhile")))
 
-        # The first version that is not there.
-        done = while_copied(store, deed, version=3)
+        # The last version that is there.
+        done = while_copied(store, deed, version=2)
         after = await rebuild_table(world.context, table.id)
         assert done
         assert (after.latest_version, after.num_files) == (3, 3)
@@ -100,8 +102,8 @@ class TestRebuilds:
         copies = []
         copy = CopiedLog.copy
 
-        async def copied(log):
-            await copy(log)
+        async def copied(log, *, through):
+            await copy(log, through=through)
             copies.append(len(copies))
             if len(copies) < 3:
                 await propose(world.context, table.id, proposal(add(f"meanwhile-{len(copies)}")))
@@ -117,8 +119,8 @@ class TestRebuilds:
         copy = CopiedLog.copy
         numbers = iter(range(100))
 
-        async def copied(log):
-            await copy(log)
+        async def copied(log, *, through):
+            await copy(log, through=through)
             await propose(world.context, table.id, proposal(add(f"more-{next(numbers)}")))
 
         with monkeypatch.context() as patched:
@@ -130,6 +132,21 @@ class TestRebuilds:
         assert head.latest_version == 1 + next(numbers)
         assert (await picture(world, table))[1:3] != before[1:3]
         assert world.context.copies.taken == 0
+
+    async def test_a_copy_has_an_end_in_time(self, world):
+        table = await committed(world, 3)
+        hasty = world.limited(log_s=-1.0, log_s_a_million=0.0)
+        with pytest.raises(IndexUnavailable, match="given up"):
+            await rebuild_table(hasty.context, table.id)
+        assert (await get_table(world.context, table.id)).epoch == table.epoch
+        assert world.context.copies.taken == 0
+
+    async def test_names_that_are_no_text_are_passed_over(self, world):
+        table = await committed(world, 2)
+        name = os.fsencode(world.log_folder(table)) + b"/\xff\xfe"
+        with open(name, "wb"):
+            pass
+        assert (await rebuild_table(world.context, table.id)).latest_version == 2
 
     async def test_of_two_at_once_one_is_told_to_ask_again(self, world, store):
         table = await committed(world, 2)
@@ -234,6 +251,16 @@ class TestTheDisk:
         assert await picture(world, table) == before
         assert world.context.copies.taken == 0
 
+    async def test_nor_does_a_missing_folder(self, world, monkeypatch, tmp_path):
+        table = await committed(world, 2)
+        before = await picture(world, table)
+        with monkeypatch.context() as patched:
+            patched.setattr(copy_file.tempfile, "tempdir", str(tmp_path / "nothing"))
+            with pytest.raises(StorageUnavailable, match="folder for temporary files"):
+                await rebuild_table(world.context, table.id)
+        assert await picture(world, table) == before
+        assert world.context.copies.taken == 0
+
     async def test_it_is_given_back(self, world):
         table = await committed(world, 2)
         await rebuild_table(world.context, table.id)
@@ -251,8 +278,11 @@ class TestTheDisk:
         room = CopyRoom()
         log = store.log(table.location)
         with CopyFile(room, who=None) as file:
-            copied = CopiedLog(log, file, location=table.location, monotonic_s=lambda: 0.0)
-            await copied.copy()
+            time = ReadingTime(CommitLimits(), lambda: 0.0)
+            copied = CopiedLog(
+                log, file, location=table.location, time=time, monotonic_s=lambda: 0.0
+            )
+            await copied.copy(through=3)
             store.reads.clear()
             content = await copied.read(2)
             assert isinstance(content, SpooledFile)

@@ -238,7 +238,7 @@ async def test_a_rebuild_that_breaks_off_is_not_saved_by_the_next_of_its_group(
     real, failed = FaultyLog.read, []
 
     async def read(self, version):
-        if version == 4 and not failed:
+        if version == 3 and not failed:
             failed.append(version)
             raise StorageUnavailable("a moment's outage")
         return await real(self, version)

@@ -11,13 +11,14 @@ from array import array
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from itertools import chain, count
+from itertools import chain
 
 import msgspec
 
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.codec import decode_lines, encode_lines
 from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.log.file_names import Unknown, parse
 from tidegate_protocol.log.segment import BrokenLog, LogSegment, choose_segment
 from tidegate_service.core.log.catching_up.sight import Behind
 from tidegate_service.core.log.catching_up.versions import contents
@@ -25,6 +26,7 @@ from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.copy_file import CopyFile
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.log.log_file import SpooledFile
+from tidegate_service.core.log.reading_time import ReadingTime
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
 from tidegate_service.core.sharing import offload
@@ -45,10 +47,12 @@ class CopiedLog:
         file: CopyFile,
         *,
         location: str,
+        time: ReadingTime,
         monotonic_s: Callable[[], float],
     ) -> None:
         self._log = log
         self._file = file
+        self._time = time
         self._location = location
         self._monotonic_s = monotonic_s
         self._pages: list[int] | None = None
@@ -61,17 +65,17 @@ class CopiedLog:
         self._head = -1
         self._until_s = 0.0
 
-    async def copy(self) -> None:
-        """Copy the log to its end; from the second call on, what was written since. What cannot be
-        read is told to whoever reads the copy. Raises `StorageUnavailable`, also where the disk has
-        no room."""
+    async def copy(self, *, through: int) -> None:
+        """Copy the log to the end that its listing has, and then on to a version; from the second
+        call on, only that. What cannot be read is told to whoever reads the copy. Raises
+        `StorageUnavailable`, also where the disk has no room, and as `ReadingTime` does."""
         if self._end is None:
             try:
                 await self._copy_segment(await self._segment())
             except (BrokenLog, UnreadableFile):
                 return
         assert self._end is not None
-        async with aclosing(contents(self._log, count(self._end + 1))) as commits:
+        async with aclosing(contents(self._log, range(self._end + 1, through + 1))) as commits:
             async for version, content in commits:
                 if content is None:
                     return
@@ -94,7 +98,10 @@ class CopiedLog:
         self._raise_unreadable()
         pages = []
         try:
-            async for page in self._log.entries():
+            async for entries in self._log.entries():
+                # A name of any bytes may lie beside those of a log.
+                page = [entry for entry in entries if not isinstance(parse(entry.name), Unknown)]
+                self._time.actions()
                 pages.append(await self._file.add(msgspec.msgpack.encode(page)))
                 yield page
         except UnreadableFile as error:
@@ -115,6 +122,7 @@ class CopiedLog:
             async for batch in self._log.checkpoint_actions(name):
                 text = await offload.run(len(batch), encode_lines, batch)
                 places.append(await self._file.add(text))
+                self._time.actions(len(batch))
                 yield batch
         except UnreadableFile as error:
             self._unreadable = error
@@ -157,6 +165,7 @@ class CopiedLog:
         self._end = segment.head
 
     async def _keep(self, version: int, content: bytes | LogFile) -> None:
+        self._time.version()
         if isinstance(content, bytes):
             self._places.append(await self._file.add(content))
             self._versions.append(version)

@@ -3,6 +3,8 @@
 import os
 import struct
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import zstandard
 
@@ -24,7 +26,8 @@ class CopyFile:
     def __init__(self, room: CopyRoom, *, who: str | None) -> None:
         self._room = room
         self._who = who
-        self._file = tempfile.TemporaryFile(prefix="tidegate-log-", buffering=0)  # noqa: SIM115
+        with _told():
+            self._file = tempfile.TemporaryFile(prefix="tidegate-log-", buffering=0)  # noqa: SIM115
         self._size = 0
 
     def __enter__(self) -> "CopyFile":
@@ -53,13 +56,16 @@ class CopyFile:
 
     async def text(self, place: int) -> bytes:
         """What was added there."""
-        length, size = _HEAD.unpack(os.pread(self._file.fileno(), _HEAD.size, place))
+        with _told():
+            length, size = _HEAD.unpack(os.pread(self._file.fileno(), _HEAD.size, place))
         return await offload.run(
             size // BYTES_AN_ACTION, self._inflated, place + _HEAD.size, length
         )
 
     def _inflated(self, place: int, length: int) -> bytes:
-        return zstandard.decompress(os.pread(self._file.fileno(), length, place))
+        with _told():
+            data = os.pread(self._file.fileno(), length, place)
+        return zstandard.decompress(data)
 
     def _take(self, size: int) -> int:
         self._room.take(self._who, size)
@@ -69,15 +75,22 @@ class CopyFile:
 
     def _write(self, data: bytes | bytearray, place: int) -> None:
         left = memoryview(data)
-        try:
+        with _told():
             while left:
                 written = os.pwrite(self._file.fileno(), left, place)
                 left, place = left[written:], place + written
-        except OSError as error:
-            raise StorageUnavailable(
-                f"a copy of the table's log could not be kept in the folder for temporary files: "
-                f"{error}"
-            ) from error
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raises `StorageUnavailable` for what the disk refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageUnavailable(
+            "a copy of the table's log could not be kept in the folder for temporary files: "
+            f"{error}"
+        ) from error
 
 
 def _deflated(text: bytes) -> bytes:

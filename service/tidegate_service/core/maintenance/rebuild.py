@@ -103,9 +103,18 @@ async def rebuild_from_copy(
     log = context.storage.log(table.location, who=context.who)
     async with context.copies.turn(context.who):
         with CopyFile(context.copies, who=context.who) as file:
-            copied = CopiedLog(log, file, location=table.location, monotonic_s=context.monotonic_s)
+            copied = CopiedLog(
+                log,
+                file,
+                location=table.location,
+                time=ReadingTime(context.limits, context.monotonic_s),
+                monotonic_s=context.monotonic_s,
+            )
             for _ in range(COPIED_ON):
-                await copied.copy()
+                glance = await context.index.glance(table.id)
+                if glance is None:
+                    raise NotFound("there is no such table any more", code=Code.TABLE_NOT_FOUND)
+                await copied.copy(through=glance.table.latest_version)
                 try:
                     async with context.index.commit_section(table.id, who=context.who) as section:
                         if not is_expected(section):

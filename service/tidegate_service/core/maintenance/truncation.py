@@ -97,8 +97,8 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
 
 
 async def _reload(context: Context, head: TableRecord, database: str) -> None:
-    """Make the index anew, once for all who wait for it. Nothing is done where the table's row has
-    moved on from `head`."""
+    """Make the index anew, once for all of a principal who wait for it. Nothing is done where the
+    table's row has moved on from `head`."""
 
     def is_there(section: CommitSection) -> bool:
         now = section.table
@@ -111,7 +111,10 @@ async def _reload(context: Context, head: TableRecord, database: str) -> None:
 
     try:
         await context.running.run_once(
-            (head.id, "reload"), lambda: rebuild_from_copy(context, head, is_there)
+            # Not in the name of somebody who has used up a share: the others do it again, for
+            # themselves, and find it done.
+            (head.id, f"reload {context.who}"),
+            lambda: rebuild_from_copy(context, head, is_there),
         )
     except NotFound:
         # The section that is begun again tells of it.
