@@ -12,6 +12,7 @@ import pytest
 from tests.builders.flights import TABLE, add, proposal
 from tests.service.catalog_managed.guarded import Guarded
 from tidegate_service.api.http.requests import READS
+from tidegate_service.core.ports.told import HeadsOnStandby
 from tidegate_service.index.commit_index import PostgresIndex
 
 GIVE_UP_S = 30.0
@@ -39,13 +40,13 @@ class Held:
 
 @pytest.fixture
 def held(monkeypatch) -> Held:
-    found, table = Held(), PostgresIndex.table
+    found, told_table = Held(), PostgresIndex.told_table
 
-    async def held_up(index: PostgresIndex, ref: str):
+    async def held_up(index: PostgresIndex, ref: str, *, known: HeadsOnStandby):
         await found.wait()
-        return await table(index, ref)
+        return await told_table(index, ref, known=known)
 
-    monkeypatch.setattr(PostgresIndex, "table", held_up)
+    monkeypatch.setattr(PostgresIndex, "told_table", held_up)
     return found
 
 
