@@ -62,7 +62,7 @@ def locked(database_url: str) -> Iterator[None]:
 
 def eventually(condition: Callable[[], bool]) -> None:
     """Ask again until it holds; each question is a request, so this does not spin."""
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < give_up, "it never came to hold"
 
