@@ -120,11 +120,13 @@ async def looked_ahead(context: Context, table_id: str, sight: SeenBefore) -> bo
         async with asyncio.timeout(context.limits.check_ahead_s):
             last, following = seen = await ends.ask(log, None)
             sight.note(glance, ends, seen)
-            if table.published_version < 0 and await is_begun(log):
-                return False
-            sight.note(glance, hole, is_cut := await hole.ask(log, None))
-            if is_cut:
-                return False
+            if table.published_version < 0:
+                if await is_begun(log):
+                    return False
+            else:
+                sight.note(glance, hole, is_cut := await hole.ask(log, None))
+                if is_cut:
+                    return False
     except (BrokenLog, StorageUnavailable, TimeoutError):
         # Under the lock, known ids are answered without the store.
         return False

@@ -26,7 +26,7 @@ class CopyFile:
     def __init__(self, room: CopyRoom, *, who: str | None) -> None:
         self._room = room
         self._who = who
-        with _told():
+        with _disk():
             self._file = tempfile.TemporaryFile(prefix="tidegate-log-", buffering=0)  # noqa: SIM115
         self._size = 0
 
@@ -56,14 +56,14 @@ class CopyFile:
 
     async def text(self, place: int) -> bytes:
         """What was added there."""
-        with _told():
+        with _disk():
             length, size = _HEAD.unpack(os.pread(self._file.fileno(), _HEAD.size, place))
         return await offload.run(
             size // BYTES_AN_ACTION, self._inflated, place + _HEAD.size, length
         )
 
     def _inflated(self, place: int, length: int) -> bytes:
-        with _told():
+        with _disk():
             data = os.pread(self._file.fileno(), length, place)
         return zstandard.decompress(data)
 
@@ -75,14 +75,14 @@ class CopyFile:
 
     def _write(self, data: bytes | bytearray, place: int) -> None:
         left = memoryview(data)
-        with _told():
+        with _disk():
             while left:
                 written = os.pwrite(self._file.fileno(), left, place)
                 left, place = left[written:], place + written
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _disk() -> Iterator[None]:
     """Raises `StorageUnavailable` for what the disk refuses."""
     try:
         yield

@@ -82,7 +82,7 @@ async def _rebuilt(context: Context, table_id: str) -> Rebuilt:
         return await _rebuild_catalog_managed(context, table_id)
     place = glance.database, glance.table.epoch
     rebuilt = await rebuild_from_copy(
-        context, glance.table, lambda section: (section.database, section.table.epoch) == place
+        context, glance.table, lambda now, database: (database, now.epoch) == place
     )
     if rebuilt is None:
         raise IndexUnavailable(
@@ -92,10 +92,10 @@ async def _rebuilt(context: Context, table_id: str) -> Rebuilt:
 
 
 async def rebuild_from_copy(
-    context: Context, table: TableRecord, is_expected: Callable[[CommitSection], bool]
+    context: Context, table: TableRecord, is_expected: Callable[[TableRecord, str], bool]
 ) -> Rebuilt | None:
-    """Make a plain table's index anew from a copy of its log. None where the row is not as expected
-    any more by then; nothing is changed in that case.
+    """Make a plain table's index anew from a copy of its log. None where the row, in its database,
+    is not as expected any more before or after the log is copied; nothing is changed then.
 
     Raises `Refused` as `rebuild` does, `NotFound` where the table is gone, and `Unavailable`, also
     where more is committed than can be copied.
@@ -114,10 +114,12 @@ async def rebuild_from_copy(
                 glance = await context.index.glance(table.id)
                 if glance is None:
                     raise NotFound("there is no such table any more", code=Code.TABLE_NOT_FOUND)
+                if not is_expected(glance.table, glance.database):
+                    return None
                 await copied.copy(through=glance.table.latest_version)
                 try:
                     async with context.index.commit_section(table.id, who=context.who) as section:
-                        if not is_expected(section):
+                        if not is_expected(section.table, section.database):
                             return None
                         copied.allow(section.table.latest_version)
                         # The log is the truth, whatever was put into it since.

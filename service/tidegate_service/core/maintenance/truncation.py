@@ -100,14 +100,10 @@ async def _reload(context: Context, head: TableRecord, database: str) -> None:
     """Make the index anew, once for all of a principal who wait for it. Nothing is done where the
     table's row has moved on from `head`."""
 
-    def is_there(section: CommitSection) -> bool:
-        now = section.table
-        return (section.database, now.epoch, now.latest_version, now.state) == (
-            database,
-            head.epoch,
-            head.latest_version,
-            TableState.ACTIVE,
-        )
+    place = database, head.epoch, head.latest_version, TableState.ACTIVE
+
+    def is_there(now: TableRecord, in_database: str) -> bool:
+        return (in_database, now.epoch, now.latest_version, now.state) == place
 
     try:
         await context.running.run_once(

@@ -1,9 +1,10 @@
 """The clean-up of a log: what is older than `delta.logRetentionDuration` is deleted.
 
 A log is cut at a checkpoint (`tidegate_protocol.log.expiry`), and only once that was read to its
-end and has what the index has: from then on, readers have nothing else. Files are deleted
-in the order of their versions, so whatever is left when a run is cut off is a log, and the next run
-goes on with it. The audit trail says so before the first one is deleted.
+end and has what the index has: from then on, readers have nothing else. Files are deleted in the
+order of their versions, several at a time in an object store, so a run that is cut off may leave a
+hole there. Readers begin at the checkpoint, whatever is left before it, and the next run goes on.
+The audit trail says so before the first one is deleted.
 """
 
 from collections import OrderedDict
