@@ -54,8 +54,14 @@ def encode(last: LastCheckpoint) -> bytes:
 
 def version_of(content: bytes) -> int | None:
     """The version that such a file points to; None where it cannot be read."""
+    pointer = pointer_of(content)
+    return None if pointer is None else pointer.version
+
+
+def pointer_of(content: bytes) -> "Pointer | None":
+    """What such a file points to; None where it cannot be read."""
     try:
-        return _VERSION.decode(content).version
+        return _POINTER.decode(content)
     except (msgspec.DecodeError, UnicodeError):
         return None
 
@@ -91,8 +97,17 @@ def _text(value: str) -> str:
     return f'"{quote(value, safe="")}"'
 
 
-class _Version(msgspec.Struct):
+class Pointer(msgspec.Struct, frozen=True, rename="camel"):
+    """A checkpoint's version, and its size in bytes as its writer says it, in whatever form."""
+
     version: int
+    size_in_bytes: object = None
+
+    @property
+    def size(self) -> int | None:
+        """The size; None where the writer did not say one."""
+        told = self.size_in_bytes
+        return told if isinstance(told, int) and told >= 0 else None
 
 
-_VERSION = msgspec.json.Decoder(_Version)
+_POINTER = msgspec.json.Decoder(Pointer)

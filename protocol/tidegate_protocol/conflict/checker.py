@@ -140,7 +140,7 @@ def removed_read_rule(
     read_files = reads.file_identities()
     for removed in winner.removes if read_files else ():
         path = identity(removed.path)
-        if path in read_files and path not in txn.settled_reads:
+        if path in read_files and path not in txn.excused_reads:
             what = f"removed {removed.path!r}, which this transaction read"
             return conflict(
                 Code.CONCURRENT_DELETE_READ,

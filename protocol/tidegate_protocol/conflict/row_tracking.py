@@ -106,7 +106,7 @@ def _without_files_of(txn: PreparedTransaction, winner: WinningCommit) -> Prepar
         for action in txn.actions
         if not isinstance(action, Add) or decode(action.path) not in theirs
     )
-    return replace(txn, actions=kept, settled_reads=txn.settled_reads | theirs)
+    return replace(txn, actions=kept, excused_reads=txn.excused_reads | theirs)
 
 
 def _with_backfilled_ids(actions: Sequence[Action], winner: WinningCommit) -> tuple[Action, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tidegate_protocol.conflict import checker
 from tidegate_protocol.conflict.postings import tail
-from tidegate_protocol.conflict.window_index import WinnerIndex, is_quiet, needs_every_winner
+from tidegate_protocol.conflict.window_index import WinnerIndex, is_indexable, needs_every_winner
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, WinningCommit
 
 _CHARACTERS = 64
@@ -51,7 +51,7 @@ class CommitWindow:
         self._weights.append(self._weight_through(self.through - 1) + winner.weight)
         if _changes_table(winner):
             self._table_changes.append(winner.version)
-        if not is_quiet(winner):
+        if not is_indexable(winner):
             self._others.append(winner.version)
 
     def weight_after(self, version: int) -> int:
@@ -59,9 +59,9 @@ class CommitWindow:
         return self._weight_through(self.through) - self._weight_through(version)
 
     def weight_of(self, txn: PreparedTransaction) -> int:
-        """How much work it is to judge the transaction, in actions: what its winners hold, and as
+        """How much work it is to check the transaction, in actions: what its winners hold, and as
         many of its own as each of them is compared with. What is not indexed yet is, first.
-        Raises as `judge`."""
+        Raises as `check_conflicts`."""
         after = txn.checked_through
         self._check_holds(after)
         newer = self.weight_after(after)
@@ -69,7 +69,7 @@ class CommitWindow:
             each = len(txn.actions) + len(txn.demands)
             return newer * (1 + len(txn.demands)) + (self.through - after) * each
         others = len(tail(self._others, after))
-        if _passes_quiet_ones(txn):
+        if _passes_indexable_ones(txn):
             return newer + others * len(txn.actions) if others else 0
         predicates = newer * txn.proposal.reads.length // _CHARACTERS
         return max(self.weight_after(self._indexed), newer + others * len(txn.actions), predicates)
@@ -147,10 +147,10 @@ class CommitWindow:
         return replace(txn, checked_through=self.through)
 
     def _candidates(self, txn: PreparedTransaction) -> Iterator[int]:
-        if _passes_quiet_ones(txn):
+        if _passes_indexable_ones(txn):
             return iter(tail(self._others, txn.checked_through))
         for winner in self._winners[self._indexed - self.after :]:
-            if is_quiet(winner):
+            if is_indexable(winner):
                 self._index.append(winner)
         self._indexed = self.through
         return self._index.candidates(txn, self._others)
@@ -171,6 +171,6 @@ def _changes_table(winner: WinningCommit) -> bool:
     return winner.metadata is not None or winner.protocol is not None
 
 
-def _passes_quiet_ones(txn: PreparedTransaction) -> bool:
-    """Whether no quiet winner can mean anything to the transaction."""
+def _passes_indexable_ones(txn: PreparedTransaction) -> bool:
+    """Whether no indexable winner can mean anything to the transaction."""
     return txn.is_blind_append and not txn.proposal.reads.app_ids

@@ -1,7 +1,7 @@
 """Which winners a transaction has to be checked against, and which it cannot conflict with.
 
-A winner is quiet where it does nothing but add and remove files and write application
-transactions. A quiet winner meets a transaction only over what it holds: a file of a partition
+A winner is indexable where it does nothing but add and remove files and write application
+transactions. An indexable winner meets a transaction only over what it holds: a file of a partition
 that was read, a path, an application id. Every other winner may mean anything to anybody.
 
 What is named here is more than what conflicts, never less: the rules (`conflicts`) are asked of
@@ -28,14 +28,14 @@ from tidegate_protocol.proposal.transaction import (
 )
 
 
-def is_quiet(winner: WinningCommit) -> bool:
+def is_indexable(winner: WinningCommit) -> bool:
     """Whether a winner is one that a `WinnerIndex` knows its way about."""
     return not (winner.metadata or winner.protocol or winner.domains or winner.unknown)
 
 
 def needs_every_winner(txn: PreparedTransaction) -> bool:
-    """Whether even a quiet winner may change the transaction, or conflict with it over more than
-    partitions, paths and application ids."""
+    """Whether even an indexable winner may change the transaction, or conflict with it over more
+    than partitions, paths and application ids."""
     return (
         bool(txn.demands)
         or table_features.supports(txn.protocol, ROW_TRACKING)
@@ -53,7 +53,8 @@ class _Held(NamedTuple):
 
 
 class WinnerIndex:
-    """The quiet ones of some winners without a gap, by what a transaction may meet them over."""
+    """The indexable winners of some versions without a gap, by what a transaction may meet them
+    over."""
 
     def __init__(self) -> None:
         self._blindly_added = Postings[Partition]()
@@ -63,7 +64,7 @@ class WinnerIndex:
         self._held: dict[int, _Held] = {}
 
     def append(self, winner: WinningCommit) -> None:
-        """Takes in the next winner, a quiet one."""
+        """Takes in the next winner, an indexable one."""
         is_blind = isolation.is_blind_winner(winner)
         held = _Held(
             added_by=self._blindly_added if is_blind else self._added,
@@ -100,8 +101,8 @@ class WinnerIndex:
 
     def candidates(self, txn: PreparedTransaction, others: Sequence[int]) -> Iterator[int]:
         """The versions after `txn.checked_through` that it has to be checked against, in order,
-        some more than once. `others` are the winners that are not quiet. Not to be asked about a
-        transaction that needs every winner."""
+        some more than once. `others` are the winners that are not indexable. Not to be asked about
+        a transaction that needs every winner."""
         after = txn.checked_through
         found = [tail(others, after)]
         app_ids = txn.proposal.reads.app_ids

@@ -91,11 +91,11 @@ class Ledger:
     def propose(
         self, table_id: str, proposal: Proposal, *, now_ms: int
     ) -> tuple["Ledger", ProposeOutcome]:
-        """Judge a proposal against everything since its read version, and land it.
+        """Check a proposal for conflicts with everything since its read version, and land it.
 
         An answer of `Conflict` or `Invalid` is final: the same id and body never land later.
         A proposal without a read version is judged by the table as it is now, so that only
-        a tombstone can keep that promise for it, unless no table would take it.
+        an aborted id can keep that promise for it, unless no table would take it.
         """
         table = self.tables.get(table_id)
         if table is None:
@@ -105,7 +105,7 @@ class Ledger:
             table, commit = _land(table, decision, now_ms=now_ms)
             return self._with(table), Ratified(commit=commit)
         if isinstance(decision, Invalid) and _may_be_valid_later(table, proposal):
-            return self._with(table.with_tombstone(proposal.transaction_id)), decision
+            return self._with(table.with_aborted(proposal.transaction_id)), decision
         return self, decision
 
     def conflict_check(self, table_id: str, proposal: Proposal) -> ConflictCheckOutcome:
@@ -133,7 +133,7 @@ class Ledger:
         if isinstance(known, LandedCommit):
             return self, TransactionCommitted(commit=known)
         aborted = TransactionAborted(transaction_id=transaction_id)
-        return self._with(table.with_tombstone(transaction_id)), aborted
+        return self._with(table.with_aborted(transaction_id)), aborted
 
     def foreign_commit(
         self, table_id: str, content: bytes, *, modified_ms: int

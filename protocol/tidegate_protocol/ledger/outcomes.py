@@ -70,7 +70,7 @@ class WouldCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionAborted:
-    """The transaction id is tombstoned and will never land."""
+    """The transaction id was aborted and will never land."""
 
     transaction_id: str
 

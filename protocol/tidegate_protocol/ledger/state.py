@@ -13,7 +13,7 @@ NO_TIMESTAMP = -1
 """The timestamp before version 0: any clock is later."""
 
 
-class Tombstone(Enum):
+class IdState(Enum):
     """Stands where a transaction id's version would."""
 
     ABORTED = "aborted"
@@ -31,7 +31,7 @@ class TableLedger:
     table_id: str
     catalog_managed: bool
     commits: tuple[LandedCommit, ...] = ()
-    transactions: Mapping[str, int | Tombstone] = field(default_factory=dict)
+    transactions: Mapping[str, int | IdState] = field(default_factory=dict)
     published_version: int = -1
     strays: Mapping[int, bytes] = field(default_factory=dict)
     quarantine_reason: str | None = None
@@ -59,7 +59,7 @@ class TableLedger:
             for commit in self.commits[after + 1 :]
         )
 
-    def transaction(self, transaction_id: str) -> LandedCommit | Tombstone | None:
+    def transaction(self, transaction_id: str) -> LandedCommit | IdState | None:
         """What became of a transaction id; None for one never seen."""
         known = self.transactions.get(transaction_id)
         return self.commits[known] if isinstance(known, int) else known
@@ -76,9 +76,9 @@ class TableLedger:
             published_version=(self.published_version if self.catalog_managed else commit.version),
         )
 
-    def with_tombstone(self, transaction_id: str) -> "TableLedger":
-        tombstoned = {**self.transactions, transaction_id: Tombstone.ABORTED}
-        return replace(self, transactions=tombstoned)
+    def with_aborted(self, transaction_id: str) -> "TableLedger":
+        transactions = {**self.transactions, transaction_id: IdState.ABORTED}
+        return replace(self, transactions=transactions)
 
     def with_published(self, version: int) -> "TableLedger":
         strays = {at: content for at, content in self.strays.items() if at > version}

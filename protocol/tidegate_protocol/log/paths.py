@@ -102,7 +102,7 @@ def check(path: str) -> None:
         raise InvalidPath(f"{excerpt(path)} contains a control character")
     if "\\" in plain:
         raise InvalidPath(f"{excerpt(path)} contains a backslash")
-    # Judged raw and decoded: an escaped scheme or slash must not pass what a bare one does not.
+    # Checked raw and decoded: an escaped scheme or slash must not pass what a bare one does not.
     if plain.startswith("/") or _SCHEME.match(plain):
         raise _absolute(path)
     for form in (path, plain):

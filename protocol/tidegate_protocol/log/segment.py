@@ -107,10 +107,18 @@ def _prefer(
         ranked[version] = rank, Checkpoint(version=version, files=names)
 
 
-def choose_segment(found: Listing) -> LogSegment:
-    """The segment with the oldest base. Raises `BrokenLog` where no version can be made, or the
-    newest one cannot be reached."""
+def choose_segment(found: Listing, *, least: int = 0, through: int | None = None) -> LogSegment:
+    """The segment with the oldest base. A checkpoint of a version before `least` is taken as not
+    there, and so is whatever is of a version after `through`. Raises `BrokenLog` where no version
+    can be made, or the newest one cannot be reached."""
     commits, checkpoints = found.commits, found.checkpoints()
+    if through is not None:
+        commits = {version for version in commits if version <= through}
+    checkpoints = {
+        version: checkpoint
+        for version, checkpoint in checkpoints.items()
+        if version >= least and (through is None or version <= through)
+    }
     if not commits and not checkpoints:
         raise BrokenLog("there is no commit and no complete checkpoint in it")
     head = max(max(commits, default=-1), max(checkpoints, default=-1))

@@ -12,6 +12,7 @@ from tidegate_protocol.features import table_features
 from tidegate_protocol.features.known import CATALOG_MANAGED
 from tidegate_protocol.features.properties import (
     IN_COMMIT_TIMESTAMPS,
+    MAX_PROPERTIES,
     InvalidProperty,
     TableProperties,
     canonical,
@@ -181,6 +182,11 @@ def parse_metadata(metadata: Metadata) -> tuple[TableProperties, StructType] | I
         return _invalid(
             f"the metaData action has {len(metadata.raw)} bytes; no more than "
             f"{MAX_METADATA_BYTES} are taken"
+        )
+    options = metadata.format.options
+    if len(options) > MAX_PROPERTIES:
+        return _invalid(
+            f"format.options has {len(options)} entries; no more than {MAX_PROPERTIES} are taken"
         )
     try:
         properties = TableProperties.parse(metadata.configuration)

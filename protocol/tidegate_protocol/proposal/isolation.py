@@ -27,7 +27,7 @@ def level_of(
     operation: str,
     actions: Sequence[Action],
 ) -> IsolationLevel | Invalid:
-    """The level to judge a transaction at.
+    """The level to check a transaction at.
 
     `table` is the table's own level (after this commit), `requested` the proposal's, which may
     only be stricter. Snapshot isolation is taken where both of them allow it.

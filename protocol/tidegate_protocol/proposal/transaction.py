@@ -28,8 +28,12 @@ from tidegate_protocol.log.content import Content, pieces_of
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.log.weights import weight_of_all
 
-LONG_PREDICATES = 1_024
-"""From so many characters on, reading the predicates of a transaction takes ten milliseconds."""
+LONG_PREDICATES = 128
+"""From so many characters on, reading the predicates of a transaction takes a millisecond and
+more."""
+VERY_LONG_PREDICATES = 1_024
+"""From so many characters on, reading them takes ten milliseconds, and judging files by them takes
+long, too."""
 _CHARACTERS_A_PREDICATE = 64
 """What reading even the shortest predicate takes as long as."""
 BYTES_AN_ACTION = 400
@@ -65,7 +69,7 @@ class Reads:
     parsed: dict[Hashable, object] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """What `reads.ReadPredicates` found out about long predicates, to find it out once."""
+    """What `reads.ReadPredicates` found out about the predicates, to find it out once."""
 
     @property
     def length(self) -> int:
@@ -76,6 +80,11 @@ class Reads:
     def is_long(self) -> bool:
         """Whether reading the predicates takes long."""
         return bool(self.predicates) and self.length >= LONG_PREDICATES
+
+    @property
+    def is_very_long(self) -> bool:
+        """Whether judging files by the predicates takes long, too."""
+        return bool(self.predicates) and self.length >= VERY_LONG_PREDICATES
 
     @property
     def nothing(self) -> bool:
@@ -299,7 +308,7 @@ class PreparedTransaction:
     tags: Mapping[str, str] = field(default_factory=dict)
     row_id_high_water_mark: int = -1
     row_ids_released: bool = False
-    settled_reads: frozenset[str] = frozenset()
+    excused_reads: frozenset[str] = frozenset()
     demands: tuple[Demand, ...] = ()
     _removed: Mapping[str, Remove] | None = field(
         default=None, init=False, repr=False, compare=False

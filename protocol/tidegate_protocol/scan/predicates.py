@@ -141,7 +141,7 @@ def parse_predicate(
     return Predicate(
         text=text,
         _columns=described,
-        may_match_files_of=_partition_judge(of_partition, described),
+        may_match_files_of=_partition_test(of_partition, described),
         _whole=nodes.conjunction(conjuncts).run,
     )
 
@@ -245,14 +245,15 @@ def _unknown(_: nodes.Row) -> Value:
     return UNKNOWN
 
 
-def _partition_judge(
+def _partition_test(
     condition: nodes.Condition, columns: Sequence[_Column]
 ) -> Callable[[Partition], bool]:
-    """Judges the files of a partition. They are many: it remembers, but for what weighs much."""
+    """Tests whether files of a partition may match. Partitions are many: answers are remembered,
+    but for those of partitions whose values are long."""
     used = [(index, columns[index]) for index in sorted(condition.columns)]
     names = frozenset(column.name for _, column in used)
 
-    def judge(partition: Partition) -> bool:
+    def test(partition: Partition) -> bool:
         values = dict(partition)
         row: list[Value] = [UNKNOWN] * len(columns)
         for index, column in used:
@@ -269,7 +270,7 @@ def _partition_judge(
             partition = tuple([item for item in partition if item[0] in names])
         found = known.get(partition)
         if found is None:
-            found = judge(partition)
+            found = test(partition)
             if sum([_ITEM_BYTES + len(text or "") for _, text in partition]) <= _REMEMBERED_BYTES:
                 if len(known) >= _REMEMBERED_PARTITIONS:
                     known.clear()

@@ -17,7 +17,7 @@ _PARTITION_VALUES = msgspec.json.Decoder(PartitionValues)
 
 @dataclass(slots=True)
 class Pruning:
-    """Judges files by predicates, each of which names a column; a file is needed where any may
+    """Tests files by predicates, each of which names a column; a file is needed where any may
     match."""
 
     predicates: Sequence[Predicate]
@@ -32,7 +32,7 @@ class Pruning:
 
     @property
     def by_file(self) -> bool:
-        """Whether knowing the partitions that are needed leaves anything to judge."""
+        """Whether knowing the partitions that are needed leaves anything to test."""
         return not self.by_partition or any(p.data_columns for p in self.predicates)
 
     def needs_partition(self, partition: str) -> bool:
@@ -55,14 +55,14 @@ class Pruning:
         found = []
         for place, (partition, text) in enumerate(zip(partitions, stats, strict=True)):
             pause()
-            values, left = self._left.get(partition) or self._judged(partition)
+            values, left = self._left.get(partition) or self._evaluated(partition)
             if left:
                 statistics = read(text)
                 if any(predicate.may_match(values, statistics) for predicate in left):
                     found.append(place)
         return found
 
-    def _judged(self, partition: str) -> tuple[PartitionValues, Sequence[Predicate]]:
+    def _evaluated(self, partition: str) -> tuple[PartitionValues, Sequence[Predicate]]:
         """The predicates that files of a partition may match. Files of one are many."""
         values = _PARTITION_VALUES.decode(partition)
         left = [predicate for predicate in self.predicates if predicate.may_match(values, None)]

@@ -67,8 +67,8 @@ class ReadPredicates:
     @classmethod
     def over(cls, reads: Reads, metadata: Metadata) -> "ReadPredicates":
         """`parse`, over the columns of the table, which remembers short predicates: whoever
-        overwrites a partition does so again and again. Long ones are remembered by the reads, as
-        long as these live. Raises `InvalidSchema`, too."""
+        overwrites a partition does so again and again. The reads remember all of theirs, as
+        long as they live. Raises `InvalidSchema`, too."""
         columns = tuple(metadata.partition_columns)
         return cls._of(reads, columns, lambda text: parse_once(reads, text, metadata))
 
@@ -134,8 +134,16 @@ class ReadPredicates:
 
 _SHORT = 256
 """Characters of a predicate that is remembered. Parsed, it may take a hundred times as much."""
-_Key = tuple[str, str, tuple[str, ...]]
-"""A predicate, a schema string and the partition columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A predicate, and what it is parsed over; `pause` as of `parse_predicate`."""
+
+    text: str
+    schema_string: str
+    partition_columns: tuple[str, ...]
+    pause: Callable[[], None] = field(default=go_on, compare=False)
 
 
 def parse_once(
@@ -143,13 +151,11 @@ def parse_once(
 ) -> Predicate:
     """A predicate of the reads over the columns of the table; `pause` as of `parse_predicate`.
     Raises what `ReadPredicates.over` does, the same again for the same text."""
-    key = (text, metadata.schema_string, tuple(metadata.partition_columns))
-    if len(text) <= _SHORT:
-        return _remembered(key)
+    key = _key(text, metadata, pause)
     found = reads.parsed.get(key)
     if found is None:
         try:
-            found = _parse(key, pause)
+            found = _remembered(key) if len(text) <= _SHORT else _parse(key)
         except InvalidPredicate as error:
             found = error
         reads.parsed[key] = found
@@ -159,9 +165,25 @@ def parse_once(
     return found
 
 
-def _parse(key: _Key, pause: Callable[[], None] = go_on) -> Predicate:
-    text, schema_string, partition_columns = key
-    return parse_predicate(text, parse_schema(schema_string), partition_columns, pause=pause)
+def is_parsed(reads: Reads, metadata: Metadata) -> bool:
+    """Whether the predicates of the reads have been parsed over the columns of the table, the
+    first invalid one included: none is parsed behind it."""
+    for text in reads.predicates:
+        found = reads.parsed.get(_key(text, metadata))
+        if not isinstance(found, Predicate):
+            return found is not None
+    return True
 
 
-_remembered = remember(_parse, weigh=lambda key: len(key[1]) + sum(map(len, key[2])))
+def _key(text: str, metadata: Metadata, pause: Callable[[], None] = go_on) -> _Key:
+    return _Key(text, metadata.schema_string, tuple(metadata.partition_columns), pause)
+
+
+def _parse(key: _Key) -> Predicate:
+    schema = parse_schema(key.schema_string)
+    return parse_predicate(key.text, schema, key.partition_columns, pause=key.pause)
+
+
+_remembered = remember(
+    _parse, weigh=lambda key: len(key.schema_string) + sum(map(len, key.partition_columns))
+)

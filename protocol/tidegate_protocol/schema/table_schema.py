@@ -112,7 +112,7 @@ def parse_schema(text: str) -> StructType:
     fields: whatever a log holds, each commit may have to parse it.
 
     Types that the protocol does not know are refused, types that a table may not have without a
-    feature (`variant`) or at all (`void`) are not: `features` and `validate_table_schema` judge.
+    feature (`variant`) or at all (`void`) are not: `features` and `validate_table_schema` decide.
     """
     return _remembered(text)
 

@@ -54,20 +54,20 @@ COMPARISONS: dict[str, int] = {
 }
 """Which orders of its operands make a comparison true."""
 
-Judge = Callable[[Value, Value], Truth]
+Relation = Callable[[Value, Value], Truth]
 
 
 def compare(symbol: str, left: Node, right: Node) -> Condition:
     """One of `COMPARISONS`, null where an operand is."""
     left, right = to_scalar(left), to_scalar(right)
-    judge = _comparing(COMPARISONS[symbol])
+    relation = _comparing(COMPARISONS[symbol])
     if symbol in ("=", "<>"):
-        return _compared(left, right, judge)
+        return _compared(left, right, relation)
     if _is_beyond_integers(right) and left.type in INTEGRAL:
-        judge = _deciding_nulls(judge, judge(0, right.run(())))
+        relation = _deciding_nulls(relation, relation(0, right.run(())))
     elif _is_beyond_integers(left) and right.type in INTEGRAL:
-        judge = _deciding_nulls(judge, judge(left.run(()), 0))
-    return _compared(left, right, judge)
+        relation = _deciding_nulls(relation, relation(left.run(()), 0))
+    return _compared(left, right, relation)
 
 
 def equal_or_both_null(left: Node, right: Node) -> Condition:
@@ -174,7 +174,7 @@ def _order(left: Plain, right: Plain) -> int:
     return less(right, left) - less(left, right)
 
 
-def _compared(left: Node, right: Node, judge: Judge) -> Condition:
+def _compared(left: Node, right: Node, relation: Relation) -> Condition:
     left, right = to_scalar(left), to_scalar(right)
     readings: tuple[DataType, ...] = ()
     if _is_comparable(left.type) and _is_comparable(right.type):
@@ -184,7 +184,7 @@ def _compared(left: Node, right: Node, judge: Judge) -> Condition:
     found = []
     for type_ in readings:
         one, other = cast(left, type_), cast(right, type_)
-        found.append(condition(_applied(judge, one.run, other.run), one, other))
+        found.append(condition(_applied(relation, one.run, other.run), one, other))
     return found[0] if len(found) == 1 else either(*found)
 
 
@@ -193,13 +193,13 @@ def _is_comparable(type_: DataType | None) -> TypeGuard[DataType]:
 
 
 def _applied(
-    judge: Judge, left: Callable[[Row], Value], right: Callable[[Row], Value]
+    relation: Relation, left: Callable[[Row], Value], right: Callable[[Row], Value]
 ) -> Callable[[Row], Truth]:
-    return lambda row: judge(left(row), right(row))
+    return lambda row: relation(left(row), right(row))
 
 
-def _comparing(wanted: int) -> Judge:
-    def judge(left: Value, right: Value) -> Truth:
+def _comparing(wanted: int) -> Relation:
+    def relation(left: Value, right: Value) -> Truth:
         if left is None or right is None:
             return NULL
         if isinstance(left, Range) or isinstance(right, Range):
@@ -212,7 +212,7 @@ def _comparing(wanted: int) -> Judge:
         order = _SAME if same(left, right) else _BELOW if less(left, right) else _ABOVE
         return TRUE if order & wanted else FALSE
 
-    return judge
+    return relation
 
 
 def _is_beyond_integers(node: Scalar) -> bool:
@@ -224,12 +224,12 @@ def _is_beyond_integers(node: Scalar) -> bool:
     return isinstance(value, Decimal) and not low <= value <= high
 
 
-def _deciding_nulls(judge: Judge, decided: Truth) -> Judge:
+def _deciding_nulls(relation: Relation, decided: Truth) -> Relation:
     """Spark decides the comparison of an integer with a constant that no integer reaches from
     the constant alone, also for null."""
 
     def deciding(left: Value, right: Value) -> Truth:
-        truth = judge(left, right)
+        truth = relation(left, right)
         return truth | decided if truth & NULL else truth
 
     return deciding
