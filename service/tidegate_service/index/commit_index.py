@@ -23,6 +23,7 @@ from tidegate_service.core.ports.records import (
     ForgottenTable,
     Glance,
     NewTable,
+    TableHead,
     TableRecord,
     Waiting,
 )
@@ -119,6 +120,9 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls):
 
     async def table(self, ref: str) -> TableRecord | None:
         return await self._connections.read(lambda c: reads.table(c, ref))
+
+    async def head(self, ref: str) -> TableHead | None:
+        return await self._connections.read(lambda c: reads.head(c, ref))
 
     async def glance(self, table_id: str) -> Glance | None:
         return await self._of(table_id, reads.glance)
@@ -300,7 +304,7 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls):
         finally:
             await unit.abandon()
             if unit.saved and unit.broken:
-                self._unanswered.note()
+                self._unanswered.remember()
             await give_back(connection, broken=unit.broken)
 
     async def _of(

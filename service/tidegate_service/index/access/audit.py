@@ -23,7 +23,7 @@ _OF_A_COMMIT = [
 ]
 
 
-async def note(
+async def record_change(
     connection: AsyncConnection, change: Change, *, table_id: UUID, table_name: str
 ) -> None:
     """Add the row of one change of a table."""
@@ -42,7 +42,9 @@ async def note(
     )
 
 
-async def note_token(connection: AsyncConnection, deed: Deed, *, by: Caller, token_id: str) -> None:
+async def record_token(
+    connection: AsyncConnection, deed: Deed, *, by: Caller, token_id: str
+) -> None:
     """Add the row of a change of a token."""
     await connection.execute(
         insert(audit).values(
@@ -60,8 +62,17 @@ async def keep_commits(
     await connection.execute(_kept(commits, table_id, table_name, of_versions))
 
 
+async def keep_unnamed_commits(
+    connection: AsyncConnection, table_id: UUID, table_name: str, *, before: int
+) -> None:
+    """The same for the versions before this one of a table that goes on, as far as no row of
+    `past_commits` will have them: those without a transaction id."""
+    unnamed = (commits.c.version < before) & commits.c.transaction_id.is_(None)
+    await connection.execute(_kept(commits, table_id, table_name, unnamed))
+
+
 async def keep_past_commits(connection: AsyncConnection, table_id: UUID, table_name: str) -> None:
-    """The same for the commits that a rebuild found no more of than their ids."""
+    """The same for the commits of which no more is there than their ids."""
     await connection.execute(_kept(past_commits, table_id, table_name, true()))
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tidegate_service.core.access.audit import Deed
 from tidegate_service.core.access.roles import Caller, Grant, Principal, Role
 from tidegate_service.core.access.tokens import LiveToken, NewToken, TokenRecord
-from tidegate_service.index.access.audit import note_token
+from tidegate_service.index.access.audit import record_token
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.schema.access import token_grants, tokens
 
@@ -83,7 +83,7 @@ async def _add(connection: AsyncConnection, token: NewToken, by: Caller) -> None
             for grant in token.grants
         ],
     )
-    await note_token(connection, Deed.CREATE_TOKEN, by=by, token_id=token.id)
+    await record_token(connection, Deed.CREATE_TOKEN, by=by, token_id=token.id)
 
 
 async def _revoke(connection: AsyncConnection, token_id: str, by: Caller) -> bool:
@@ -95,7 +95,7 @@ async def _revoke(connection: AsyncConnection, token_id: str, by: Caller) -> boo
     )
     if ended.one_or_none() is None:
         return False
-    await note_token(connection, Deed.REVOKE_TOKEN, by=by, token_id=token_id)
+    await record_token(connection, Deed.REVOKE_TOKEN, by=by, token_id=token_id)
     return True
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.checkpoints import MOST_SMALL, MOST_SMALL_BYTES
-from tidegate_service.index.postgres.connections import driver_of
+from tidegate_service.index.postgres.binary import binary_rows
 
 A_PAGE = 5_000
 PAGE_BYTES = 4 * 1024 * 1024
@@ -55,15 +55,11 @@ async def domains(connection: AsyncConnection, table_id: UUID) -> Sequence[bytes
 
 
 async def _lines(connection: AsyncConnection, query: str, table_id: UUID) -> Sequence[bytes]:
-    driver = await driver_of(connection)
     found: list[bytes] = []
     values = {"table_id": table_id, "after": None, "most": A_PAGE, "most_bytes": PAGE_BYTES}
-    # In the binary format: as text, a page would be twice as long.
-    async with driver.cursor(binary=True) as cursor:
-        while True:
-            await cursor.execute(query, values)
-            last, lines = (await cursor.fetchall())[0]
-            if last is None:
-                return found
-            found += lines.split(b"\n")
-            values["after"] = last
+    while True:
+        ((last, lines),) = await binary_rows(connection, query, values)
+        if last is None:
+            return found
+        found += lines.split(b"\n")
+        values["after"] = last

@@ -18,7 +18,8 @@ from tidegate_service.core.ports.checkpoints import (
     SnapshotHead,
 )
 from tidegate_service.index.checkpoints import small_actions
-from tidegate_service.index.postgres.connections import Connections, driver_of
+from tidegate_service.index.postgres.binary import binary_rows
+from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.rows.records import metadata_of, protocol_of
 
 FILES_A_PAGE = 5_000
@@ -124,6 +125,7 @@ _PAGE = """
     )
     SELECT
         (SELECT epoch FROM tables WHERE id = %(table_id)s) AS epoch,
+        (SELECT first_version FROM tables WHERE id = %(table_id)s) AS first_version,
         (SELECT count(*) FROM page) AS found,
         (SELECT path FROM last) AS last_path,
         (SELECT dv_id FROM last) AS last_dv_id,
@@ -143,6 +145,7 @@ _UP_TO = _PAGE.format(
 
 class _Page(NamedTuple):
     epoch: int | None
+    first_version: int | None
     found: int
     last_path: str | None
     last_dv_id: str | None
@@ -254,13 +257,14 @@ def _page(
 
     async def read(connection: AsyncConnection) -> tuple[FileRows, bool]:
         query = _TO_THE_END if through is None else _UP_TO
-        # In the binary format: as text, a page would be twice as long.
-        driver = await driver_of(connection)
-        async with driver.cursor(binary=True) as cursor:
-            await cursor.execute(query, values)
-            row = _Page(*(await cursor.fetchall())[0])
+        (found,) = await binary_rows(connection, query, values)
+        row = _Page(*found)
         if row.epoch != head.epoch:
             raise _another(head.version)
+        if row.first_version is None or row.first_version > head.version:
+            raise IndexUnavailable(
+                f"version {head.version} expired while its checkpoint was written"
+            )
         page = FileRows(
             adds=row.adds or b"",
             num_adds=row.num_adds,

@@ -28,6 +28,11 @@ _CHANGED = text("""
         ORDER BY after_path DESC, after_dv_id DESC
         LIMIT 1
     ) AS sidecar
+    -- Of files that were removed before the index's first version, there may be no row any more.
+    UNION
+    SELECT after_path, after_dv_id FROM checkpoint_sidecars
+    WHERE table_id = :table_id
+        AND (SELECT first_version > :since + 1 FROM tables WHERE id = :table_id)
 """).bindparams(
     bindparam("table_id", type_=Uuid),
     bindparam("since", type_=BigInteger),

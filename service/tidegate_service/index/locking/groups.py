@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.observe.telemetry import Telemetry
-from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.ports.records import LONG_METADATA, TableRecord, TableState
 from tidegate_service.index.locking.section import PostgresCommitSection
 from tidegate_service.index.locking.unit_of_work import UnitOfWork
 from tidegate_service.index.postgres import pipeline
@@ -29,6 +29,7 @@ from tidegate_service.index.postgres.pipeline import (
 )
 from tidegate_service.index.reading.used_ids import asking
 from tidegate_service.index.rows.keys import key
+from tidegate_service.index.rows.newest import newest_row
 from tidegate_service.index.rows.records import cause_of, metadata_of, protocol_of
 
 _COLUMNS = """
@@ -37,22 +38,19 @@ _COLUMNS = """
     quarantine_cause
 """
 
-LOCK = Statement(f"SELECT {_COLUMNS} FROM tables WHERE id = $1 FOR UPDATE")
-
-LONG_METADATA = 64 * 1024
-"""In bytes. A table with more metadata, or such a protocol, has groups of its own, since reading it
-takes long."""
+LOCK = Statement(newest_row("$1", _COLUMNS, locking="FOR UPDATE"))
 
 # A group of several tables never waits for a row: a table that is skipped gets a group of its own,
 # which waits. So groups cannot wait for each other in a circle, either.
+_IS_SHORT = f"""
+    coalesce(octet_length(metadata), 0) + coalesce(octet_length(protocol), 0) <= {LONG_METADATA}
+"""
 LOCK_FREE = Statement(f"""
-    SELECT {_COLUMNS}
-    FROM tables
-    WHERE id = ANY ($1)
-      AND coalesce(octet_length(metadata), 0) + coalesce(octet_length(protocol), 0)
-          <= {LONG_METADATA}
-    ORDER BY id
-    FOR UPDATE SKIP LOCKED
+    SELECT locked.*
+    FROM unnest($1) AS asked (table_id)
+    CROSS JOIN LATERAL ({
+    newest_row("asked.table_id", _COLUMNS, where=_IS_SHORT, locking="FOR UPDATE SKIP LOCKED")
+}) AS locked
 """)
 
 # Not the time of the transaction, which began before its locks were granted.

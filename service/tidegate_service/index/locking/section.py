@@ -25,7 +25,7 @@ from tidegate_service.core.ports.records import (
     TableState,
 )
 from tidegate_service.core.sharing import offload
-from tidegate_service.index.access import audit
+from tidegate_service.index.access.audit import record_change
 from tidegate_service.index.locking.unit_of_work import UnitOfWork
 from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.reading import live_files, reads
@@ -167,13 +167,13 @@ class PostgresCommitSection:
     async def flush(self) -> None:
         await self._unit.flush()
 
-    def hold(self) -> None:
-        self._unit.hold()
+    def defer_saving(self) -> None:
+        self._unit.defer_saving()
 
-    def let_go(self) -> None:
-        self._unit.let_go()
+    def allow_saving(self) -> None:
+        self._unit.allow_saving()
 
-    def take_back(self, count: int, head: TableRecord) -> None:
+    def unstage(self, count: int, head: TableRecord) -> None:
         self._unit.unstage(count)
         self.table = head
 
@@ -214,24 +214,24 @@ class PostgresCommitSection:
         known = await self.transaction(transaction_id)
         if isinstance(known, CommitRecord):
             raise ValueError(f"the transaction has landed as version {known.version}")
-        tombstone = {"table_id": self._id, "transaction_id": key(transaction_id)}
+        aborted = {"table_id": self._id, "transaction_id": key(transaction_id)}
         async with self._unit.statements() as connection:
             if known is None:
-                await connection.execute(insert(aborted_transactions).values(tombstone))
+                await connection.execute(insert(aborted_transactions).values(aborted))
             elif known.unfenced_after is not None:
                 await connection.execute(
                     update(aborted_transactions)
-                    .where(*(aborted_transactions.c[name] == of for name, of in tombstone.items()))
+                    .where(*(aborted_transactions.c[name] == of for name, of in aborted.items()))
                     .values(unfenced_after=None)
                 )
 
-    async def note(self, change: Change) -> None:
+    async def record_change(self, change: Change) -> None:
         async with self._unit.statements() as connection:
-            await audit.note(connection, change, table_id=self._id, table_name=self.table.name)
+            await record_change(connection, change, table_id=self._id, table_name=self.table.name)
 
     async def quarantine(self, reason: str, cause: QuarantineCause = QuarantineCause.LOG) -> None:
         if self.table.state is not TableState.QUARANTINED:
-            await self.note(Change(deed=Deed.QUARANTINE, by=SERVICE))
+            await self.record_change(Change(deed=Deed.QUARANTINE, by=SERVICE))
         async with self._unit.statements() as connection:
             row = (
                 await connection.execute(
@@ -285,10 +285,15 @@ class PostgresCommitSection:
         return lost
 
     async def forgotten(
-        self, metadata_ids: Collection[str] | None = None
+        self,
+        metadata_ids: Collection[str] | None = None,
+        *,
+        catalog_managed: bool | None = None,
+        most: int | None = None,
     ) -> Sequence[ForgottenTable]:
+        here = self.table.location
         async with self._unit.statements() as connection:
-            return await forgotten.at(connection, self.table.location, metadata_ids)
+            return await forgotten.at(connection, here, metadata_ids, catalog_managed, most)
 
     async def metadata_ids(self) -> Collection[str]:
         async with self._unit.statements() as connection:

@@ -31,7 +31,7 @@ class Unanswered:
         self._connections = connections
         self._given_up = 0
 
-    def note(self) -> None:
+    def remember(self) -> None:
         """One more was given up."""
         self._given_up += 1
 

@@ -53,7 +53,7 @@ class UnitOfWork:
         self._written: dict[UUID, Written] = {}
         self._writing: asyncio.Task[None] | None = None
         self._plans_anew = False
-        self._is_held = False
+        self._is_deferred = False
 
     def stage(self, staged: Staged, written: Written) -> TableRecord:
         """Stage a commit. Returns the head of its table once it is written. Raises the error of
@@ -67,18 +67,18 @@ class UnitOfWork:
         self._written[staged.table_id] = written
         return writes.head_after(staged)
 
-    def hold(self) -> None:
-        """Hold all staged commits until `let_go`, since files have to be there first. Until then
+    def defer_saving(self) -> None:
+        """Defer saving all staged commits, since files have to be there first. Until `allow_saving`
         nothing can be committed, and no statement can be made."""
-        self._is_held = True
+        self._is_deferred = True
 
-    def let_go(self) -> None:
-        self._is_held = False
+    def allow_saving(self) -> None:
+        self._is_deferred = False
 
     def unstage(self, count: int) -> None:
-        """Drop the newest held commits."""
+        """Drop the newest deferred commits."""
         if count > len(self._staged):
-            raise ValueError(f"{count} commits to drop, and {len(self._staged)} are held")
+            raise ValueError(f"{count} commits to drop, and {len(self._staged)} are deferred")
         del self._staged[len(self._staged) - count :]
         self._staged_rows = sum(staged.effects.size for staged in self._staged)
 
@@ -86,17 +86,17 @@ class UnitOfWork:
     def is_full(self) -> bool:
         """Whether the staged commits should be written before more are staged. Held commits cannot
         be."""
-        if self._is_held:
+        if self._is_deferred:
             return False
         return len(self._staged) >= STAGED_COMMITS or self._staged_rows >= STAGED_ROWS
 
     def write_ahead(self) -> None:
         """Begin to write the staged commits, while the caller waits for something else."""
-        if self._writing is None and self._staged and not self.broken and not self._is_held:
+        if self._writing is None and self._staged and not self.broken and not self._is_deferred:
             self._writing = asyncio.create_task(self._ahead(), name="write-ahead")
 
     async def flush(self) -> None:
-        """Write the staged commits. Raises `FilesFirst` where some are held."""
+        """Write the staged commits. Raises `FilesFirst` where some are deferred."""
         await self._finish_writing()
         await self._flush()
 
@@ -155,8 +155,8 @@ class UnitOfWork:
             raise FilesFirst
 
     async def _ahead(self) -> None:
-        # Checked each time: commits may be held by the time that this task runs.
-        while self._staged and not self._is_held:
+        # Checked each time: commits may be deferred by the time that this task runs.
+        while self._staged and not self._is_deferred:
             await self._write(self._taken())
 
     def _taken(self) -> list[Staged]:

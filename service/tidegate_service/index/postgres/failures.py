@@ -18,6 +18,9 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.index.schema.tables import TABLES_LOCATION_KEY, TABLES_NAME_KEY
 
+DriverError = psycopg.Error
+"""Whatever a statement on the driver's own connection raises."""
+
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _LOCK_NOT_AVAILABLE = "55P03"
 _QUERY_CANCELED = "57014"
@@ -67,6 +70,13 @@ def sqlstate(error: BaseException) -> str | None:
     """The SQLSTATE of a driver's error, as such or wrapped by SQLAlchemy."""
     cause = error.orig if isinstance(error, exc.DBAPIError) else error
     return cause.sqlstate if isinstance(cause, psycopg.Error) else None
+
+
+def violated_key(error: BaseException) -> str | None:
+    """The unique constraint that a driver's error says is violated."""
+    if isinstance(error, psycopg.errors.UniqueViolation):
+        return error.diag.constraint_name
+    return None
 
 
 def _of_driver(error: BaseException | None) -> ServiceError:

@@ -39,6 +39,7 @@ PLANNED_ANEW_S = 1.0
 kept for longer than tables may take to outgrow it."""
 _FORGET_PLANS = b"DISCARD PLANS"
 
+_ENDS = ("FATAL", "PANIC")
 _FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 
 
@@ -154,22 +155,40 @@ async def commit(driver: Driver) -> None:
         # Postgres would warn, and answer as if something had been committed.
         raise psycopg.errors.NoActiveSqlTransaction("there is no transaction to commit")
     warnings: list[str | None] = []
+    ends: list[str | None] = []
 
-    def note(notice: psycopg.errors.Diagnostic) -> None:
+    def told(notice: psycopg.errors.Diagnostic) -> None:
         if notice.severity_nonlocalized == "WARNING":
             warnings.append(notice.message_primary)
+        elif notice.severity_nonlocalized in _ENDS:
+            ends.append(notice.message_primary)
 
-    driver.add_notice_handler(note)
+    driver.add_notice_handler(told)
     try:
+        _check_is_there(connection, ends)
         connection.send_query(b"COMMIT")
         results = await _answers(connection, None)
     finally:
-        driver.remove_notice_handler(note)
+        driver.remove_notice_handler(told)
     _check(results)
     if warnings:
         raise psycopg.errors.StatementCompletionUnknown(f"COMMIT warned: {warnings[0]}")
     if results[-1].command_status != b"COMMIT":
         raise psycopg.errors.InFailedSqlTransaction("the transaction had failed before")
+
+
+def _check_is_there(connection: PGconn, ends: Sequence[str | None]) -> None:
+    """Raise `TransactionRollback` where the server has ended the session; `ends` is what the notice
+    handler was told of that. Once COMMIT was sent to such a session, nothing may tell any more
+    which of the two came first."""
+    try:
+        connection.consume_input()
+        # libpq takes what it has read for notices while it waits for no answer, and here.
+        connection.is_busy()
+    except psycopg.OperationalError as error:
+        raise psycopg.errors.TransactionRollback("the session had ended") from error
+    if ends:
+        raise psycopg.errors.TransactionRollback(f"the session had ended: {ends[0]}")
 
 
 def _check(results: Sequence[PGresult]) -> None:

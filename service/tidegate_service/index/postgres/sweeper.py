@@ -72,7 +72,7 @@ class Sweeper:
         self._connections = Connections(engine, answer_timeout_s=ANSWER_S)
         self._seen: dict[_Silent, int] = {}
 
-    async def look(self) -> int:
+    async def sweep(self) -> int:
         """Look once; how many sessions were ended. Raises `IndexUnavailable`."""
         found = await self._connections.read(_silent)
         self._seen = {one: self._seen.get(one, 0) + 1 for one in found}
@@ -91,7 +91,7 @@ class Sweeper:
         while True:
             await asyncio.sleep(interval_s)
             try:
-                await self.look()
+                await self.sweep()
             except ServiceError as error:
                 logger.warning("looking for silent sessions failed", extra={"reason": error.detail})
             except Exception:

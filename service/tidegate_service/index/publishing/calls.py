@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.ports.records import Waiting
+from tidegate_service.index.postgres.batching import Batching
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.postgres.identity import database_of
-from tidegate_service.index.postgres.together import Together
 from tidegate_service.index.publishing import unpublished
 from tidegate_service.index.publishing.unpublished import Held, Published
 
@@ -31,9 +31,9 @@ class PublishingCalls:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._reading = Together(self._read, apart_s=APART_S)
-        self._marking = Together(self._mark, apart_s=APART_S)
-        self._forgetting = Together(self._forget, apart_s=APART_S)
+        self._reading = Batching(self._read, apart_s=APART_S)
+        self._marking = Batching(self._mark, apart_s=APART_S)
+        self._forgetting = Batching(self._forget, apart_s=APART_S)
         self._alone = asyncio.Semaphore(ALONE)
 
     async def unpublished_versions(self, table_id: UUID, *, limit: int) -> Waiting:
@@ -80,7 +80,8 @@ class PublishingCalls:
         return [] if content is None else [(version, content)]
 
     async def _read(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[tuple[Held, str]]:
-        table_ids = [table_id for table_id, _ in asked]
+        # A table is asked of by several publishers at once; its versions are to be told once.
+        table_ids = list({table_id for table_id, _ in asked})
         most = max(limit for _, limit in asked)
 
         async def read(connection: AsyncConnection) -> tuple[Mapping[UUID, Held], str]:
@@ -88,7 +89,7 @@ class PublishingCalls:
             return found, database_of(connection)
 
         found, database = await self._connections.read_replicated(read)
-        return [(found.get(table_id, _NOTHING), database) for table_id in table_ids]
+        return [(found.get(table_id, _NOTHING), database) for table_id, _ in asked]
 
     async def _mark(self, asked: Sequence[Published]) -> Sequence[bool]:
         async def mark(connection: AsyncConnection) -> Mapping[UUID, int]:

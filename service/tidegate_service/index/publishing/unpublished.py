@@ -26,6 +26,7 @@ from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.postgres.parameters import int8, int8s, uuids
 from tidegate_service.index.postgres.pipeline import Query, Row, Statement, as_int, as_uuid
 from tidegate_service.index.postgres.standby import SEEN, WAIT_FOR_STANDBY
+from tidegate_service.index.rows.newest import newest_row
 from tidegate_service.index.rows.records import expanded, table_record
 from tidegate_service.index.rows.stored_content import LARGE_BYTES, StoredContent
 from tidegate_service.index.schema.tables import commits, tables
@@ -83,6 +84,8 @@ class Held:
     large: int | None = None
 
 
+_BEHIND = "id, state, published_version, latest_version - published_version AS behind"
+
 # A content that is larger than all that is read of a table is left out: it is read by itself.
 # The last column is told with the first row, once: where nothing waits, nothing is written.
 _WAITING = Statement(f"""
@@ -90,8 +93,10 @@ _WAITING = Statement(f"""
         CASE WHEN octet_length(held.content) <= $3 THEN held.content END,
         (SELECT {SEEN})
     FROM (
-        SELECT id, published_version, latest_version - published_version AS behind
-        FROM tables WHERE id = ANY ($1) AND state = 'active'
+        SELECT head.*
+        FROM unnest($1) AS asked (table_id)
+        CROSS JOIN LATERAL ({newest_row("asked.table_id", _BEHIND)}) AS head
+        WHERE head.state = 'active'
     ) AS waiting
     CROSS JOIN LATERAL (
         SELECT version, content,
@@ -172,15 +177,19 @@ class Published:
 
 
 # Who holds a row may hold it for minutes, and commits wait for those that are held here.
-_MARK = Statement("""
+_MARK = Statement(f"""
     WITH free AS MATERIALIZED (
-        SELECT id FROM tables WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED
+        SELECT locked.row_id, log.*
+        FROM unnest($1, $2, $3) AS log (id, first, last)
+        CROSS JOIN LATERAL ({
+    newest_row("log.id", "ctid AS row_id", locking="FOR NO KEY UPDATE SKIP LOCKED")
+}) AS locked
     )
-    UPDATE tables SET published_version = log.last
-    FROM free, unnest($1, $2, $3) AS log (id, first, last)
-    WHERE log.id = free.id AND tables.id = free.id
-      AND published_version BETWEEN log.first - 1 AND log.last - 1
-      AND latest_version >= log.last
+    UPDATE tables SET published_version = free.last
+    FROM free
+    WHERE tables.ctid = free.row_id
+      AND published_version BETWEEN free.first - 1 AND free.last - 1
+      AND latest_version >= free.last
     RETURNING tables.id, tables.published_version
 """)
 
@@ -231,13 +240,14 @@ async def mark_published(
 # The rows are named by where they lie, and looked for once: as a join of the table with itself,
 # which the planner may take for small, it would look through what waits for each row of it. Who
 # holds one of them forgets it, or makes it anew; else it waits for the next one that is published.
-FORGET = Statement("""
+FORGET = Statement(f"""
     UPDATE commits SET published = true, content_held = false
     WHERE commits.ctid = ANY (ARRAY (
         SELECT held.ctid
         FROM (
-            SELECT id, least(asked.through, published_version) AS through
-            FROM unnest($1, $2) AS asked (id, through) JOIN tables USING (id)
+            SELECT asked.id, least(asked.through, head.published_version) AS through
+            FROM unnest($1, $2) AS asked (id, through)
+            CROSS JOIN LATERAL ({newest_row("asked.id", "published_version")}) AS head
         ) AS log
         CROSS JOIN LATERAL (
             SELECT ctid FROM commits

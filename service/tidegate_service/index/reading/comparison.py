@@ -152,9 +152,9 @@ async def compare(
         path, opened, closed_here, survived = row
         closed += as_int(closed_here)
         if not as_bool(opened):
-            unopened.note(path)
+            unopened.add(path)
         if as_bool(survived):
-            surviving.note(path)
+            surviving.add(path)
 
     await asking.each(
         _OF_FILES, sized(effects.files.items(), _bytes_of_file), _file_columns, of_file
@@ -164,11 +164,11 @@ async def compare(
         _APP_TRANSACTIONS,
         sized(effects.txns.items(), _bytes_of_keyed),
         _keyed_columns,
-        lambda row: missing.note(row[0]),
+        lambda row: missing.add(row[0]),
     )
     domains = (item for item in effects.domains.items() if not item[1].removed)
     await asking.each(
-        _DOMAINS, sized(domains, _bytes_of_keyed), _keyed_columns, lambda row: kept.note(row[0])
+        _DOMAINS, sized(domains, _bytes_of_keyed), _keyed_columns, lambda row: kept.add(row[0])
     )
     told = (
         (unopened, "files it adds are missing or differ"),
@@ -188,7 +188,7 @@ class _Names:
     count: int = 0
     first: list[str] = field(default_factory=list)
 
-    def note(self, name: bytes | None) -> None:
+    def add(self, name: bytes | None) -> None:
         self.count += 1
         if self.count <= _MOST_NAMED:
             self.first.append(as_text(name))

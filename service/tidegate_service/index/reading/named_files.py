@@ -5,14 +5,12 @@ SQLAlchemy in Postgres's binary form.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
 from uuid import UUID
-
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.ports.named_files import NamedFiles, NamingTable, StillNamed
 from tidegate_service.core.ports.records import TableState
-from tidegate_service.index.postgres.connections import Connections, driver_of
+from tidegate_service.index.postgres.binary import BinaryRow, binary_rows
+from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.reading.reads import table_id_of
 from tidegate_service.index.rows.keys import key
 
@@ -34,7 +32,7 @@ _PAGE = f"""
     LIMIT {FILES_A_PAGE}
 """
 _STILL_NAMED = f"""
-    SELECT tables.epoch, tables.latest_version, tables.state, ARRAY(
+    SELECT tables.epoch, tables.first_version, tables.latest_version, tables.state, ARRAY(
         SELECT DISTINCT files.path
         FROM files
         WHERE files.table_id = tables.id AND files.path = ANY(%(paths)s::text[]) AND {_NAMED}
@@ -73,8 +71,6 @@ _TABLES_NAMING = """
 """
 _LAST = "\U0010ffff"
 """Behind every path."""
-
-Row = tuple[Any, ...]
 
 
 class NamedFilesCalls:
@@ -122,10 +118,11 @@ class NamedFilesCalls:
             "removed_ms": removed_ms,
         }
         rows = await self._files_rows(_STILL_NAMED, asked)
-        for epoch, latest_version, state, named in rows:
+        for epoch, first_version, latest_version, state, named in rows:
             return StillNamed(
                 paths=frozenset(keys[each] for each in named),
                 epoch=epoch,
+                first_version=first_version,
                 latest_version=latest_version,
                 is_active=state == TableState.ACTIVE,
             )
@@ -153,14 +150,10 @@ class NamedFilesCalls:
             for table_id, name, epoch, latest_version in rows
         ]
 
-    async def _files_rows(self, statement: str, values: Mapping[str, object]) -> Sequence[Row]:
-        async def fetch(connection: AsyncConnection) -> Sequence[Row]:
-            driver = await driver_of(connection)
-            async with driver.cursor(binary=True) as cursor:
-                await cursor.execute(statement, values)
-                return await cursor.fetchall()
-
-        return await self._connections.read(fetch)
+    async def _files_rows(
+        self, statement: str, values: Mapping[str, object]
+    ) -> Sequence[BinaryRow]:
+        return await self._connections.read(lambda c: binary_rows(c, statement, values))
 
 
 def _identity(table_id: str) -> UUID:

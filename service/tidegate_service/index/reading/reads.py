@@ -1,11 +1,14 @@
 """The index's queries. Each is one statement, so it sees one state of the database."""
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Row,
+    Select,
     String,
     Uuid,
     bindparam,
@@ -29,18 +32,22 @@ from tidegate_service.core.ports.records import (
     Aborted,
     CommitRecord,
     Glance,
+    TableHead,
     TableRecord,
 )
 from tidegate_service.index.postgres.identity import database_of
 from tidegate_service.index.rows import stored_content
 from tidegate_service.index.rows.keys import key
+from tidegate_service.index.rows.newest import newest
 from tidegate_service.index.rows.pages import bounded, bytes_of, text_bytes_of
 from tidegate_service.index.rows.records import (
     COMMIT_COLUMNS,
+    HEAD_COLUMNS,
     RECORD_COLUMNS,
     commit_record,
     domain_of,
     read_state,
+    table_head,
     table_record,
     txn_of,
 )
@@ -77,12 +84,27 @@ def in_scopes(name: ColumnElement[str], scopes: Sequence[str]) -> ColumnElement[
 
 
 async def table(connection: AsyncConnection, ref: str) -> TableRecord | None:
+    row = await _row_of(connection, select(tables), ref)
+    return None if row is None else table_record(row)
+
+
+async def head(connection: AsyncConnection, ref: str) -> TableHead | None:
+    row = await _row_of(connection, select(*HEAD_COLUMNS), ref)
+    return None if row is None else table_head(row)
+
+
+async def _row_of(
+    connection: AsyncConnection, query: Select[Any], ref: str
+) -> Row[*tuple[Any, ...]] | None:
     if "\0" in ref:
         return None  # Postgres would refuse the question.
     table_id = table_id_of(ref)
-    is_it = func.lower(tables.c.name) == lower(ref) if table_id is None else tables.c.id == table_id
-    row = (await connection.execute(select(tables).where(is_it))).one_or_none()
-    return None if row is None else table_record(row)
+    if table_id is None:
+        found = newest(query, func.lower(tables.c.name), lower(ref))
+    else:
+        found = newest(query, tables.c.id, table_id)
+    row: Row[*tuple[Any, ...]] | None = (await connection.execute(found)).one_or_none()
+    return row
 
 
 async def glance(connection: AsyncConnection, table_id: UUID) -> Glance | None:
@@ -91,12 +113,12 @@ async def glance(connection: AsyncConnection, table_id: UUID) -> Glance | None:
         .where(commits.c.table_id == table_id, commits.c.version == tables.c.published_version)
         .scalar_subquery()
     )
-    found = select(tables, _NOW_MS.label("now_ms"), published.label("published_sha256"))
-    row = (await connection.execute(found.where(tables.c.id == table_id))).one_or_none()
+    found = select(*HEAD_COLUMNS, _NOW_MS.label("now_ms"), published.label("published_sha256"))
+    row = (await connection.execute(newest(found, tables.c.id, table_id))).one_or_none()
     if row is None:
         return None
     return Glance(
-        table=table_record(row),
+        table=table_head(row),
         published_sha256=row.published_sha256,
         now_ms=row.now_ms,
         database=database_of(connection),
@@ -132,11 +154,11 @@ async def transaction(
         row = (await connection.execute(landed)).one_or_none()
         if row is not None:
             return commit_record(row)
-    tombstone = select(aborted_transactions.c.unfenced_after).where(
+    aborted = select(aborted_transactions.c.unfenced_after).where(
         aborted_transactions.c.table_id == table_id,
         aborted_transactions.c.transaction_id == key(transaction_id),
     )
-    row = (await connection.execute(tombstone)).one_or_none()
+    row = (await connection.execute(aborted)).one_or_none()
     return None if row is None else Aborted(transaction_id, row.unfenced_after)
 
 

@@ -16,7 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, NotFound
 from tidegate_service.core.ports.scanned import PartitionTest, StoredFiles, Wanted
-from tidegate_service.index.postgres.connections import Connections, driver_of
+from tidegate_service.index.postgres.binary import BinaryRow as Row
+from tidegate_service.index.postgres.binary import binary_rows
+from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.postgres.identity import database_of
 from tidegate_service.index.rows.effects import FileKey
 from tidegate_service.index.rows.partitions import HASHED
@@ -25,7 +27,6 @@ PARTITIONS_A_PAGE = 500
 PAGE_BYTES = 4 * 1024 * 1024
 """Of actions in a page, beside its last one."""
 
-Row = tuple[Any, ...]
 Values = dict[str, object]
 
 _COLUMNS = "files.path, files.dv_id, files.action"
@@ -267,10 +268,7 @@ class Snapshot:
 
         async def fetch(connection: AsyncConnection) -> Sequence[Row]:
             self.databases.add(database_of(connection))
-            driver = await driver_of(connection)
-            async with driver.cursor(binary=True) as cursor:
-                await cursor.execute(statement, values)
-                return await cursor.fetchall()
+            return await binary_rows(connection, statement, values)
 
         return await self.connections.read(fetch)
 

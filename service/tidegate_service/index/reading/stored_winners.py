@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tidegate_protocol.log.weights import UNIT_BYTES
 from tidegate_protocol.proposal.transaction import WinningCommit
 from tidegate_protocol.replay.commits import summarize
 from tidegate_service.core.ports.index import TakesLong
@@ -61,12 +62,16 @@ async def read_winners(
                 await take_time(connection)
         if not rows or rows[-1].version != after + len(rows):
             return None
-        size += more
-        if most_bytes is not None and size > most_bytes:
+        if most_bytes is not None and size + more > most_bytes:
+            # An error may live longer than the section.
+            found.clear()
             raise TakesLong
         with offload.sharing:
-            weight = offload.HEAVY if more > offload.PARSED_INLINE else 0
-            found += await offload.run(weight, _winners_of, rows)
+            heavy = offload.HEAVY if more > offload.PARSED_INLINE else 0
+            winners = await offload.run(heavy, _winners_of, rows)
+        # In memory it may be several times its bytes.
+        size += max(more, UNIT_BYTES * sum(winner.weight for winner in winners))
+        found += winners
         after = rows[-1].version
     return found
 
@@ -93,8 +98,11 @@ async def _page(
 
 
 def _winners_of(rows: Sequence[StoredWinner]) -> list[WinningCommit]:
-    """The rows as the conflict rules look at them."""
-    return [_winner(row) for row in rows]
+    """The rows as the conflict rules look at them, weighed."""
+    winners = [_winner(row) for row in rows]
+    for each in winners:
+        each.weigh()
+    return winners
 
 
 def _winner(row: StoredWinner) -> WinningCommit:

@@ -7,12 +7,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.errors import IndexUnavailable
-from tidegate_service.core.ports.records import Glance, TableRecord
+from tidegate_service.core.ports.records import Glance, TableHead, TableRecord
 from tidegate_service.core.ports.told import HeadsOnStandby
+from tidegate_service.index.postgres.batching import Batching
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.postgres.identity import database_of
 from tidegate_service.index.postgres.standby import HAS_STANDBY, WAIT_FOR_STANDBY
-from tidegate_service.index.postgres.together import Together
 from tidegate_service.index.reading import reads
 
 T = TypeVar("T")
@@ -27,12 +27,12 @@ class StandbyWaits:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._together = Together(self._wait, apart_s=0.0)
+        self._batching = Batching(self._wait, apart_s=0.0)
 
     async def has_all_of(self, database: str) -> None:
         """Return when the standby has all that was to be read from `database` before. Raises
         `IndexUnavailable` where it does not say so, and where another database is there now."""
-        if await self._together.ask(database):
+        if await self._batching.ask(database):
             return
         raise IndexUnavailable(
             "what was read is from another database than the one that is there now; ask again"
@@ -53,8 +53,8 @@ class TellingCalls:
     _connections: Connections
     _standby: StandbyWaits
 
-    async def told_table(self, ref: str, *, known: HeadsOnStandby) -> TableRecord | None:
-        return await self._told(lambda c: reads.table(c, ref), _one, known)
+    async def told_head(self, ref: str, *, known: HeadsOnStandby) -> TableHead | None:
+        return await self._told(lambda c: reads.head(c, ref), _one, known)
 
     async def told_glance(self, table_id: str, *, known: HeadsOnStandby) -> Glance | None:
         identity = reads.table_id_of(table_id)
@@ -88,10 +88,10 @@ class TellingCalls:
         if identity is None:
             return None
 
-        async def read(connection: AsyncConnection) -> tuple[Txn | None, TableRecord | None]:
+        async def read(connection: AsyncConnection) -> tuple[Txn | None, TableHead | None]:
             found = await reads.app_transaction(connection, identity, app_id)
             # Read second, so that what was found is of its head or of one before.
-            return found, await reads.table(connection, table_id)
+            return found, await reads.head(connection, table_id)
 
         found, _ = await self._told(read, lambda read: _one(read[1]), known)
         return found
@@ -99,10 +99,10 @@ class TellingCalls:
     async def _told(
         self,
         query: Callable[[AsyncConnection], Awaitable[T]],
-        tables_in: Callable[[T], Sequence[TableRecord]],
+        tables_in: Callable[[T], Sequence[TableHead]],
         known: HeadsOnStandby,
     ) -> T:
-        async def read(connection: AsyncConnection) -> tuple[T, Sequence[TableRecord], str, bool]:
+        async def read(connection: AsyncConnection) -> tuple[T, Sequence[TableHead], str, bool]:
             found, database = await query(connection), database_of(connection)
             news = [
                 table
@@ -117,9 +117,9 @@ class TellingCalls:
         if waits:
             await self._standby.has_all_of(database)
         for table in news:
-            known.note(table, database=database)
+            known.remember(table, database=database)
         return found
 
 
-def _one(table: TableRecord | None) -> Sequence[TableRecord]:
+def _one(table: TableHead | None) -> Sequence[TableHead]:
     return [] if table is None else [table]

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 
+from tidegate_protocol.log.weights import has_more_values
 from tidegate_service.core.ports.records import CommitRecord, RatifiedCommit
 from tidegate_service.index.postgres.parameters import byteas, jsons, records
 from tidegate_service.index.postgres.pipeline import Query, Statement
@@ -20,6 +21,8 @@ from tidegate_service.index.rows.records import compressed
 
 LONG_DETAILS = 128 * 1024
 """In bytes; what a proposal may say is shorter, with whatever is added to it."""
+MANY_DETAILS = 8_000
+"""In values; a proposal may say no more than half as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +126,7 @@ def _details(record: CommitRecord) -> bytes:
     has it, and a page of rows is decoded where everybody's requests are."""
     details = _all_details(record)
     encoded = msgspec.json.encode(details)
-    if len(encoded) <= LONG_DETAILS:
+    if len(encoded) <= LONG_DETAILS and not has_more_values(details, encoded, MANY_DETAILS):
         return encoded
     nothing: dict[str, Any] = {"operation_parameters": {}, "operation_metrics": {}, "tags": {}}
     texts = {"engine_info": None, "user_metadata": None}

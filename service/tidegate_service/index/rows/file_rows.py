@@ -10,6 +10,7 @@ from tidegate_protocol.log.codec import encode
 from tidegate_service.index.postgres.parameters import Parameter, byteas, int8s, jsons, texts, uuids
 from tidegate_service.index.postgres.pipeline import Query, Statement
 from tidegate_service.index.rows.effects import FileKey
+from tidegate_service.index.rows.newest import newest_row
 from tidegate_service.index.rows.partitions import partition_key, values_text
 
 T = TypeVar("T")
@@ -19,11 +20,14 @@ ROWS = 5_000
 ROWS_BYTES = 2 * 1024 * 1024
 """Of the log lines of a statement's rows. The event loop packs them in ten milliseconds."""
 
+FILES_KEY = "files_key"
+"""The unique constraint of live files (`index.schema.tables`)."""
+
 # Ends the life of what is live among the named files, and counts it off their tables. The lateral
 # queries with their LIMITs cannot be turned around: each named file costs one look into the index,
 # and so does each table. Plain joins leave the planner the choice to read all that is live in the
 # table, and with the row estimates of a growing table it takes that.
-CLOSE = Statement("""
+CLOSE = Statement(f"""
     WITH named AS MATERIALIZED (
         SELECT live.row_id, file.version, file.deletion_timestamp
         FROM unnest($1, $2, $3, $4, $5)
@@ -49,7 +53,7 @@ CLOSE = Statement("""
             SELECT table_id, count(*) AS files, sum(size) AS size FROM closed GROUP BY table_id
         ) AS of_table
         CROSS JOIN LATERAL (
-            SELECT tables.ctid AS row_id FROM tables WHERE tables.id = of_table.table_id LIMIT 1
+            {newest_row("of_table.table_id", "ctid AS row_id")}
         ) AS holder
     )
     UPDATE tables
@@ -61,9 +65,9 @@ CLOSE = Statement("""
 
 _OPEN = Statement("""
     INSERT INTO files (
-        table_id, path, dv_id, added_version, size, partition_values, stats, action, partition
+        table_id, path, dv_id, added_version, size, partition_values, action, partition
     )
-    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
 """)
 
 
@@ -127,7 +131,6 @@ def _opening(
             *(named or _named([change for change, _ in added])),
             int8s([add.size for _, add in added]),
             jsons([values_text(add.partition_values) for _, add in added]),
-            texts([add.stats for _, add in added]),
             byteas([encode(add) for _, add in added]),
             texts([partition_key(add.partition_values) for _, add in added]),
         )

@@ -6,13 +6,14 @@ partition may have two keys (an older release wrote the columns in the order of 
 
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Any
 from uuid import UUID
 
 import msgspec
-import psycopg
 
 from tidegate_protocol.log.actions import Add, Metadata, PartitionValues
+from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.parameters import int8, uuid
+from tidegate_service.index.postgres.pipeline import Driver, Query, Statement
 
 UNPARTITIONED = ""
 """The key of a file without partition values; the index over partitions leaves it out."""
@@ -26,10 +27,10 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 _AS_THEY_COME = msgspec.json.Encoder()
 
 # What was removed before was live only while the table had no partitions.
-_LOOK_AT_EACH = """
+_UNINDEX = Statement("""
     UPDATE files SET partition = NULL
-    WHERE table_id = %s AND partition = '' AND (removed_version IS NULL OR removed_version > %s)
-"""
+    WHERE table_id = $1 AND partition = '' AND (removed_version IS NULL OR removed_version > $2)
+""")
 
 
 def partition_key(values: PartitionValues) -> str:
@@ -54,7 +55,7 @@ def _key(data: bytes) -> str:
     return HASHED + sha256(data).hexdigest()
 
 
-def needs_looking_at(
+def leaves_unpartitioned(
     before: Metadata | None, after: Metadata | None, added: Iterable[Add | None]
 ) -> bool:
     """Whether a commit leaves files without partition values in a partitioned table: those that
@@ -67,7 +68,7 @@ def needs_looking_at(
     return any(add is not None and not add.partition_values for add in added)
 
 
-async def look_at_each(driver: psycopg.AsyncConnection[Any], table_id: UUID, *, at: int) -> None:
+async def unindex_unpartitioned(driver: Driver, table_id: UUID, *, at: int) -> None:
     """Let scans of the version `at` and those after it find the files without partition values,
-    and judge each by itself. Goes through all files of the table."""
-    await driver.execute(_LOOK_AT_EACH, (table_id, at))
+    and test each by itself. Goes through all files of the table."""
+    await pipeline.run(driver, [Query(_UNINDEX, uuid(table_id), int8(at))])

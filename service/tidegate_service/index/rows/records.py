@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import zstandard
-from sqlalchemy import Row
+from sqlalchemy import Row, func, literal
 
 from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.log.codec import decode_lines
@@ -17,17 +17,28 @@ from tidegate_service.core.ports.records import (
     CommitMetrics,
     CommitRecord,
     QuarantineCause,
+    TableHead,
     TableRecord,
     TableState,
 )
-from tidegate_service.index.schema.tables import commits, past_commits
+from tidegate_service.index.schema.tables import commits, past_commits, tables
 
 # Everything of a commit but its bytes, which may be megabytes.
 COMMIT_COLUMNS = [column for column in commits.c if column.name != "content"]
+_LONG_COLUMNS = (tables.c.protocol, tables.c.metadata)
+HEAD_COLUMNS = [
+    *(column for column in tables.c if column.name not in {long.name for long in _LONG_COLUMNS}),
+    # Of what is kept outside the row, its length is known without reading it.
+    sum((func.coalesce(func.octet_length(long), 0) for long in _LONG_COLUMNS), literal(0)).label(
+        "metadata_bytes"
+    ),
+]
 RECORD_COLUMNS = [column.name for column in past_commits.c]
 
-_REMEMBERED_BYTES = 64 * 1024
-"""Up to this size an action is decoded once; all that are remembered are at most 64 MiB."""
+_REMEMBERED_BYTES = 128 * 1024
+"""An action that takes no more in memory is decoded once."""
+_REMEMBERED = 512
+_ENTRY_BYTES = 100
 
 Known = TypeVar("Known", bound=msgspec.Struct)
 
@@ -52,23 +63,34 @@ _LINES = msgspec.json.Decoder(_Line)
 def table_record(row: Row[*tuple[Any, ...]]) -> TableRecord:
     """A row of `tables`."""
     return TableRecord(
-        id=str(row.id),
-        name=row.name,
-        location=row.location,
-        catalog_managed=row.catalog_managed,
-        state=TableState(row.state),
-        state_reason=row.state_reason,
-        quarantine_cause=cause_of(row.state, row.quarantine_cause),
-        latest_version=row.latest_version,
-        published_version=row.published_version,
-        latest_timestamp=row.latest_timestamp,
+        **_head(row),
         protocol=None if row.protocol is None else protocol_of(row.protocol),
         metadata=None if row.metadata is None else metadata_of(row.metadata),
-        num_files=row.num_files,
-        size_bytes=int(row.size_bytes),
-        first_version=row.first_version,
-        epoch=row.epoch,
     )
+
+
+def table_head(row: Row[*tuple[Any, ...]]) -> TableHead:
+    """A row of `HEAD_COLUMNS`."""
+    return TableHead(**_head(row), metadata_bytes=row.metadata_bytes)
+
+
+def _head(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
+    return {
+        "id": str(row.id),
+        "name": row.name,
+        "location": row.location,
+        "catalog_managed": row.catalog_managed,
+        "state": TableState(row.state),
+        "state_reason": row.state_reason,
+        "quarantine_cause": cause_of(row.state, row.quarantine_cause),
+        "latest_version": row.latest_version,
+        "published_version": row.published_version,
+        "latest_timestamp": row.latest_timestamp,
+        "num_files": row.num_files,
+        "size_bytes": int(row.size_bytes),
+        "first_version": row.first_version,
+        "epoch": row.epoch,
+    }
 
 
 def cause_of(state: str, cause: str | None) -> QuarantineCause | None:
@@ -86,16 +108,17 @@ def commit_record(row: Row[*tuple[Any, ...]]) -> CommitRecord:
         transaction_id=details.get("transaction_id", row.transaction_id),
         body_digest=row.body_digest,
         content_sha256=row.content_sha256,
-        operation=details["operation"],
-        operation_parameters=details["operation_parameters"],
-        operation_metrics=details["operation_metrics"],
+        # Of a version that expired, nothing of this is left.
+        operation=details.get("operation"),
+        operation_parameters=details.get("operation_parameters", {}),
+        operation_metrics=details.get("operation_metrics", {}),
         isolation_level=IsolationLevel(row.isolation_level) if row.isolation_level else None,
         is_blind_append=row.is_blind_append,
         read_version=row.read_version,
         rebased_over=row.rebased_over,
-        engine_info=details["engine_info"],
-        user_metadata=details["user_metadata"],
-        tags=details["tags"],
+        engine_info=details.get("engine_info"),
+        user_metadata=details.get("user_metadata"),
+        tags=details.get("tags", {}),
         foreign=row.is_foreign,
         metrics=CommitMetrics(
             num_added_files=row.num_added_files,
@@ -156,11 +179,16 @@ def add_of(raw: bytes) -> Add:
 
 
 def protocol_of(raw: bytes) -> Protocol:
-    return _small_protocol(raw) if len(raw) <= _REMEMBERED_BYTES else _protocol(raw)
+    return _small_protocol(raw) if _is_small(raw) else _protocol(raw)
 
 
 def metadata_of(raw: bytes) -> Metadata:
-    return _small_metadata(raw) if len(raw) <= _REMEMBERED_BYTES else _metadata(raw)
+    return _small_metadata(raw) if _is_small(raw) else _metadata(raw)
+
+
+def _is_small(raw: bytes) -> bool:
+    """Its text is held as a line and decoded. Of a map's entries there are no more than commas."""
+    return 2 * len(raw) + _ENTRY_BYTES * raw.count(b",") <= _REMEMBERED_BYTES
 
 
 def _protocol(raw: bytes) -> Protocol:
@@ -172,8 +200,8 @@ def _metadata(raw: bytes) -> Metadata:
 
 
 # Every lock of a table's row brings these two along, and they hardly ever change.
-_small_protocol = lru_cache(maxsize=256)(_protocol)
-_small_metadata = lru_cache(maxsize=1024)(_metadata)
+_small_protocol = lru_cache(maxsize=_REMEMBERED)(_protocol)
+_small_metadata = lru_cache(maxsize=_REMEMBERED)(_metadata)
 
 
 def domain_of(raw: bytes) -> DomainMetadata:

@@ -100,9 +100,9 @@ tables = Table(
     postgresql_with={"fillfactor": 50},
 )
 """One row a table: its head. The row's lock is the table's commit lock. `first_version` is the
-one that the index starts at: 0, or where the log of a registered table can be read from. `epoch`
-moves on whenever the index of the table is made anew: what is known of its versions from before
-holds no more."""
+one that the index starts at: 0, where the log of a registered table can be read from, or where the
+index was cut after its log was cleaned up. `epoch` moves on whenever the index of the table is made
+anew: what is known of its versions from before holds no more."""
 
 Index(TABLES_NAME_KEY, func.lower(tables.c.name), unique=True)
 
@@ -139,7 +139,8 @@ commits = Table(
     UniqueConstraint("table_id", "transaction_id", name="commits_transaction_id_key"),
     # Also what the self reference is checked by when a table is forgotten.
     UniqueConstraint("table_id", "previous_version", name="commits_previous_version_key"),
-    ForeignKeyConstraint(["table_id"], ["tables.id"], name="commits_table_id_fkey"),
+    # No reference to `tables`: its check would look for the row among all its dead copies, and
+    # whoever inserts a commit holds the row's lock.
     ForeignKeyConstraint(
         ["table_id", "previous_version"],
         ["commits.table_id", "commits.version"],
@@ -162,8 +163,7 @@ It serves two masters with two life times: publishing and reading a version need
 version lies in storage (`content_held`, which can only be given up once `published`), winners
 are decoded from it for as long as the index reaches back to the version.
 
-The base, a table's first row, has no `previous_version`: it is version 0, or the one that the log
-of a registered table could be read from.
+The base, a table's first row, has no `previous_version`: it is `first_version` of its table.
 
 `principal` and `request_id` say who made the commit by which request, as rows of the audit
 trail do of other changes; both are NULL for what was written past the service.
@@ -182,10 +182,10 @@ past_commits = Table(
         if column.name not in ("previous_version", "published", "content_held", "content")
     ),
     PrimaryKeyConstraint("table_id", "transaction_id", name="past_commits_pkey"),
-    ForeignKeyConstraint(["table_id"], ["tables.id"], name="past_commits_table_id_fkey"),
 )
-"""What transaction ids landed as, where a rebuild found a log that does not hold those versions
-any more: ids are kept for ever."""
+"""What transaction ids landed as in versions that the index does not hold: ids are kept for ever.
+`details` is empty, but for a long transaction id, where the version expired
+(`index/upkeep/expired_versions.py`), and whole where a rebuild found a log without it."""
 
 # One base a table.
 Index(
@@ -232,12 +232,12 @@ files = Table(
 )
 """One row per added file; live while `removed_version` is NULL. `path` is the decoded path,
 `dv_id` the deletion vector's id ('' for none), both as `keys.key` stores them; `action` is the
-whole log line of the add, and `stats` its statistics, NULL where they are to be read there: in rows
-of very large commits, of which they would be a fifth. A file that is added again while it is live
-gets a new row. `partition` is `partitions.partition_key` of the partition values; NULL where that
-is not known, as in rows of the release before: such files are looked at one by one.
-`deletion_timestamp` (ms) is of the remove that closed the row; NULL where it has none, and of rows
-that the release before closed: the version's own timestamp then stands for it."""
+whole log line of the add, in which its statistics are read: `stats`, where earlier releases put
+them a second time, is NULL. A file that is added again while it is live gets a new row. `partition`
+is `partitions.partition_key` of the partition values; NULL where that is not known, as in rows of
+the release before: such files are looked at one by one. `deletion_timestamp` (ms) is of the remove
+that closed the row; NULL where it has none, and of rows that the release before closed: the
+version's own timestamp then stands for it."""
 
 # Files without partitions do not pay for it.
 Index(
@@ -267,13 +267,11 @@ app_transactions = Table(
     Column("version", BigInteger, nullable=False),
     Column("action", LargeBinary, nullable=False),
     PrimaryKeyConstraint("table_id", "app_id", name="app_transactions_pkey"),
-    ForeignKeyConstraint(
-        ["table_id", "version"],
-        ["commits.table_id", "commits.version"],
-        name="app_transactions_version_fkey",
-    ),
+    # No foreign key, as of `commits`: for each of thousands of rows its check would look for the
+    # table's row among all dead copies of it.
 )
-"""The latest `txn` action of each application and the version that holds it."""
+"""The latest `txn` action of each application and the version that holds it, which may have
+expired."""
 
 domain_metadata = Table(
     "domain_metadata",
@@ -283,13 +281,8 @@ domain_metadata = Table(
     Column("version", BigInteger, nullable=False),
     Column("action", LargeBinary, nullable=False),
     PrimaryKeyConstraint("table_id", "domain", name="domain_metadata_pkey"),
-    ForeignKeyConstraint(
-        ["table_id", "version"],
-        ["commits.table_id", "commits.version"],
-        name="domain_metadata_version_fkey",
-    ),
 )
-"""The latest `domainMetadata` action of each domain that is not removed."""
+"""The latest `domainMetadata` action of each domain that is not removed; its version as above."""
 
 metadata_versions = Table(
     "metadata_versions",
@@ -299,13 +292,11 @@ metadata_versions = Table(
     Column("protocol", LargeBinary, nullable=False),
     Column("metadata", LargeBinary, nullable=False),
     PrimaryKeyConstraint("table_id", "version", name="metadata_versions_pkey"),
-    ForeignKeyConstraint(
-        ["table_id", "version"],
-        ["commits.table_id", "commits.version"],
-        name="metadata_versions_version_fkey",
-    ),
+    # Every table has some: this keeps the row of a table that has versions.
+    ForeignKeyConstraint(["table_id"], ["tables.id"], name="metadata_versions_table_id_fkey"),
 )
-"""Protocol and metadata, both, at every version that changed either."""
+"""Protocol and metadata, both, at every version that changed either: of those that the index holds,
+and of the last one before its first version, unless that one changed them itself."""
 
 past_metadata_ids = Table(
     "past_metadata_ids",

@@ -78,7 +78,7 @@ async def _keep(statement: Statement, table: TableRecord, table_id: UUID, by: Ca
             await forgotten.keep_commits(connection, table_id, first=first, last=last)
     gone = Change(deed=Deed.FORGET, by=by, version=table.latest_version)
     async with statement() as connection:
-        await audit.note(connection, gone, table_id=table_id, table_name=table.name)
+        await audit.record_change(connection, gone, table_id=table_id, table_name=table.name)
 
 
 async def _drop_files(statement: Statement, table_id: UUID) -> None:

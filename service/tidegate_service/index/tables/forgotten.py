@@ -95,9 +95,16 @@ async def keep_aborts(connection: AsyncConnection, table_id: UUID) -> None:
 
 
 async def at(
-    connection: AsyncConnection, location: str, ids: Collection[str] | None
+    connection: AsyncConnection,
+    location: str,
+    ids: Collection[str] | None,
+    catalog_managed: bool | None,
+    most: int | None,
 ) -> list[ForgottenTable]:
-    query = _records().where(forgotten_tables.c.location == location)
+    """As `core.ports.forgotten.ForgottenHere.forgotten`."""
+    query = _records().where(forgotten_tables.c.location == location).limit(most)
+    if catalog_managed is not None:
+        query = query.where(forgotten_tables.c.catalog_managed == catalog_managed)
     if ids is not None:
         wanted = literal(sorted(map(key, ids)), ARRAY(Text))
         query = query.where(forgotten_tables.c.metadata_ids.overlap(wanted))
@@ -124,7 +131,9 @@ async def page(
 
 def _records() -> Select[Any]:
     since = func.extract("epoch", forgotten_tables.c.forgotten_at) * 1000
-    return select(forgotten_tables, func.floor(since).label("forgotten_ms"))
+    # Not the ids of its metadata, which may be many.
+    shown = [column for column in forgotten_tables.c if column.name != "metadata_ids"]
+    return select(*shown, func.floor(since).label("forgotten_ms"))
 
 
 def _record(row: Row[Any]) -> ForgottenTable:
@@ -257,7 +266,7 @@ async def delete_forgotten(statement: Statement, table_id: UUID, *, by: Caller) 
         if row is None:
             return False
         gone = Change(deed=Deed.DELETE_FORGOTTEN, by=by, version=row.latest_version)
-        await audit.note(connection, gone, table_id=table_id, table_name=row.name)
+        await audit.record_change(connection, gone, table_id=table_id, table_name=row.name)
     for ids in (forgotten_commits, forgotten_aborts):
         async for _ in _taken(statement, ids, table_id):
             pass

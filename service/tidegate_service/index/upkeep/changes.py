@@ -9,10 +9,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tidegate_service.index.schema.tables import metadata_versions
 
 PARTITIONS = 10_000
-"""That are told one by one. Of more, whoever asks goes through all of the table."""
+"""That are told one by one. Of more, or where not all is known any more, whoever asks goes through
+all of the table."""
 PARTITIONS_BYTES = 4 * 1024 * 1024
 
-# The values come as a text; releases before this one kept them as the JSON string of it.
+# The values come as a text; releases before this one kept them as the JSON string of it. Of files
+# that were removed before the index's first version, there may be no row any more.
 _TOUCHED = text("""
     WITH touched AS MATERIALIZED (
         SELECT partition_values #>> '{}' AS given FROM files
@@ -22,7 +24,8 @@ _TOUCHED = text("""
         WHERE table_id = :table_id AND removed_version > :after AND removed_version <= :through
         LIMIT :most + 1
     ), summed AS (
-        SELECT count(*) > :most OR sum(octet_length(given)) > :most_bytes AS are_too_many
+        SELECT count(*) > :most OR sum(octet_length(given)) > :most_bytes
+            OR (SELECT first_version > :after + 1 FROM tables WHERE id = :table_id) AS are_too_many
         FROM touched
     )
     SELECT given, are_too_many FROM touched CROSS JOIN summed WHERE NOT are_too_many

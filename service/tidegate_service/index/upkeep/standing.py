@@ -20,18 +20,32 @@ from tidegate_service.core.ports.upkeep import (
 )
 from tidegate_service.index.access import audit
 from tidegate_service.index.postgres.connections import Connections
+from tidegate_service.index.rows.newest import newest_row
 from tidegate_service.index.schema.tables import tables
 from tidegate_service.index.upkeep import changes, counting
+from tidegate_service.index.upkeep.expired_versions import ExpiredCalls
 
 # Nothing is written of tables at rest, and nothing indexed of what each commit moves: a look goes
-# on where the last one ended, over so many rows at a time.
-_PAGE = text("SELECT id FROM tables WHERE id > :after ORDER BY id LIMIT :limit")
-_DUE = text("""
-    SELECT tables.id, tables.name, asked.kind, published_version - greatest(first_version - 1,
+# on where the last one ended, over so many rows at a time. Downward, and from one table to the next
+# (`index.rows.newest`).
+_PAGE = text("""
+    WITH RECURSIVE page (id) AS (
+        (SELECT id FROM tables WHERE id < :before ORDER BY id DESC LIMIT 1)
+        UNION ALL
+        SELECT (SELECT id FROM tables WHERE id < page.id ORDER BY id DESC LIMIT 1)
+        FROM page WHERE page.id IS NOT NULL
+    )
+    SELECT id FROM page WHERE id IS NOT NULL LIMIT :limit
+""")
+_HEAD = newest_row("asked.id", "id, name, state, epoch, first_version, published_version")
+_DUE = text(f"""
+    SELECT tables.id, tables.name, each.kind, published_version - greatest(first_version - 1,
         CASE WHEN table_upkeep.epoch = tables.epoch THEN version END) AS behind
-    FROM tables CROSS JOIN unnest(CAST(:kinds AS text[])) AS asked (kind)
-    LEFT JOIN table_upkeep ON table_id = tables.id AND table_upkeep.kind = asked.kind
-    WHERE tables.id = ANY (CAST(:ids AS uuid[])) AND state = 'active' AND published_version >= 0
+    FROM (SELECT DISTINCT id FROM unnest(CAST(:ids AS uuid[])) AS listed (id)) AS asked
+    CROSS JOIN LATERAL ({_HEAD}) AS tables
+    CROSS JOIN unnest(CAST(:kinds AS text[])) AS each (kind)
+    LEFT JOIN table_upkeep ON table_id = tables.id AND table_upkeep.kind = each.kind
+    WHERE state = 'active' AND published_version >= 0
       AND (claimed_until IS NULL OR claimed_until < clock_timestamp())
       AND (table_id IS NULL OR table_upkeep.epoch <> tables.epoch
            OR due_version <= published_version OR due_at <= clock_timestamp()
@@ -63,7 +77,7 @@ _CLAIM = text("""
                     AND changed.version <= (SELECT published_version FROM head))))
     RETURNING version, done_at, failures, trouble
 """).bindparams(at_new_metadata=AT_NEW_METADATA)
-_HOLD = text("""
+_EXTEND_CLAIM = text("""
     UPDATE table_upkeep SET claimed_until = clock_timestamp() + :for_s * interval '1 second'
     WHERE table_id = :table_id AND kind = :kind AND claimed_by = :by
 """)
@@ -88,7 +102,7 @@ _STANDING = text("""
     WHERE table_id = :table_id AND table_upkeep.epoch = tables.epoch
       AND due_version IS DISTINCT FROM :at_new_metadata
 """).bindparams(at_new_metadata=AT_NEW_METADATA)
-_HOLDS = text("""
+_HAS_CLAIM = text("""
     SELECT 1 FROM table_upkeep
     WHERE table_id = :table_id AND kind = :kind AND claimed_by = :by
 """)
@@ -99,6 +113,14 @@ _CLAIMED = text("""
 _SET_BACK = text("""
     UPDATE table_upkeep SET version = :to, due_at = clock_timestamp()
     WHERE table_id = :table_id AND kind = :kind AND version > :to
+""")
+_RECORD_DONE = text("""
+    INSERT INTO table_upkeep AS known (table_id, kind, epoch, version, done_at)
+    SELECT id, :kind, epoch, :version, clock_timestamp() FROM tables WHERE id = :table_id
+    ON CONFLICT (table_id, kind) DO UPDATE SET
+        epoch = excluded.epoch, done_at = excluded.done_at,
+        version = CASE WHEN known.epoch = excluded.epoch
+            THEN greatest(known.version, excluded.version) ELSE excluded.version END
 """)
 _AWAKEN = text("""
     UPDATE table_upkeep SET due_version = version + 1
@@ -111,10 +133,10 @@ _ENABLE = text("""
     )
     SELECT enabled_at FROM new UNION ALL SELECT enabled_at FROM hooks WHERE name = :name
 """)
-_BEFORE_ALL = UUID(int=0)
+_AFTER_ALL = UUID(int=2**128 - 1)
 
 
-class PostgresUpkeep:
+class PostgresUpkeep(ExpiredCalls):
     """Implements `core.ports.upkeep.UpkeepIndex` on an engine of `engine.create_engine`."""
 
     def __init__(self, engine: AsyncEngine, *, answer_timeout_s: float = 20.0) -> None:
@@ -123,10 +145,10 @@ class PostgresUpkeep:
     async def due(
         self, kinds: Sequence[str], *, after: str | None, also: Sequence[str], limit: int
     ) -> Page:
-        begin = _BEFORE_ALL if after is None else UUID(after)
+        before = _AFTER_ALL if after is None else UUID(after)
 
         async def find(connection: AsyncConnection) -> Page:
-            page = await connection.execute(_PAGE, {"after": begin, "limit": limit})
+            page = await connection.execute(_PAGE, {"before": before, "limit": limit})
             ids = [row.id for row in page]
             last = str(ids[-1]) if len(ids) == limit else None
             of_these = [*ids, *map(UUID, also)]
@@ -156,8 +178,8 @@ class PostgresUpkeep:
 
         return await self._connections.write(claim)
 
-    async def hold(self, table_id: str, kind: str, *, by: str, for_s: float) -> None:
-        await self._change(_HOLD, table_id, kind, by, for_s=for_s)
+    async def extend_claim(self, table_id: str, kind: str, *, by: str, for_s: float) -> None:
+        await self._change(_EXTEND_CLAIM, table_id, kind, by, for_s=for_s)
 
     async def done(self, table_id: str, kind: str, done: Done, *, by: str) -> None:
         await self._change(
@@ -186,11 +208,11 @@ class PostgresUpkeep:
     async def counted(self, table_id: str) -> Counted | None:
         return await self._connections.read(lambda c: counting.counted(c, UUID(table_id)))
 
-    async def holds(self, table_id: str, kind: str, *, by: str) -> bool:
+    async def has_claim(self, table_id: str, kind: str, *, by: str) -> bool:
         asked = {"table_id": UUID(table_id), "kind": str(kind), "by": by}
 
         async def find(connection: AsyncConnection) -> bool:
-            return (await connection.execute(_HOLDS, asked)).one_or_none() is not None
+            return (await connection.execute(_HAS_CLAIM, asked)).one_or_none() is not None
 
         return await self._connections.read(find)
 
@@ -204,6 +226,10 @@ class PostgresUpkeep:
             return True
 
         return await self._connections.write(set_back)
+
+    async def record_done(self, table_id: str, kind: str, version: int) -> None:
+        asked = {"table_id": UUID(table_id), "kind": str(kind), "version": version}
+        await self._connections.write(lambda c: c.execute(_RECORD_DONE, asked))
 
     async def changed_metadata(self, table_id: str, *, after: int) -> int | None:
         identity = UUID(table_id)
@@ -232,17 +258,17 @@ class PostgresUpkeep:
     async def awaken(self, kind: str) -> None:
         await self._connections.write(lambda c: c.execute(_AWAKEN, {"kind": kind}))
 
-    async def note(self, table_id: str, change: Change) -> None:
+    async def record_change(self, table_id: str, change: Change) -> None:
         identity = UUID(table_id)
 
-        async def note(connection: AsyncConnection) -> None:
+        async def record(connection: AsyncConnection) -> None:
             named = select(tables.c.name).where(tables.c.id == identity)
             name = (await connection.execute(named)).scalar_one_or_none()
             if name is None:
                 raise NotFound(f"there is no table {table_id} any more", code=Code.TABLE_NOT_FOUND)
-            await audit.note(connection, change, table_id=identity, table_name=name)
+            await audit.record_change(connection, change, table_id=identity, table_name=name)
 
-        await self._connections.write(note)
+        await self._connections.write(record)
 
     async def _change(
         self, statement: TextClause, table_id: str, kind: str, by: str, **values: object

@@ -13,15 +13,15 @@ from itertools import groupby
 from operator import attrgetter
 from uuid import UUID
 
-import psycopg
-
 from tidegate_protocol.log.actions import file_key
 from tidegate_protocol.log.spooled import Spooled, SpooledAdd, SpooledRemove
 from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.binary import copy_in, savepoint
+from tidegate_service.index.postgres.failures import DriverError, violated_key
 from tidegate_service.index.postgres.pipeline import Driver
 from tidegate_service.index.rows import file_rows
 from tidegate_service.index.rows.bulk_rows import COPY, BulkRows
-from tidegate_service.index.rows.file_rows import FileChange
+from tidegate_service.index.rows.file_rows import FILES_KEY, FileChange
 from tidegate_service.index.rows.keys import key
 
 ROWS_A_BLOCK = 60_000
@@ -67,19 +67,14 @@ async def _open(
     block: bytes,
 ) -> None:
     try:
-        async with driver.transaction():
-            await _copy(driver, block)
-    except psycopg.errors.UniqueViolation as error:
-        if error.diag.constraint_name != "files_key":
+        async with savepoint(driver):
+            await copy_in(driver, COPY, block)
+    except DriverError as error:
+        if violated_key(error) != FILES_KEY:
             raise
         for some in file_rows.chunks(adds):
             await _close(driver, table_id, version, some)
-        await _copy(driver, block)
-
-
-async def _copy(driver: Driver, block: bytes) -> None:
-    async with driver.cursor() as cursor, cursor.copy(COPY) as copy:
-        await copy.write(block)
+        await copy_in(driver, COPY, block)
 
 
 async def _close(driver: Driver, table_id: UUID, version: int, files: Sequence[Spooled]) -> None:

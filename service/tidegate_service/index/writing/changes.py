@@ -6,6 +6,7 @@ from sqlalchemy import insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.ports.records import NewTable, TableRecord, TableState
+from tidegate_service.index.rows.newest import newest
 from tidegate_service.index.rows.records import table_record
 from tidegate_service.index.schema.tables import tables
 
@@ -15,7 +16,7 @@ _CLOCK = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigin
 async def lock_table(connection: AsyncConnection, table_id: UUID) -> TableRecord | None:
     """Wait for the row's lock, and hold it until the transaction ends. The statement joins nothing:
     what was committed during the wait is visible only to later statements."""
-    query = select(tables).where(tables.c.id == table_id).with_for_update()
+    query = newest(select(tables), tables.c.id, table_id).with_for_update()
     row = (await connection.execute(query)).one_or_none()
     return None if row is None else table_record(row)
 

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Sequence
 from uuid import UUID
 
-import psycopg
 from sqlalchemy import BigInteger, Numeric, Uuid, bindparam, insert, literal, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -20,11 +19,12 @@ from tidegate_service.core.sharing import offload
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.postgres.engine import has_transaction_timeout
+from tidegate_service.index.postgres.failures import DriverError, violated_key
 from tidegate_service.index.rows import commit_rows, file_rows
 from tidegate_service.index.rows.commit_rows import NewCommit
 from tidegate_service.index.rows.effects import effects_of
-from tidegate_service.index.rows.file_rows import FileChange
-from tidegate_service.index.rows.partitions import look_at_each
+from tidegate_service.index.rows.file_rows import FILES_KEY, FileChange
+from tidegate_service.index.rows.partitions import unindex_unpartitioned
 from tidegate_service.index.rows.records import table_record
 from tidegate_service.index.schema.tables import metadata_versions, tables
 from tidegate_service.index.writing.tombstones import insert_tombstones
@@ -38,6 +38,23 @@ _PATIENCE = text("""
         set_config('transaction_timeout', '30min', true)
 """)
 _PATIENCE_BEFORE_17 = text("SET LOCAL idle_in_transaction_session_timeout = '120s'")
+_DATE_BACK = text("""
+    UPDATE commits
+    SET timestamp = least(commits.timestamp, :before - 1 - (head.latest - commits.version))
+    FROM (SELECT latest_version AS latest FROM tables WHERE id = :table_id) AS head
+    WHERE commits.table_id = :table_id
+        AND commits.timestamp > :before - 1 - (head.latest - commits.version)
+""").bindparams(bindparam("table_id", type_=Uuid), bindparam("before", type_=BigInteger))
+_DATE_IN_ORDER = text("""
+    UPDATE commits SET timestamp = dated.most
+    FROM (
+        SELECT version, version + min(timestamp - version) OVER (ORDER BY version DESC) AS most
+        FROM commits WHERE table_id = :table_id
+    ) AS dated
+    WHERE commits.table_id = :table_id
+        AND commits.version = dated.version
+        AND commits.timestamp > dated.most
+""").bindparams(bindparam("table_id", type_=Uuid))
 
 
 class BaseLoad:
@@ -69,8 +86,8 @@ class BaseLoad:
         try:
             for piece in file_rows.pieces(changes):
                 await pipeline.run(driver, file_rows.open_(piece))
-        except psycopg.errors.UniqueViolation as error:
-            if error.diag.constraint_name != "files_key":
+        except DriverError as error:
+            if violated_key(error) != FILES_KEY:
                 raise
             raise _named_twice() from error
         table_id, version = self._table_id, self._version
@@ -90,7 +107,9 @@ class BaseLoad:
         if self._protocol is None or self._metadata is None:
             raise ValueError("a base needs a protocol and metadata")
         if self._unpartitioned and self._metadata.partition_columns:
-            await look_at_each(await driver_of(connection), self._table_id, at=self._version)
+            await unindex_unpartitioned(
+                await driver_of(connection), self._table_id, at=self._version
+            )
         state = {"protocol": encode(self._protocol), "metadata": encode(self._metadata)}
         await connection.execute(
             insert(metadata_versions).values(
@@ -127,16 +146,7 @@ async def take_time(connection: AsyncConnection) -> None:
 
 async def date_back(connection: AsyncConnection, table_id: UUID, before: int) -> TableRecord:
     """Make every version so far older than `before` (ms), in their order."""
-    await connection.execute(
-        text("""
-            UPDATE commits
-            SET timestamp = least(commits.timestamp, :before - 1 - (head.latest - commits.version))
-            FROM (SELECT latest_version AS latest FROM tables WHERE id = :table_id) AS head
-            WHERE commits.table_id = :table_id
-                AND commits.timestamp > :before - 1 - (head.latest - commits.version)
-        """).bindparams(bindparam("table_id", type_=Uuid), bindparam("before", type_=BigInteger)),
-        {"table_id": table_id, "before": before},
-    )
+    await connection.execute(_DATE_BACK, {"table_id": table_id, "before": before})
     row = await connection.execute(
         update(tables)
         .where(tables.c.id == table_id, tables.c.latest_timestamp >= before)
@@ -148,20 +158,7 @@ async def date_back(connection: AsyncConnection, table_id: UUID, before: int) ->
 
 async def date_in_order(connection: AsyncConnection, table_id: UUID) -> None:
     """Make every version older than all that follow it, in one pass over them."""
-    await connection.execute(
-        text("""
-            UPDATE commits SET timestamp = dated.most
-            FROM (
-                SELECT version,
-                    version + min(timestamp - version) OVER (ORDER BY version DESC) AS most
-                FROM commits WHERE table_id = :table_id
-            ) AS dated
-            WHERE commits.table_id = :table_id
-                AND commits.version = dated.version
-                AND commits.timestamp > dated.most
-        """).bindparams(bindparam("table_id", type_=Uuid)),
-        {"table_id": table_id},
-    )
+    await connection.execute(_DATE_IN_ORDER, {"table_id": table_id})
 
 
 def _named_twice() -> UnreadableFile:

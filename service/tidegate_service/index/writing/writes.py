@@ -43,7 +43,8 @@ from tidegate_service.index.rows import commit_rows, file_rows
 from tidegate_service.index.rows.commit_rows import NewCommit
 from tidegate_service.index.rows.effects import Effects, FileKey
 from tidegate_service.index.rows.file_rows import ROWS, FileChange, chunks, sized
-from tidegate_service.index.rows.partitions import look_at_each, needs_looking_at
+from tidegate_service.index.rows.newest import newest_row
+from tidegate_service.index.rows.partitions import leaves_unpartitioned, unindex_unpartitioned
 from tidegate_service.index.rows.records import compressed, metadata_of, protocol_of
 from tidegate_service.index.writing import bulk_files
 
@@ -72,7 +73,7 @@ _INSERT_STATE = Statement("""
 _SET_STATE = Statement("UPDATE tables SET protocol = $1, metadata = $2 WHERE id = $3")
 
 # Each row is looked up once and named by its ctid: a join's plan may read all rows of `tables`.
-_MOVE_HEADS = Statement("""
+_MOVE_HEADS = Statement(f"""
     WITH moved AS MATERIALIZED (
         SELECT held.row_id, move.*
         FROM json_to_recordset($1) AS move (
@@ -80,10 +81,7 @@ _MOVE_HEADS = Statement("""
             files bigint, size numeric
         )
         CROSS JOIN LATERAL (
-            SELECT tables.ctid AS row_id
-            FROM tables
-            WHERE tables.id = move.id AND tables.latest_version = move.head
-            LIMIT 1
+            {newest_row("move.id", "ctid AS row_id", where="tables.latest_version = move.head")}
         ) AS held
     )
     UPDATE tables
@@ -205,8 +203,8 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
                 f"the head of table {one.table_id} is not before version {one.version} any more"
             )
         metadata = one.effects.metadata or one.before.metadata
-        if needs_looking_at(one.before.metadata, metadata, one.effects.files.values()):
-            await look_at_each(driver, one.table_id, at=one.version)
+        if leaves_unpartitioned(one.before.metadata, metadata, one.effects.files.values()):
+            await unindex_unpartitioned(driver, one.table_id, at=one.version)
     return counts
 
 

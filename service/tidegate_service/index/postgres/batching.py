@@ -12,7 +12,7 @@ Asked = TypeVar("Asked")
 Told = TypeVar("Told")
 
 
-class Together(Generic[Asked, Told]):
+class Batching(Generic[Asked, Told]):
     """`answer` is given what was asked, and returns as many answers in the same order; what it
     raises is raised to all of them. It is called again when it has returned, and no sooner than
     `apart_s` after it was called before."""
@@ -48,7 +48,7 @@ class Together(Generic[Asked, Told]):
 
     def _work(self) -> None:
         # In a task of its own: whoever asked first may be cancelled, and the others not.
-        self._working = asyncio.create_task(self._answer_all(), name="together")
+        self._working = asyncio.create_task(self._answer_all(), name="batching")
 
     async def _answer_all(self) -> None:
         now = asyncio.get_running_loop().time
@@ -72,11 +72,12 @@ class Together(Generic[Asked, Told]):
     async def _answer_these(self, waiting: Sequence[tuple[Asked, asyncio.Future[Told]]]) -> None:
         try:
             answers = await self._answer([asked for asked, _ in waiting])
+            answered = list(zip(waiting, answers, strict=True))
         except Exception as error:
             for _, told in waiting:
                 if not told.done():
                     told.set_exception(error)
             return
-        for (_, told), answer in zip(waiting, answers, strict=True):
+        for (_, told), answer in answered:
             if not told.done():
                 told.set_result(answer)
