@@ -8,9 +8,9 @@ from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.roles import ANONYMOUS, Caller, share_of
 from tidegate_service.core.instance.asked_checkpoints import AskedCheckpoints
-from tidegate_service.core.instance.copy_room import CopyRoom
-from tidegate_service.core.instance.head_looks import HeadLooks
-from tidegate_service.core.instance.log_looks import LogLooks
+from tidegate_service.core.instance.copy_limits import CopyLimits
+from tidegate_service.core.instance.head_checks import HeadChecks
+from tidegate_service.core.instance.log_checks import LogChecks
 from tidegate_service.core.instance.long_predicates import LongPredicates
 from tidegate_service.core.instance.pending_proposals import PendingProposals
 from tidegate_service.core.instance.running_commits import RunningCommits
@@ -24,7 +24,8 @@ from tidegate_service.core.ports.outcomes import Outcome
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.ports.upkeep import NO_UPKEEP, UpkeepStanding
 from tidegate_service.core.sharing.pools import Pool
-from tidegate_service.core.sharing.turns import OwnTurns, Turns
+from tidegate_service.core.sharing.shares import Shares
+from tidegate_service.core.sharing.turns import OwnTurns, SharedTurns, Turns
 
 SCANS = 64
 """Scans, and contents of versions, that are answered at a time: a scan holds up to two pages, a
@@ -40,12 +41,27 @@ one principal's leaves a thread to another's."""
 LOOKUPS = 12
 """Tables that are looked up for one principal at a time: commits of others want connections, too.
 More than its reads that are worked on, which hold up no commit of its own."""
+WIDE_TABLES = 1
+"""Tables whose long protocol and metadata are read for one principal at a time, and sections of one
+such table."""
+LISTINGS = 1
+"""Pages of tables that are read for one principal at a time: there may be wide tables on them."""
 MANIFESTS = 1
 """Tables whose manifests are made for one principal at a time; its others wait."""
+MAINTAINED = 1
+"""Tables that are forgotten or made anew for one principal at a time, and such that are released;
+its others wait."""
+CATCHING_UP = 2
+"""Logs that are read on for conflict checks and aborts of one principal at a time. Each takes up to
+80 MiB."""
 VACUUMS = 1
 """Vacuums of one principal at a time; its others wait."""
-SCAN_PAGES = 2
-"""Pages of all scans that are fetched at a time: commits have the other connections."""
+SCAN_PAGES = 3
+"""Pages of all scans that are fetched at a time, two of them for one principal: commits have the
+other connections."""
+
+SCANNED_METADATA_BYTES = 512 * 1024 * 1024
+"""What the metadata of all scans that are answered may take in memory."""
 
 
 def nobody_waits(table_id: str) -> None:
@@ -84,20 +100,29 @@ class Context:
     upkeep: UpkeepStanding = NO_UPKEEP
     windows: WindowCache = field(default_factory=WindowCache)
     tables: TableCache = field(default_factory=TableCache)
-    looks: LogLooks = field(default_factory=LogLooks)
-    heads: HeadLooks = field(default_factory=HeadLooks)
+    log_checks: LogChecks = field(default_factory=LogChecks)
+    heads: HeadChecks = field(default_factory=HeadChecks)
     limits: CommitLimits = field(default_factory=CommitLimits)
     pending: PendingProposals = field(default_factory=PendingProposals)
     long_predicates: LongPredicates = field(default_factory=LongPredicates)
     scans: Turns = field(default_factory=lambda: Turns(SCANS))
     scans_begun: Turns = field(default_factory=lambda: Turns(SCANS_BEGUN))
-    scan_pages: Turns = field(default_factory=lambda: Turns(SCAN_PAGES))
+    scan_pages: SharedTurns = field(default_factory=lambda: SharedTurns(SCAN_PAGES))
+    scanned_metadata: Shares = field(
+        default_factory=lambda: Shares(SCANNED_METADATA_BYTES, "bytes of metadata that scans hold")
+    )
     defining: Turns = field(default_factory=lambda: Turns(1))
     lookups: OwnTurns = field(default_factory=lambda: OwnTurns(LOOKUPS))
+    listings: OwnTurns = field(default_factory=lambda: OwnTurns(LISTINGS))
+    wide_sections: OwnTurns = field(default_factory=lambda: OwnTurns(WIDE_TABLES))
+    wide_tables: OwnTurns = field(default_factory=lambda: OwnTurns(WIDE_TABLES))
     manifests: OwnTurns = field(default_factory=lambda: OwnTurns(MANIFESTS))
     checkpoints: AskedCheckpoints[Any] = field(default_factory=AskedCheckpoints)
+    maintaining: OwnTurns = field(default_factory=lambda: OwnTurns(MAINTAINED))
+    releasing: OwnTurns = field(default_factory=lambda: OwnTurns(MAINTAINED))
+    catching_up: OwnTurns = field(default_factory=lambda: OwnTurns(CATCHING_UP))
     vacuuming: OwnTurns = field(default_factory=lambda: OwnTurns(VACUUMS))
-    copies: CopyRoom = field(default_factory=CopyRoom)
+    copies: CopyLimits = field(default_factory=CopyLimits)
     verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))
     verify_threads: Pool = field(default_factory=lambda: Pool("verify", COMPARING))
     scan_threads: Pool = field(default_factory=lambda: Pool("scans", 1))

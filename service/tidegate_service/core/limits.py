@@ -12,6 +12,7 @@ _KIB, _MIB = 1024, 1024 * 1024
 class CommitLimits:
     """A shared group reads at most `shared_winner_bytes` of commits again, which takes
     milliseconds; for one proposal at most `winner_bytes` are read, and `winner_commits` commits.
+    Both count what the commits take in memory.
 
     A file of at most `buffered_file_bytes` is put together with others, at most `buffered_files` at
     a time: writing a larger one takes longer than waiting for the disk. After every
@@ -33,7 +34,7 @@ class CommitLimits:
     named before.
     """
 
-    shared_winner_bytes: int = 256 * _KIB
+    shared_winner_bytes: int = 512 * _KIB
     winner_bytes: int = 512 * _MIB
     winner_commits: int = 100_000
     buffered_files: int = 32
@@ -45,9 +46,9 @@ class CommitLimits:
     marked_versions: int = 500
     check_ahead_s: float = 1.0
     check_again_s: float = 1.0
-    log_s: float = 1800.0
+    log_s: float = 600.0
     log_s_a_million: float = 600.0
-    actions_a_version: int = 100
+    actions_a_version: int = 10
     table_hooks: frozenset[str] = frozenset()
 
     def why_not_hooks(self, after: Mapping[str, str], before: Mapping[str, str]) -> str | None:

@@ -32,8 +32,8 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a table, to be noted in the transaction that makes it. One of several versions
-    is of `from_version` to `version`."""
+    """One change of a table, recorded in the transaction that makes it. Where it concerns several
+    versions, they are those from `from_version` to `version`."""
 
     deed: Deed
     by: Caller

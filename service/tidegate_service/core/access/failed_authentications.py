@@ -48,7 +48,7 @@ class FailedAuthentications:
         self._of: OrderedDict[str, _Failures] = OrderedDict()
         self._delayed = 0
 
-    def note(self, address: str) -> None:
+    def count(self, address: str) -> None:
         """One more failure of the address."""
         source = source_of(address)
         now = self._monotonic_s()

@@ -190,7 +190,7 @@ class Authenticator:
             async with self._strangers:
                 found = await self._valid(shape.group(1), digest)
         if found is None:
-            self._failures.note(address)
+            self._failures.count(address)
             self._known.pop(digest, None)
             return None
         if len(self._known) >= self._cached:

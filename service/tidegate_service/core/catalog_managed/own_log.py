@@ -9,150 +9,31 @@ The log is the table's where it holds the last published version, byte for byte.
 cleaned up, the checkpoint that the log begins with decides: its metadata has to have the table's
 id. One of a later version was written since the index was as it is now: the database was set back.
 Then the commit of the checkpoint's version has to be there, too, and to say that this service wrote
-it for this table. Clean-up leaves that commit; nobody else writes one. Where nothing was published,
-the log is another table's if its version 0 is; where version 0 is gone, a checkpoint decides in the
-same way.
+it for this table. Clean-up leaves that commit; nobody else writes one. Of an earlier checkpoint, a
+clean-up that was cut short may leave less: then the log begins with a later one. Where nothing was
+published, the log is another table's if its version 0 is; where version 0 is gone, a checkpoint
+decides in the same way.
 """
 
-import asyncio
 from collections import OrderedDict
-from collections.abc import Collection
 from dataclasses import dataclass
 
-from tidegate_protocol.log.actions import CommitInfo, Metadata
+from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.log.content import LogFile
-from tidegate_protocol.log.segment import BrokenLog, Checkpoint, choose_segment, versions_left
+from tidegate_protocol.log.segment import BrokenLog
 from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit, table_id
-from tidegate_service.core.catalog_managed.ratified_log import marked
-from tidegate_service.core.instance.log_looks import TABLES
-from tidegate_service.core.log.catching_up.sight import Between, Sight
-from tidegate_service.core.log.checkpoint_stream import snapshot_actions
-from tidegate_service.core.log.listing import listed
+from tidegate_service.core.catalog_managed.questions import Beginning, FirstCheckpoint, Versions
+from tidegate_service.core.instance.log_checks import TABLES
+from tidegate_service.core.log.catching_up.sight import Sight
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import CommitRecord, TableRecord
-from tidegate_service.core.ports.store.storage import Log, UnreadableFile
+from tidegate_service.core.ports.records import CommitRecord
+from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.core.sharing import offload
 
 NOT_OWN = (
     "the log was replaced or cut off, or another table was made at this place since; move nothing "
     'there, and see docs/maintenance.md, "A log that is not the table\'s"'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """What are the files of the last published version and of the version after it? Where nothing
-    is published, the file of version 0 is both."""
-
-    published: int
-
-    def at(self, table: TableRecord) -> "Ends":
-        return Ends(table.published_version)
-
-    async def ask(
-        self, log: Log, between: Between | None
-    ) -> tuple[bytes | LogFile | None, bytes | LogFile | None]:
-        if self.published < 0:
-            first = await log.read(0)
-            return first, first
-        files = await asyncio.gather(
-            log.read(self.published), log.read(self.published + 1), return_exceptions=True
-        )
-        for file in files:
-            if isinstance(file, BaseException):
-                raise file
-        last, following = (file for file in files if not isinstance(file, BaseException))
-        return last, following
-
-
-@dataclass(frozen=True, slots=True)
-class Hole:
-    """Is the commit behind a version missing before a later one, or before a complete checkpoint? A
-    clean-up that was cut short may leave a log like that: an object store deletes several files at
-    a time."""
-
-    version: int
-
-    @classmethod
-    def behind(cls, table: TableRecord) -> "Hole":
-        """Behind the last published version, or behind version 0."""
-        return cls(max(table.published_version, 0))
-
-    def at(self, table: TableRecord) -> "Hole":
-        return Hole.behind(table)
-
-    async def ask(self, log: Log, between: Between | None) -> bool:
-        """Raises `BrokenLog` where there are more files than are read."""
-        files = await listed(log, behind=self.version, between=between)
-        commits, base = await offload.run(len(files), versions_left, files)
-        following = self.version + 1
-        return following not in commits and max((*commits, base)) >= following
-
-
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """Which versions have a commit, and which has the newest complete checkpoint (-1 for none)?"""
-
-    def at(self, table: TableRecord) -> "Versions":
-        return self
-
-    async def ask(self, log: Log, between: Between | None) -> tuple[Collection[int], int]:
-        """Raises `BrokenLog` where there are more files than are read."""
-        files = await listed(log, between=between)
-        return await offload.run(len(files), versions_left, files)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstCheckpoint:
-    """The checkpoint that a log begins with, and the commit of its version: the SHA-256 of its
-    file, None where that is gone, and its commitInfo, None where this service did not write it.
-    `ids` are those of the metadata of this checkpoint and of the log's newest one. `older` are the
-    versions before it whose files the log still has."""
-
-    version: int
-    older: tuple[int, ...]
-    ids: frozenset[str]
-    sha256: str | None
-    info: CommitInfo | None
-
-
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """Which checkpoint does the log begin with? None where it begins with none of `least` or a
-    later version."""
-
-    location: str
-    least: int
-
-    def at(self, table: TableRecord) -> "Beginning":
-        return Beginning(table.location, table.published_version)
-
-    async def ask(self, log: Log, between: Between | None) -> FirstCheckpoint | None:
-        """Raises `UnreadableFile` for a checkpoint that cannot be read."""
-        try:
-            files = await listed(log, between=between)
-            segment = await offload.run(len(files), choose_segment, files)
-        except BrokenLog:
-            return None
-        first, newest = segment.checkpoint, segment.newest
-        if first is None or first.version < self.least:
-            return None
-        ids = {await self._id(log, one) for one in (first, newest) if one is not None}
-        content = await log.read(first.version)
-        return FirstCheckpoint(
-            version=first.version,
-            older=segment.older,
-            ids=frozenset(ids),
-            sha256=None if content is None else await offload.sha256_of(content),
-            info=None if content is None else await marked(content),
-        )
-
-    async def _id(self, log: Log, checkpoint: Checkpoint) -> str:
-        async for batch in snapshot_actions(log, checkpoint, location=self.location):
-            for action in batch:
-                if isinstance(action, Metadata):
-                    return action.id
-        raise UnreadableFile("it has no metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +47,17 @@ class CleanedUp:
 
 
 async def not_own(
-    section: CommitSection, sight: Sight, last: bytes | LogFile | None
+    section: CommitSection, sight: Sight, last: bytes | LogFile | None, *, least: int = 0
 ) -> str | CleanedUp | None:
     """Why the log is not the section's table's; `CleanedUp` where it is, and has left the index
     behind; None where it is, or may yet become it. `last` is the file that the log has of the last
-    published version, or of version 0 where none is published. Raises `StorageUnavailable` and
-    `Behind`."""
+    published version, or of version 0 where none is published. Checkpoints of versions before
+    `least` are taken as not there. Raises `StorageUnavailable` and `Behind`."""
     version = section.table.published_version
     if version < 0:
-        known, found = "nothing of the table", await _begun_by_another(section, sight, last)
+        known, found = "nothing of the table", await _begun_by_another(section, sight, last, least)
     elif last is None:
-        known, found = f"version {version}", await _cleaned_up(section, sight)
+        known, found = f"version {version}", await _cleaned_up(section, sight, least)
     else:
         sha256, _ = await section.kept(version)
         if sha256 in (None, await offload.sha256_of(last)):
@@ -185,11 +66,13 @@ async def not_own(
     return f"{known} was published, and {found}: {NOT_OWN}" if isinstance(found, str) else found
 
 
-async def cleaned_up(section: CommitSection, sight: Sight) -> str | CleanedUp | None:
+async def cleaned_up(
+    section: CommitSection, sight: Sight, *, least: int = 0
+) -> str | CleanedUp | None:
     """`CleanedUp` where the log, which holds the last published version, cannot be read from that
     one on: a clean-up that had come past it was cut short. Returns why a log like that is not the
-    table's. None for any other log."""
-    first = await _beginning(section, sight)
+    table's. None for any other log. `least` is as in `not_own`."""
+    first = await _beginning(section, sight, least)
     if first is None or isinstance(first, str):
         return None if first is None else f"{first}: {NOT_OWN}"
     if first.version <= section.table.published_version:
@@ -198,27 +81,20 @@ async def cleaned_up(section: CommitSection, sight: Sight) -> str | CleanedUp | 
     return f"{found}: {NOT_OWN}" if isinstance(found, str) else found
 
 
-async def is_begun(log: Log) -> bool:
-    """Whether a commit or a complete checkpoint lies in the log."""
-    try:
-        commits, base = await Versions().ask(log, None)
-    except BrokenLog:
-        return True
-    return bool(commits) or base >= 0
-
-
-async def _beginning(section: CommitSection, sight: Sight) -> str | FirstCheckpoint | None:
+async def _beginning(
+    section: CommitSection, sight: Sight, least: int
+) -> str | FirstCheckpoint | None:
     """The checkpoint that the log begins with, if that is of the last published version or of a
     later one, or why that cannot be told; None for any other log."""
     table = section.table
     try:
-        return await sight.see(section, Beginning(table.location, table.published_version))
+        return await sight.see(section, Beginning(table.location, table.published_version, least))
     except UnreadableFile as error:
         return f"the log's checkpoint cannot be read: {error}"
 
 
 async def _begun_by_another(
-    section: CommitSection, sight: Sight, first: bytes | LogFile | None
+    section: CommitSection, sight: Sight, first: bytes | LogFile | None, least: int
 ) -> str | CleanedUp | None:
     """Why the log was begun by another table, as of `not_own`. `first` is its file of version 0. A
     file that is not any table's first version is taken for a mistake, not for another table."""
@@ -229,7 +105,7 @@ async def _begun_by_another(
             return f"its log cannot be read: {error}"
         if base < 0:
             return None
-        found = await _beginning(section, sight)
+        found = await _beginning(section, sight, least)
         if isinstance(found, FirstCheckpoint):
             return await _set_back(section, found)
         return f"the log has a checkpoint of version {base}" if found is None else found
@@ -243,10 +119,10 @@ async def _begun_by_another(
     return "version 0 in the log is another table's"
 
 
-async def _cleaned_up(section: CommitSection, sight: Sight) -> str | CleanedUp | None:
+async def _cleaned_up(section: CommitSection, sight: Sight, least: int) -> str | CleanedUp | None:
     """Why no checkpoint stands in for the last published version, whose file is gone, as of
     `not_own`."""
-    found = await _beginning(section, sight)
+    found = await _beginning(section, sight, least)
     if found is None:
         return "the log has neither its file nor a checkpoint that reaches it"
     if isinstance(found, str):
@@ -304,7 +180,7 @@ class OwnLogs:
         seen = self._seen.get(table_id)
         return seen is not None and seen[0] == database and seen[1] <= through
 
-    def note(self, table_id: str, through: int, *, database: str) -> None:
+    def remember(self, table_id: str, through: int, *, database: str) -> None:
         self._seen[table_id] = (database, through)
         self._seen.move_to_end(table_id)
         while len(self._seen) > TABLES:

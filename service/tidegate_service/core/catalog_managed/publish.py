@@ -9,14 +9,17 @@ from dataclasses import dataclass
 
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.log.segment import BrokenLog
-from tidegate_service.core.catalog_managed.own_log import Ends, Hole, OwnLogs, is_begun
-from tidegate_service.core.catalog_managed.set_back import quarantine_for, strange, unlike
+from tidegate_service.core.catalog_managed.findings import strange, unlike
+from tidegate_service.core.catalog_managed.own_log import OwnLogs
+from tidegate_service.core.catalog_managed.questions import Ends, Hole, is_begun
+from tidegate_service.core.catalog_managed.set_back import quarantine_for
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around
+from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.ports.index import CommitSection, Index
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Log, Storage
 from tidegate_service.core.sharing import offload
@@ -29,7 +32,7 @@ STALE_S = 2.0
 reads them again: meanwhile the table may have been forgotten, and another one made at its place.
 The wait of the reading itself, for a synchronous standby, does not count: forgetting a table waits
 for the same standby, after it."""
-LOOK_S = 30.0
+CHECK_S = 30.0
 """How long a store is waited for that has to show whether a log is a table's own."""
 TAKEN_AT_ONCE = 50
 """How many versions of a batch may be in the log already, put by a publisher that was cut off."""
@@ -49,7 +52,7 @@ class Batch:
 async def publish_table(
     index: Index,
     storage: Storage,
-    table: TableRecord,
+    table: TableHead,
     *,
     own: OwnLogs | None = None,
     faults: FaultPoints = NO_FAULTS,
@@ -84,7 +87,7 @@ async def publish_table(
 async def publish_batch(
     index: Index,
     storage: Storage,
-    table: TableRecord,
+    table: TableHead,
     *,
     own: OwnLogs | None = None,
     faults: FaultPoints = NO_FAULTS,
@@ -97,6 +100,14 @@ async def publish_batch(
     quarantined, and nothing is put there.
     """
     own, log = own or OwnLogs(), storage.log(table.location)
+    index = with_faults(
+        index,
+        faults,
+        {
+            Index.mark_published: Step.M9_MARK_PUBLISHED,
+            Index.forget_content: Step.M10_FORGET_CONTENT,
+        },
+    )
     while True:
         waiting = await index.unpublished_versions(table.id, limit=BATCH_VERSIONS)
         if not waiting.versions:
@@ -107,7 +118,7 @@ async def publish_batch(
         if not own.has(table.id, first - 1, database=waiting.database):
             if not await _is_own(index, log, table, first - 1, database=waiting.database):
                 return Batch(count=0, through=table.published_version, behind=0, is_over=True)
-            own.note(table.id, first - 1, database=waiting.database)
+            own.remember(table.id, first - 1, database=waiting.database)
         async with around(faults, Step.M8_PUBLISH):
             if monotonic_s() - read_s > STALE_S:
                 continue
@@ -115,9 +126,8 @@ async def publish_batch(
             break
     through = first + done - 1
     if done:
-        async with around(faults, Step.M9_MARK_PUBLISHED):
-            await index.mark_published(table.id, first, through, database=waiting.database)
-        own.note(table.id, through, database=waiting.database)
+        await index.mark_published(table.id, first, through, database=waiting.database)
+        own.remember(table.id, through, database=waiting.database)
     if other is not None:
         async with index.commit_section(table.id) as section:
             _check_database(section, waiting.database)
@@ -127,8 +137,7 @@ async def publish_batch(
     else:
         # Bytes are deleted only after the transaction that marks their versions as published. The
         # other way round, a lost write would lose the commit.
-        async with around(faults, Step.M10_FORGET_CONTENT):
-            await index.forget_content(table.id, through=through)
+        await index.forget_content(table.id, through=through)
     return Batch(
         count=done, through=through, behind=waiting.behind - done, is_over=other is not None
     )
@@ -145,7 +154,7 @@ def _check_database(section: CommitSection, database: str) -> None:
 
 
 async def _is_own(
-    index: Index, log: Log, table: TableRecord, published: int, *, database: str
+    index: Index, log: Log, table: TableHead, published: int, *, database: str
 ) -> bool:
     """Whether the log is the table's. If it is not, the table is quarantined. No lock is needed to
     see that the log has the last published version, or nothing where none was published."""
@@ -174,7 +183,7 @@ async def _is_own(
             if glance is None:
                 # The table was forgotten.
                 return False
-            await sight.look(glance, log, within_s=LOOK_S)
+            await sight.ask(glance, log, within_s=CHECK_S)
 
 
 async def _is_cut(log: Log, version: int) -> bool:

@@ -29,7 +29,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.log.catching_up.foreign_commits import append_foreign, foreign_commit
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import CommitRecord, RatifiedCommit, TableRecord
+from tidegate_service.core.ports.records import CommitRecord, RatifiedCommit, TableHead
 from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 
@@ -53,7 +53,7 @@ class UnknownIds:
     last_version: int
 
 
-def unknown_ids(table: TableRecord, *, known: int, older: Collection[int]) -> UnknownIds | None:
+def unknown_ids(table: TableHead, *, known: int, older: Collection[int]) -> UnknownIds | None:
     """The versions before the table's first one whose ids cannot be known, where `known` is the
     last version that the index had before; `older` are those that the log holds all the same. None
     where the ids of all are known."""
@@ -63,7 +63,7 @@ def unknown_ids(table: TableRecord, *, known: int, older: Collection[int]) -> Un
     return None if last <= known else UnknownIds(first_version=known + 1, last_version=last)
 
 
-def tell_unknown(table: TableRecord, unknown: UnknownIds | None) -> None:
+def tell_unknown(table: TableHead, unknown: UnknownIds | None) -> None:
     """Log the versions whose ids cannot be known, once the table is without them."""
     if unknown is not None:
         logger.error(
@@ -77,10 +77,10 @@ def tell_unknown(table: TableRecord, unknown: UnknownIds | None) -> None:
         )
 
 
-async def note_lost(context: Context, section: CommitSection, lost: Sequence[LostCommit]) -> None:
+async def record_lost(context: Context, section: CommitSection, lost: Sequence[LostCommit]) -> None:
     """Write the audit rows of the lost commits."""
     for one in lost:
-        await section.note(
+        await section.record_change(
             Change(
                 deed=Deed.LOSE,
                 by=context.caller,
@@ -90,7 +90,7 @@ async def note_lost(context: Context, section: CommitSection, lost: Sequence[Los
         )
 
 
-def tell_lost(table: TableRecord, lost: Sequence[LostCommit]) -> None:
+def tell_lost(table: TableHead, lost: Sequence[LostCommit]) -> None:
     """Log the lost commits, once their loss is certain."""
     if lost:
         logger.error(
@@ -119,7 +119,7 @@ def is_ours(info: CommitInfo) -> bool:
     return info.txn_id is not None and body_digest(info) is not None
 
 
-async def go_on(section: CommitSection, log: Log, before: TableRecord) -> tuple[LostCommit, ...]:
+async def go_on(section: CommitSection, log: Log, before: TableHead) -> tuple[LostCommit, ...]:
     """Append the versions after the section's head: all that this service published, then the
     kept ones that follow them (`keep_unpublished`). Returns the kept commits that are lost.
     `before` is the table as it was when they were kept.

@@ -15,20 +15,10 @@ knows, too: no other instance may know what they have lost.
 import asyncio
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass
 
-from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.segment import BrokenLog
-from tidegate_protocol.replay.commits import UnreadableCommit
-from tidegate_service.core.catalog_managed.own_log import (
-    CleanedUp,
-    Ends,
-    Hole,
-    cleaned_up,
-    is_begun,
-    not_own,
-)
-from tidegate_service.core.catalog_managed.ratified_log import marked
+from tidegate_service.core.catalog_managed.findings import SET_BACK, Found, strange, unlike
+from tidegate_service.core.catalog_managed.questions import Ends, Hole, is_begun
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
     IndexUnavailable,
@@ -40,27 +30,14 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.core.log.catching_up.catch_up import with_log_read
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore, Sight
-from tidegate_service.core.log.used_places import check_own
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import CommitRecord, QuarantineCause, TableState
+from tidegate_service.core.ports.records import QuarantineCause, TableState
 from tidegate_service.core.sharing import offload
 
 logger = logging.getLogger("tidegate.service")
 
-_SET_BACK = "the database was set back, by a restore or by a failover that lost commits"
 
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Why a catalog-managed table takes no commits, with what has to be done. `is_own_log` says
-    whether the log at its place is its own all the same."""
-
-    cause: QuarantineCause
-    reason: str
-    is_own_log: bool = True
-
-
-def must_look(context: Context, section: CommitSection) -> bool:
+def needs_check(context: Context, section: CommitSection) -> bool:
     """Whether the section's table is catalog-managed, takes commits, and may have lost some."""
     table = section.table
     return (
@@ -70,14 +47,14 @@ def must_look(context: Context, section: CommitSection) -> bool:
     )
 
 
-async def look(context: Context, section: CommitSection, sight: SeenBefore) -> None:
-    """Look at the section's table, if it must be looked at.
+async def check_log(context: Context, section: CommitSection, sight: SeenBefore) -> None:
+    """Check that the table's log has nothing that the index lacks, where that is due.
 
     Raises `TableQuarantined`, after saving the quarantine, where the table has lost a version or
     its log. Raises `StorageUnavailable` where the log could not be read, and `Behind` where it has
     to be read first.
     """
-    if not must_look(context, section):
+    if not needs_check(context, section):
         return
     table, database = section.table, section.database
     _have_others_looked_at(context, table.id, database)
@@ -91,7 +68,7 @@ async def look(context: Context, section: CommitSection, sight: SeenBefore) -> N
     raise TableQuarantined(f"table {table.name}: {found.reason}")
 
 
-async def looked_ahead(context: Context, table_id: str, sight: SeenBefore) -> bool:
+async def check_ahead(context: Context, table_id: str, sight: SeenBefore) -> bool:
     """Look at a table before its row is locked. True where the look finds nothing, so that the
     lock's holder need not look. Otherwise `look` finds the cause by what is in `sight` then, and
     raises it.
@@ -119,12 +96,12 @@ async def looked_ahead(context: Context, table_id: str, sight: SeenBefore) -> bo
     try:
         async with asyncio.timeout(context.limits.check_ahead_s):
             last, following = seen = await ends.ask(log, None)
-            sight.note(glance, ends, seen)
+            sight.remember(glance, ends, seen)
             if table.published_version < 0:
                 if await is_begun(log):
                     return False
             else:
-                sight.note(glance, hole, is_cut := await hole.ask(log, None))
+                sight.remember(glance, hole, is_cut := await hole.ask(log, None))
                 if is_cut:
                     return False
     except (BrokenLog, StorageUnavailable, TimeoutError):
@@ -144,7 +121,7 @@ async def looked_ahead(context: Context, table_id: str, sight: SeenBefore) -> bo
 def _have_others_looked_at(context: Context, table_id: str, database: str) -> None:
     others = [one for one in context.heads.left_behind(database) if one != table_id]
     if others:
-        context.running.start(_look_at(context, others), name="looks")
+        context.running.start(_check_logs(context, others), name="log-checks")
 
 
 async def check_none_lost(context: Context, section: CommitSection, sight: SeenBefore) -> None:
@@ -166,14 +143,14 @@ async def quarantine_for(section: CommitSection, found: Found) -> None:
         await section.save()
 
 
-async def _look_at(context: Context, table_ids: Collection[str]) -> None:
+async def _check_logs(context: Context, table_ids: Collection[str]) -> None:
     """Look at tables without a request for them, until each was looked at or this instance
     stops."""
     while table_ids:
         left = []
         for table_id in table_ids:
             try:
-                await context.running.run((table_id, "look"), _look_alone(context, table_id))
+                await context.running.run(("log-check", table_id), _check_alone(context, table_id))
             except ShuttingDown:
                 return
             except TableQuarantined:
@@ -191,10 +168,10 @@ async def _look_at(context: Context, table_ids: Collection[str]) -> None:
             await asyncio.sleep(context.limits.check_again_s)
 
 
-async def _look_alone(context: Context, table_id: str) -> None:
+async def _check_alone(context: Context, table_id: str) -> None:
     async def section(sight: SeenBefore) -> None:
         async with context.index.commit_section(table_id, who=context.who) as section:
-            await look(context, section, sight)
+            await check_log(context, section, sight)
 
     await with_log_read(context, table_id, section)
 
@@ -216,40 +193,6 @@ async def _found(context: Context, section: CommitSection, sight: Sight) -> Foun
     return found
 
 
-async def strange(
-    section: CommitSection, sight: Sight, last: bytes | LogFile | None
-) -> Found | None:
-    """Why the log is not the table's own (`core.catalog_managed.own_log`), if it is not, or that it
-    was cleaned up past what the index has."""
-    why = await not_own(section, sight, last)
-    if why is None and last is not None:
-        why = await _cut_short(section, sight)
-    match why:
-        case None:
-            return None
-        case CleanedUp(version=version):
-            published = section.table.published_version
-            known = f"versions up to {published}" if published >= 0 else "no version"
-            return Found(
-                QuarantineCause.SET_BACK,
-                f"the log was cleaned up to version {version}, and the index knows {known} to be "
-                f"published: {_SET_BACK}; `rebuild` takes in what is published, from the "
-                f"checkpoint of version {version} on. Transaction ids of versions that are neither "
-                "in the index nor in the log cannot be recognized any more",
-            )
-        case str(why):
-            return Found(QuarantineCause.LOG, why, is_own_log=False)
-
-
-async def _cut_short(section: CommitSection, sight: Sight) -> str | CleanedUp | None:
-    """The same of a log that holds the last published version, by what lies behind that."""
-    try:
-        is_cut = await sight.see(section, Hole.behind(section.table))
-    except BrokenLog as error:
-        return f"its log cannot be read: {error}"
-    return await cleaned_up(section, sight) if is_cut else None
-
-
 async def lost(context: Context, section: CommitSection) -> Found | None:
     """Why the table's database was set back, without the log: by the table's row, or by the head
     that this instance saw committed. None where neither says so."""
@@ -264,7 +207,7 @@ async def lost(context: Context, section: CommitSection) -> Found | None:
         return Found(
             QuarantineCause.SET_BACK,
             f"versions {table.latest_version + 1} to {known.version} were committed and are not in "
-            f"the index: {_SET_BACK}; `rebuild` takes in those of them that were published, the "
+            f"the index: {SET_BACK}; `rebuild` takes in those of them that were published, the "
             "others are lost",
         )
     if known.database == section.database and known.version < table.latest_version:
@@ -274,46 +217,7 @@ async def lost(context: Context, section: CommitSection) -> Found | None:
         return None
     return Found(
         QuarantineCause.SET_BACK,
-        f"version {known.version} is not the one that was committed as that before: {_SET_BACK}, "
+        f"version {known.version} is not the one that was committed as that before: {SET_BACK}, "
         "and others were committed since; `rebuild` takes in those that were published, the others "
         "are lost",
-    )
-
-
-async def unlike(section: CommitSection, version: int, content: bytes | LogFile) -> Found | None:
-    """Why a version cannot be published, where the log has `content` as that version already. None
-    where the index has the same bytes, or the version is published."""
-    if version <= section.table.published_version:
-        return None
-    held = await section.content(version) if version <= section.table.latest_version else None
-    if held is not None and await offload.is_same(held, content):
-        return None
-    info = await marked(content)
-    if info is None or info.txn_id is None:
-        return Found(
-            QuarantineCause.LOG,
-            f"the log has a file of version {version} that this service did not write, and that "
-            "version cannot be published while it is there: move it away, then `release`",
-        )
-    before = await section.state_at(version - 1)
-    try:
-        check_own(None if before is None else before.metadata, info)
-    except UnreadableCommit as error:
-        return Found(
-            QuarantineCause.LOG,
-            f"the file of version {version} is none of this table's: {error}; move it away, then "
-            "`release`",
-        )
-    known = await section.transaction(info.txn_id)
-    if isinstance(known, CommitRecord) and known.version <= section.table.published_version:
-        return Found(
-            QuarantineCause.LOG,
-            f"the file of version {version} is a copy of version {known.version}, and that version "
-            "cannot be published while it is there: move it away, then `release`",
-        )
-    what = "another one than the index holds" if held is not None else "not in the index"
-    return Found(
-        QuarantineCause.SET_BACK,
-        f"version {version} is published in the log and {what}: {_SET_BACK}; `rebuild` takes in "
-        "what is published",
     )

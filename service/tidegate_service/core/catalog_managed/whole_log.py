@@ -6,7 +6,7 @@ as they were ratified. Versions that a checkpoint stands for were cleaned up, an
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 
 from tidegate_protocol.base.problems import Code
@@ -17,7 +17,7 @@ from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnk
 from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.ports.index import CommitSection, Index
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
@@ -38,7 +38,7 @@ async def make_whole(section: CommitSection, log: Log) -> str | None:
     return None if why is None else f"{why}: {NOT_OWN}"
 
 
-async def differing(index: Index, log: Log, table: TableRecord) -> tuple[int, str] | None:
+async def differing(index: Index, log: Log, table: TableHead) -> tuple[int, str] | None:
     """A published version of the table that has other bytes in the log than were ratified, with the
     SHA-256 of the log's bytes. None where there is none. Missing versions are left to `make_whole`.
 
@@ -70,6 +70,19 @@ async def why_differing(section: CommitSection, version: int, sha256: str) -> st
     return None if ratified in (None, sha256) else f"{_differs(version)}: {NOT_OWN}"
 
 
+def without_base(table: TableHead, commits: Collection[int], base: int) -> str | None:
+    """Why a log with these commits, whose newest checkpoint is of `base` (-1 for none), does not
+    lead to the first version that the index holds; None where it does."""
+    before = range(base + 1, table.first_version)
+    missing = next((version for version in before if version not in commits), None)
+    if missing is None:
+        return None
+    return (
+        f"the log has neither version {missing} nor a checkpoint of version {table.first_version} "
+        "or later, and the index begins there"
+    )
+
+
 async def _still_broken(section: CommitSection, log: Log) -> str | None:
     table = section.table
     if table.published_version < 0:
@@ -82,6 +95,8 @@ async def _still_broken(section: CommitSection, log: Log) -> str | None:
             f"the log of table {table.name} cannot be read: {error}", code=Code.BROKEN_LOG
         ) from error
     commits, base = await offload.run(len(files), versions_left, files)
+    if (why := without_base(table, commits, base)) is not None:
+        return why
     first = max(table.first_version, base + 1)
     published = range(first, table.published_version + 1)
     missing = [version for version in published if version not in commits]

@@ -87,7 +87,7 @@ def check_operation(proposal: Proposal) -> Invalid | None:
     )
 
 
-async def doubt_tombstone(
+async def recheck_aborted(
     context: Context, section: CommitSection, sight: SeenBefore, proposal: Proposal
 ) -> int:
     """Check an aborted id against a plain table's log, which may have a commit under it that the
@@ -135,7 +135,7 @@ async def close(context: Context, section: CommitSection, transaction_id: str) -
     """Record an id as aborted, of which no attempt can land any more, and who closed it."""
     await section.abort(transaction_id)
     closed = Change(deed=Deed.ABORT, by=context.caller, transaction_id=transaction_id)
-    await section.note(closed)
+    await section.record_change(closed)
 
 
 async def fence(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
-from tidegate_service.core.catalog_managed.set_back import look
+from tidegate_service.core.catalog_managed.set_back import check_log
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch, untaken
 from tidegate_service.core.context import Context
@@ -21,7 +21,7 @@ from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.ports.index import CommitGroup, CommitSection
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome
-from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit, TableRecord
+from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit, TableHead
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import check_open
 
@@ -37,8 +37,7 @@ class CatalogManagedBatch(TableBatch):
         async with around(context.faults, Step.M5_INSERT):
             for batch in batches:
                 await batch.section.flush()
-        async with around(context.faults, Step.M6_COMMIT):
-            await group.save()
+        await group.save()
 
     @staticmethod
     async def read_in(context: Context, section: CommitSection, sight: SeenBefore) -> bool:
@@ -56,7 +55,7 @@ class CatalogManagedBatch(TableBatch):
     ) -> CommitRecord | Aborted | None:
         # The id may have landed as a version that this database has lost.
         check_open(section.table)
-        await look(context, section, sight)
+        await check_log(context, section, sight)
         return known
 
     def ended(self, context: Context) -> None:
@@ -101,9 +100,9 @@ class CatalogManagedBatch(TableBatch):
         except (Refused, Unavailable) as error:
             raise untaken(error, ready.transaction.proposal.transaction_id) from error
 
-    async def _look_further(self, context: Context, proposal: Proposal) -> None:
+    async def _check_further(self, context: Context, proposal: Proposal) -> None:
         _check_backlog(context, self.section.table)
-        await look(context, self.section, self.sight)
+        await check_log(context, self.section, self.sight)
 
     async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
         # Only the holder of the row's lock writes versions.
@@ -113,7 +112,7 @@ class CatalogManagedBatch(TableBatch):
         return True
 
 
-def _check_backlog(context: Context, table: TableRecord) -> None:
+def _check_backlog(context: Context, table: TableHead) -> None:
     behind = table.latest_version - table.published_version
     if behind >= context.max_unpublished_versions:
         raise Unavailable(

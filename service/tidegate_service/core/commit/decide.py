@@ -20,6 +20,7 @@ from tidegate_protocol.proposal.transaction import (
     ReadState,
     ReadyCommit,
 )
+from tidegate_protocol.scan.reads import is_parsed
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, around, steps_of
@@ -112,7 +113,9 @@ async def _checked(
         # A long decision keeps the transaction idle: the database has to allow more time.
         await section.take_time()
     _check_assignable(proposal, state)
-    own_weight = max(offload.weight_of(proposal), _long(state.metadata))
+    own_weight = max(
+        offload.weight_of(proposal), _long(state.metadata), _unread(proposal, state.metadata)
+    )
     if own_weight >= offload.LONG and locked.shared:
         raise TakesLong
     prepared = await offload.run(own_weight, prepare, proposal, state)
@@ -137,6 +140,14 @@ def _long(metadata: Metadata | None) -> int:
     """How heavy the table's own metadata is, of which less is looked at than of a proposal's."""
     is_long = metadata is not None and len(metadata.raw) > LONG_METADATA_OF_TABLE
     return offload.LONG if is_long else 0
+
+
+def _unread(proposal: Proposal, metadata: Metadata | None) -> int:
+    """How heavy it is to parse the proposal's long predicates, where that was not done before: the
+    index did not have the read version yet. Without a read version none is parsed at all."""
+    if metadata is None or proposal.read_version is None or not proposal.reads.is_long:
+        return 0
+    return 0 if is_parsed(proposal.reads, metadata) else offload.LONG
 
 
 def _check_hooks(locked: LockedTable, prepared: PreparedTransaction) -> Invalid | None:

@@ -8,7 +8,7 @@ tried again, and alone if something went wrong.
 from collections.abc import Sequence
 
 from tidegate_protocol.base.problems import Code
-from tidegate_service.core.catalog_managed.set_back import looked_ahead, must_look
+from tidegate_service.core.catalog_managed.set_back import check_ahead, needs_check
 from tidegate_service.core.commit.abort_fence import is_final
 from tidegate_service.core.commit.kinds import batch_of
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
@@ -22,9 +22,10 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.core.log.catching_up.catch_up import read_on
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
-from tidegate_service.core.observe.faults import Side, steps_of
+from tidegate_service.core.observe.faults import steps_of
+from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.observe.telemetry import Phase
-from tidegate_service.core.ports.index import CommitGroup, FilesFirst, TakesLong
+from tidegate_service.core.ports.index import CommitGroup, FilesFirst, Index, TakesLong
 from tidegate_service.core.ports.outcomes import Committed, Outcome
 
 LONGEST_S = 2.0
@@ -32,7 +33,7 @@ LONGEST_S = 2.0
 lock."""
 
 
-async def commit_together(members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
+async def run_group(members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
     """Decide and ratify, in their order, all the proposals that can be in one transaction. Each is
     told its outcome.
 
@@ -45,6 +46,8 @@ async def commit_together(members: Sequence[WaitingProposal], wait: bool) -> Gro
         await run.run(wait=wait)
     except Exception as error:
         run.failed(error)
+    finally:
+        run.end()
     return run.result
 
 
@@ -59,21 +62,27 @@ class _Run:
         self._deciding: WaitingProposal | None = None
         # Tables of whose logs more has to be seen before their members are decided.
         self._behind: dict[str, SeenBefore] = {}
+        self._batches: list[TableBatch] = []
+
+    def end(self) -> None:
+        """The transaction is over, however it ended."""
+        for batch in self._batches:
+            batch.locked.end()
 
     async def run(self, *, wait: bool) -> None:
         asked = {
             table_id: [member.proposal.transaction_id for member in members]
             for table_id, members in self._waiting.items()
         }
-        if wait and await self._looked_ahead():
+        if wait and await self._checked_ahead():
             # The members may share a group now.
             self._leave_waiting()
             return
         faults = self._context.faults
         steps = steps_of(next(iter(self._waiting.values()))[0].table.catalog_managed)
-        await faults.reached(steps.lock, Side.BEFORE)
-        async with self._context.index.commit_group(asked, wait=wait) as group:
-            await faults.reached(steps.lock, Side.AFTER)
+        index = with_faults(self._context.index, faults, {Index.commit_group: steps.lock})
+        async with index.commit_group(asked, wait=wait) as locked:
+            group = with_faults(locked, faults, {CommitGroup.save: steps.save})
             batches = [
                 batch
                 for table_id in list(self._waiting)
@@ -88,11 +97,11 @@ class _Run:
                     await batches[0].record(self._context, group, batches)
             if group.is_saved or not group.is_over:
                 heads, now_s = self._context.heads, self._context.monotonic_s()
-                note = heads.saved if group.is_saved else heads.seen
+                remember = heads.saved if group.is_saved else heads.seen
                 for batch in batches:
                     batch.locked.keep()
                     if batch.section.table.id not in self._behind:
-                        note(batch.section.table, now_s, database=batch.section.database)
+                        remember(batch.section.table, now_s, database=batch.section.database)
         self._tell()
         for table_id, sight in self._behind.items():
             await self._read_on(table_id, sight)
@@ -100,7 +109,7 @@ class _Run:
         for batch in batches:
             batch.ended(self._context)
 
-    async def _looked_ahead(self) -> bool:
+    async def _checked_ahead(self) -> bool:
         """Whether the only table had to be looked at, and the look found nothing."""
         member = next(iter(self._waiting.values()))[0]
         table, sight = member.table, member.sight
@@ -110,7 +119,7 @@ class _Run:
             table.catalog_managed
             and is_due
             and sight.is_empty
-            and await looked_ahead(self._context, table.id, sight)
+            and await check_ahead(self._context, table.id, sight)
         )
 
     async def _table(self, group: CommitGroup, table_id: str, *, wait: bool) -> TableBatch | None:
@@ -120,28 +129,29 @@ class _Run:
             del self._waiting[table_id]
             self._missing(members, wait=wait)
             return None
-        if not wait and must_look(self._context, section):
+        if not wait and needs_check(self._context, section):
             # No other table's members should wait for its store.
             del self._waiting[table_id]
             self.result.unsure.extend(members)
             return None
         batch = batch_of(self._context, section, shared=not wait)
+        self._batches.append(batch)
         until = self._context.monotonic_s() + LONGEST_S
         # Outcomes from this place on are valid only once the buffered files are put.
         certain = len(self._decided)
-        together = True
+        buffers = True
         while not group.is_over and not batch.is_stopped:
-            is_late = self._context.monotonic_s() > until and (bool(self._decided) or not together)
-            if is_late and not together and members:
+            is_late = self._context.monotonic_s() > until and (bool(self._decided) or not buffers)
+            if is_late and not buffers and members:
                 # Its own PUT, under a new lock, finds out why its file could not be put.
                 members[0].alone = True
             if batch.is_full or not members or is_late:
-                if not batch.holds:
+                if not batch.buffered:
                     break
-                together = await self._put_buffered(batch, members, since=certain) and together
+                buffers = await self._put_buffered(batch, members, since=certain) and buffers
                 certain = len(self._decided)
                 continue
-            batch.together(together and len(members) > 1)
+            batch.expect_more(buffers and len(members) > 1)
             self._deciding = member = members.pop(0)
             outcome = await _outcome(batch, member, group)
             self._deciding = None
@@ -151,7 +161,7 @@ class _Run:
                 break
             if isinstance(outcome, FilesFirst):
                 members.insert(0, member)
-                together = await self._put_buffered(batch, members, since=certain) and together
+                buffers = await self._put_buffered(batch, members, since=certain) and buffers
                 certain = len(self._decided)
                 continue
             if isinstance(outcome, TakesLong):
@@ -160,7 +170,7 @@ class _Run:
                 # The others go on in a group that does not wait for what each of them would read.
                 break
             self._decided.append((member, outcome))
-            if not batch.holds:
+            if not batch.buffered:
                 certain = len(self._decided)
                 if members:
                     batch.write_ahead()
@@ -171,7 +181,7 @@ class _Run:
     ) -> bool:
         """Put the buffered files; True where all could be put. Otherwise the members decided after
         the last file that was put are to be decided again."""
-        held = batch.holds
+        buffered = batch.buffered
         lost = await batch.put_files(self._context)
         if not lost:
             return True
@@ -179,9 +189,9 @@ class _Run:
         for place in range(since, len(self._decided)):
             outcome = self._decided[place][1]
             if isinstance(outcome, Committed) and not outcome.replayed:
-                if held == lost:
+                if buffered == lost:
                     break
-                held -= 1
+                buffered -= 1
                 kept = place + 1
         void = self._decided[kept:]
         put = [m for m, outcome in void if isinstance(outcome, Committed) and not outcome.replayed]
@@ -294,9 +304,8 @@ def _true_of_all(member: WaitingProposal, outcome: Outcome | Exception) -> Outco
         return outcome
     if isinstance(outcome, Refused) and is_final(outcome):
         return outcome
-    if outcome.code is Code.BACKPRESSURE:
-        # It is raised after the id was looked up under a catalog-managed table's lock, so no
-        # attempt has landed.
+    if outcome.code is Code.BACKPRESSURE and member.table.catalog_managed:
+        # It is raised after the id was looked up under the table's lock, so no attempt has landed.
         return outcome
     return _unknown(member, outcome)
 

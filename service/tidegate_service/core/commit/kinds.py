@@ -5,10 +5,10 @@ from tidegate_service.core.commit.plain_batch import PlainBatch
 from tidegate_service.core.commit.table_batch import TableBatch
 from tidegate_service.core.context import Context
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 
 
-def kind_of(table: TableRecord) -> type[TableBatch]:
+def kind_of(table: TableHead) -> type[TableBatch]:
     return CatalogManagedBatch if table.catalog_managed else PlainBatch
 
 

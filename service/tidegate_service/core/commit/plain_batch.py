@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
-from tidegate_service.core.commit.abort_fence import doubt_tombstone, fence, take_next
+from tidegate_service.core.commit.abort_fence import fence, recheck_aborted, take_next
 from tidegate_service.core.commit.buffered_puts import BufferedPuts
 from tidegate_service.core.commit.table_batch import TableBatch, untaken
 from tidegate_service.core.context import Context
@@ -52,8 +52,7 @@ class PlainBatch(TableBatch):
     @staticmethod
     async def record(context: Context, group: CommitGroup, batches: Sequence[TableBatch]) -> None:
         """Save the rows. The commits are in the log already."""
-        async with around(context.faults, Step.O8_INDEX):
-            await group.save()
+        await group.save()
 
     @staticmethod
     async def read_in(context: Context, section: CommitSection, sight: SeenBefore) -> bool:
@@ -81,7 +80,7 @@ class PlainBatch(TableBatch):
             raise
 
     @property
-    def holds(self) -> int:
+    def buffered(self) -> int:
         return len(self._files)
 
     @property
@@ -92,7 +91,7 @@ class PlainBatch(TableBatch):
     def in_doubt(self) -> int:
         return self._files.in_doubt
 
-    def together(self, others_wait: bool) -> None:
+    def expect_more(self, others_wait: bool) -> None:
         self._others_wait = others_wait
 
     async def put_files(self, context: Context) -> int:
@@ -106,31 +105,31 @@ class PlainBatch(TableBatch):
     async def _append(self, ready: ReadyCommit, commit: RatifiedCommit) -> None:
         if self._may_wait(ready):
             # Only now: an error before this leaves no file of the commit behind.
-            self._files.hold(ready)
+            self._files.add(ready)
         try:
             await self.locked.append(commit)
         except FilesFirst:
-            self._files.forget(ready)
+            self._files.drop(ready)
             raise
         except Exception as error:
-            if self._files.forget(ready):
+            if self._files.drop(ready):
                 raise
             # The file is there already, although the index refused the commit.
             raise untaken(error, ready.transaction.proposal.transaction_id) from error
 
     async def _looked_up(self, context: Context, proposal: Proposal) -> Committed | None:
         try:
-            self._ingested(await doubt_tombstone(context, self.section, self.sight, proposal))
+            self._ingested(await recheck_aborted(context, self.section, self.sight, proposal))
         except Behind:
-            if self.holds:
+            if self.buffered:
                 raise FilesFirst from None
             raise
         return await super()._looked_up(context, proposal)
 
-    async def _look_further(self, context: Context, proposal: Proposal) -> None:
+    async def _check_further(self, context: Context, proposal: Proposal) -> None:
         section = self.section
         async with around(context.faults, Step.O3_PROBE):
-            if self.holds and reads_ahead(section, proposal):
+            if self.buffered and reads_ahead(section, proposal):
                 raise FilesFirst
             # Once a section is enough: the versions since are too young to be cleaned up.
             if not self._is_looked_further:
@@ -142,7 +141,7 @@ class PlainBatch(TableBatch):
     async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
         if self._may_wait(ready):
             return True
-        if self.holds:
+        if self.buffered:
             raise FilesFirst
         began_s = context.monotonic_s()
         found = await self._put(context, ready)
@@ -151,7 +150,7 @@ class PlainBatch(TableBatch):
         return found is None
 
     async def _is_at_end(self, context: Context, proposal: Proposal, *, fences: bool) -> bool:
-        if self.holds:
+        if self.buffered:
             raise FilesFirst
         if not fences:
             see_end(self.section, self.sight)
@@ -171,7 +170,7 @@ class PlainBatch(TableBatch):
 
     def _may_wait(self, ready: ReadyCommit) -> bool:
         """Whether the commit's file is buffered, to be put with others."""
-        return (self.holds > 0 or self._others_wait) and self._files.takes(ready)
+        return (self.buffered > 0 or self._others_wait) and self._files.takes(ready)
 
     async def _put(self, context: Context, ready: ReadyCommit) -> bytes | LogFile | None:
         # The row lock keeps this service's own writers from racing each other for the version.

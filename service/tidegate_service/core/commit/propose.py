@@ -9,7 +9,7 @@ from typing import Any, TypeVar, assert_never
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
-from tidegate_service.core.catalog_managed.set_back import look
+from tidegate_service.core.catalog_managed.set_back import check_log
 from tidegate_service.core.commit.abort_fence import check_operation
 from tidegate_service.core.commit.decide import Decision, Empty, decide
 from tidegate_service.core.commit.kinds import kind_of
@@ -26,8 +26,8 @@ from tidegate_service.core.log.clock_skew import check_clock
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.observe.telemetry import Outcome as Ending
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome, WouldCommit
-from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import find_table
+from tidegate_service.core.ports.records import TableHead
+from tidegate_service.core.tables.lookup import find_head, wide_section
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ async def propose(context: Context, ref: str, proposal: Proposal) -> Outcome:
     """
     async with around(context.faults, Step.M0_FIND_TABLE):
         known = context.tables.known(ref)
-        table = known or context.tables.learn(await find_table(context, ref))
+        table = known or context.tables.learn(await find_head(context, ref))
     reserved = check_operation(proposal)
     if reserved is not None:
         return reserved
@@ -52,7 +52,7 @@ async def propose(context: Context, ref: str, proposal: Proposal) -> Outcome:
             raise
         # The table was forgotten since, and perhaps made anew under its name.
         context.tables.forget(ref)
-        table = context.tables.learn(await find_table(context, ref))
+        table = context.tables.learn(await find_head(context, ref))
         outcome = await _decided(context, table, proposal)
     async with around(context.faults, steps_of(table.catalog_managed).answer):
         return outcome
@@ -98,30 +98,36 @@ async def conflict_check(
 ) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     """What `propose` would answer now. Nothing of the proposal is written, but foreign commits that
     are found are read into the index. Raises as `propose` does."""
-    table = await find_table(context, ref)
+    table = await find_head(context, ref)
     reserved = check_operation(proposal)
     if reserved is not None:
         return reserved
 
+    async def check() -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
+        async with wide_section(context, table):
+            return await with_log_read(
+                context, table.id, lambda sight: _check(context, table, proposal, sight)
+            )
+
     async def decide() -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
-        return await context.running.run(
-            (table.id, proposal.transaction_id),
-            with_log_read(context, table.id, lambda sight: _check(context, table, proposal, sight)),
-        )
+        return await context.running.run((table.id, proposal.transaction_id), check())
 
     return await _with_predicates_read(context, table.id, proposal, decide)
 
 
 async def _check(
-    context: Context, table: TableRecord, proposal: Proposal, sight: SeenBefore
+    context: Context, table: TableHead, proposal: Proposal, sight: SeenBefore
 ) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     async with context.index.commit_section(table.id, who=context.who) as section:
         must_save = await kind_of(section.table).read_in(context, section, sight)
-        locked = LockedTable(section, context.windows, context.limits)
-        decision = await _checked(context, locked, proposal, sight)
-        if must_save:
-            await section.save()
-        locked.keep()
+        locked = LockedTable(section, context.windows, context.limits, who=context.who)
+        try:
+            decision = await _checked(context, locked, proposal, sight)
+            if must_save:
+                await section.save()
+            locked.keep()
+        finally:
+            locked.end()
         if isinstance(decision, Refused):
             raise decision
         if isinstance(decision, Empty):
@@ -149,7 +155,7 @@ async def _checked(
         if landed is not None:
             return landed
         check_clock(context, section)
-        await look(context, section, sight)
+        await check_log(context, section, sight)
         return await decide(locked, proposal)
     except Refused as refused:
         return refused

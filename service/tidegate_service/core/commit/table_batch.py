@@ -46,7 +46,9 @@ class TableBatch(ABC):
 
     def __init__(self, context: Context, section: CommitSection, *, shared: bool) -> None:
         self.section = section
-        self.locked = LockedTable(section, context.windows, context.limits, shared=shared)
+        self.locked = LockedTable(
+            section, context.windows, context.limits, shared=shared, who=context.who
+        )
         self.must_save = False
         self.is_stopped = False
         self.sight = SeenBefore()
@@ -76,7 +78,7 @@ class TableBatch(ABC):
         then. The caller saves the section. Raises as `fence` and `look` do."""
 
     @property
-    def holds(self) -> int:
+    def buffered(self) -> int:
         """How many commits were decided whose files are still buffered. Their outcomes, and all
         outcomes decided after them, are valid only once `put_files` has put the files."""
         return 0
@@ -91,8 +93,8 @@ class TableBatch(ABC):
         """How many of the files that `put_files` did not put may be there all the same."""
         return 0
 
-    def together(self, others_wait: bool) -> None:
-        """Say whether a file may be buffered, to be put with files of members decided next."""
+    def expect_more(self, others_wait: bool) -> None:
+        """Say whether further members wait: then a file may be buffered, to be put with theirs."""
         return
 
     async def put_files(self, context: Context) -> int:
@@ -159,7 +161,7 @@ class TableBatch(ABC):
         if landed is not None:
             return landed
         check_clock(context, self.section)
-        await self._look_further(context, proposal)
+        await self._check_further(context, proposal)
         return None
 
     async def _looked_up(self, context: Context, proposal: Proposal) -> Committed | None:
@@ -167,7 +169,7 @@ class TableBatch(ABC):
         return await landed_before(self.section, proposal)
 
     @abstractmethod
-    async def _look_further(self, context: Context, proposal: Proposal) -> None:
+    async def _check_further(self, context: Context, proposal: Proposal) -> None:
         """Raise the reasons for which no new proposal to the table can be decided yet, `Behind`
         where the log may have what the index does not."""
 

@@ -13,8 +13,8 @@ from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.log.catching_up.catch_up import with_log_read
 from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.ports.outcomes import Committed
-from tidegate_service.core.ports.records import Aborted, CommitRecord, TableRecord
-from tidegate_service.core.tables.lookup import find_table, get_table
+from tidegate_service.core.ports.records import Aborted, CommitRecord, TableHead
+from tidegate_service.core.tables.lookup import find_head, get_head, wide_section
 
 
 class TransactionState(StrEnum):
@@ -42,7 +42,7 @@ async def status(context: Context, ref: str, transaction_id: str) -> Transaction
     be on its way, or its commit may lie in a log that was not read yet: reading the log would take
     the table's lock, which a reader's question is not worth.
     """
-    table = await get_table(context, ref)
+    table = await get_head(context, ref)
     # Before the index is asked: a commit that ends in between is then found in the index.
     pending = context.running.under_way((table.id, transaction_id))
     known = await context.index.transaction(table.id, transaction_id)
@@ -70,17 +70,19 @@ async def abort(context: Context, ref: str, transaction_id: str) -> None:
 
     Raises `Refused` (`transaction-committed`, with the version) where the id has landed.
     """
-    table = await find_table(context, ref)
-    await context.running.run(
-        (table.id, transaction_id),
-        with_log_read(
-            context, table.id, lambda sight: _abort(context, table, transaction_id, sight)
-        ),
-    )
+    table = await find_head(context, ref)
+
+    async def section() -> None:
+        async with wide_section(context, table):
+            await with_log_read(
+                context, table.id, lambda sight: _abort(context, table, transaction_id, sight)
+            )
+
+    await context.running.run((table.id, transaction_id), section())
 
 
 async def _abort(
-    context: Context, table: TableRecord, transaction_id: str, sight: SeenBefore
+    context: Context, table: TableHead, transaction_id: str, sight: SeenBefore
 ) -> None:
     async with context.index.commit_section(table.id, who=context.who) as section:
         known = await section.transaction(transaction_id)
@@ -101,5 +103,5 @@ async def _abort(
 
 async def app_transaction(context: Context, ref: str, app_id: str) -> Txn | None:
     """The latest `txn` action of an application; None where it has written none."""
-    table = await find_table(context, ref)
+    table = await find_head(context, ref)
     return await context.index.app_transaction(table.id, app_id, known=context.heads.replicated)

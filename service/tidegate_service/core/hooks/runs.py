@@ -94,6 +94,8 @@ class HookRuns:
         if cursor < 0:
             before = await self._index.version_at(table.id, self._enabled_ms)
             cursor = -1 if before is None else before
+        elif cursor < table.first_version - 1:
+            self._warn_of_gone(table, cursor + 1, table.first_version - 1)
         return max(cursor, table.first_version - 1)
 
     async def _commits(
@@ -131,13 +133,16 @@ class HookRuns:
             for entry in entries:
                 version = version_of(entry.name)
                 if version is not None and entry.name == f"{version:020d}.json":
-                    fields = {"hook": self._name, "table_id": table.id}
-                    logger.warning(
-                        "versions were gone from the log before a hook saw them",
-                        extra={**fields, "version": missing, "through_version": version - 1},
-                    )
+                    self._warn_of_gone(table, missing, version - 1)
                     return version
         raise StorageUnavailable(f"version {missing} is not in the log")
+
+    def _warn_of_gone(self, table: TableRecord, first: int, last: int) -> None:
+        fields = {"hook": self._name, "table_id": table.id}
+        logger.warning(
+            "versions were gone from the log before a hook saw them",
+            extra={**fields, "version": first, "through_version": last},
+        )
 
     async def _call(self, commit: HookCommit) -> None:
         limit = asyncio.timeout(LONGEST_S)

@@ -3,7 +3,8 @@
 Unlike others it is not called for each version: manifests are of one, so a run goes from the cursor
 to the newest published version at once, and makes those of the partitions that were touched
 between. It makes all where there is no cursor, where protocol or metadata changed since, where too
-many partitions were touched to be held, and where the table has no manifests at all.
+many partitions were touched to be held, where the index does not hold all versions since, and where
+the table has no manifests at all.
 """
 
 import logging
@@ -108,7 +109,7 @@ class SymlinkManifests:
     async def _leave_newer(self, table_id: str, version: int) -> None:
         """Whoever claimed the table since may have come further before the last of these was put:
         it goes on from here, then."""
-        if not await self._upkeep.holds(table_id, KIND, by=self._claimant):
+        if not await self._upkeep.has_claim(table_id, KIND, by=self._claimant):
             await set_back(self._upkeep, table_id, version)
 
     def _failed(self, table: TableRecord, error: ServiceError) -> HookFailed:

@@ -68,7 +68,7 @@ class AskedCheckpoints(Generic[T]):
                 # Its callers may all have left: nobody else looks at it then.
                 task.exception()
 
-        section = running.run((key[0], "checkpoint"), in_turn())
+        section = running.run(("checkpoint", key[0]), in_turn())
         task = asyncio.create_task(section, name="asked-checkpoint")
         self._under_way[key] = task
         task.add_done_callback(over)

@@ -1,5 +1,6 @@
 """A table under its lock, with its newest commits in memory."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -7,7 +8,12 @@ from tidegate_protocol.conflict.window import CommitWindow
 from tidegate_protocol.features.known import ROW_TRACKING
 from tidegate_protocol.features.row_tracking import first_with_mark, mark_before
 from tidegate_protocol.features.table_features import supports
-from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, ReadState
+from tidegate_protocol.proposal.transaction import (
+    Conflict,
+    PreparedTransaction,
+    ReadState,
+    WinningCommit,
+)
 from tidegate_protocol.replay.commits import summarize
 from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE, WindowCache
 from tidegate_service.core.limits import CommitLimits
@@ -21,7 +27,8 @@ class LockedTable:
 
     Commits that the window lacks are read from the index. `keep` gives the window back for the next
     section, once all commits in it are saved. In a `shared` group, beside proposals to other
-    tables, no long read is made: `TakesLong` is raised instead.
+    tables, no long read is made: `TakesLong` is raised instead. Elsewhere a long read takes room
+    of `windows` in the name of `who`, until `end`.
     """
 
     def __init__(
@@ -31,10 +38,14 @@ class LockedTable:
         limits: CommitLimits,
         *,
         shared: bool = False,
+        who: str | None = None,
     ) -> None:
         self.section = section
         self.shared = shared
         self.most_bytes = limits.shared_winner_bytes if shared else limits.winner_bytes
+        self._few_bytes = min(self.most_bytes, limits.shared_winner_bytes)
+        self._who = who
+        self._holds_memory = False
         self.most_commits = limits.winner_commits
         self.why_not_hooks = limits.why_not_hooks
         self._windows = windows
@@ -48,7 +59,8 @@ class LockedTable:
 
     async def state_at(self, version: int) -> ReadState | None:
         """The table at a version; None where the index lacks some of the commits since then. Raises
-        `TakesLong` where there are more of these than may be read again."""
+        `TakesLong` where there are more of these than may be read again, and `Unavailable`
+        (`backpressure`) where others read as many."""
         table = self.section.table
         if not await self._reaches(version):
             return None
@@ -95,9 +107,9 @@ class LockedTable:
         await self.section.append(commit)
         self._window.append(winner)
 
-    def take_back(self, count: int, head: TableRecord) -> None:
+    def unstage(self, count: int, head: TableRecord) -> None:
         """Drop the newest commits, whose files are not there. The table is at `head` again."""
-        self.section.take_back(count, head)
+        self.section.unstage(count, head)
         if self._is_current and self._window.through > head.latest_version:
             self._window.drop_after(head.latest_version)
 
@@ -105,6 +117,13 @@ class LockedTable:
         """Give the window back, after the section was saved or where nothing was written in it."""
         if self._is_current:
             self._windows.give(self.section.table, self._window, self.section.database)
+
+    def end(self) -> None:
+        """The section is over: whoever still has this, as an error has, holds nothing by it."""
+        self._window = CommitWindow(after=self.head)
+        if self._holds_memory:
+            self._holds_memory = False
+            self._windows.memory.give_back(self._who, self.most_bytes)
 
     @property
     def _is_current(self) -> bool:
@@ -123,9 +142,8 @@ class LockedTable:
             self._window = CommitWindow(after=after)
         if max(self.head - self._window.through, self._window.after - after) > self.most_commits:
             raise TakesLong
-        most = self.most_bytes
-        newer = await self.section.winners(self._window.through, self.head, most_bytes=most)
-        older = await self.section.winners(after, self._window.after, most_bytes=most)
+        newer = await self._winners(self._window.through, self.head)
+        older = await self._winners(after, self._window.after)
         if newer is None or older is None:
             return False
         if older:
@@ -136,3 +154,14 @@ class LockedTable:
         for winner in newer:
             self._window.append(winner)
         return True
+
+    async def _winners(self, after: int, through: int) -> Sequence[WinningCommit] | None:
+        try:
+            return await self.section.winners(after, through, most_bytes=self._few_bytes)
+        except TakesLong:
+            if self.shared:
+                raise
+        if not self._holds_memory:
+            self._windows.memory.take(self._who, self.most_bytes)
+            self._holds_memory = True
+        return await self.section.winners(after, through, most_bytes=self.most_bytes)

@@ -7,8 +7,8 @@ A COMMIT that was answered behind a head says so, and so does the standby where 
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from tidegate_service.core.instance.log_looks import TABLES
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.instance.log_checks import TABLES
+from tidegate_service.core.ports.records import TableHead
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ReplicatedHeads:
     def __init__(self) -> None:
         self._known: OrderedDict[str, _Head] = OrderedDict()
 
-    def has(self, table: TableRecord, *, database: str) -> bool:
+    def has(self, table: TableHead, *, database: str) -> bool:
         """Whether the row's head is on the standby: it is the one that is known, or one before."""
         known = self._known.get(table.id)
         if known is None or (known.database, known.epoch) != (database, table.epoch):
@@ -34,7 +34,7 @@ class ReplicatedHeads:
             return known.timestamp == table.latest_timestamp
         return known.version > table.latest_version
 
-    def note(self, table: TableRecord, *, database: str) -> None:
+    def remember(self, table: TableHead, *, database: str) -> None:
         """The row's head is on the standby."""
         if not self.has(table, database=database):
             self._known[table.id] = _Head(

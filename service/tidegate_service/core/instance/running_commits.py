@@ -14,7 +14,8 @@ from tidegate_service.core.errors import ShuttingDown
 T = TypeVar("T")
 
 SectionKey = tuple[str, str]
-"""(table id, transaction id)"""
+"""A table's id and a transaction's, or the name of what the service does and what it does it to. No
+table has such an id, and a transaction may have any."""
 
 
 class RunningCommits:
@@ -68,7 +69,7 @@ class RunningCommits:
         except ShuttingDown:
             section.close()
             raise
-        return await asyncio.shield(self.start(self._counted(key, section), name=key[1]))
+        return await asyncio.shield(self.start(self._counted(key, section), name=" ".join(key)))
 
     async def run_once(self, key: SectionKey, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """As `run`, of the section that is made. Whoever asks for the same key while it runs waits
@@ -76,7 +77,7 @@ class RunningCommits:
         task = self._shared.get(key)
         if task is None:
             self.enter(key)
-            task = self._shared[key] = self.start(self._counted(key, make()), name=key[1])
+            task = self._shared[key] = self.start(self._counted(key, make()), name=" ".join(key))
             task.add_done_callback(lambda _: self._shared.pop(key))
         return cast(T, await asyncio.shield(task))
 

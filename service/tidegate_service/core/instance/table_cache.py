@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 
 CAPACITY = 10_000
 """Tables that an instance remembers, at about a kilobyte each; the one learnt first makes room."""
@@ -42,7 +42,7 @@ class TableCache:
         # Postgres folds ASCII alone; Python would fold a Kelvin sign to a k.
         return self._known.get(ref.lower()) if ref.isascii() else None
 
-    def learn(self, table: TableRecord) -> TableIdentity:
+    def learn(self, table: TableHead) -> TableIdentity:
         """Remember a table that the index has just shown."""
         identity = TableIdentity(
             id=table.id,

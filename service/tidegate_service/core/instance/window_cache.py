@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tidegate_protocol.conflict.window import CommitWindow
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.sharing.shares import Shares
 
 COMMITS_A_TABLE = 20_000
 ACTIONS_A_TABLE = 100_000
@@ -18,6 +19,9 @@ ACTIONS = 500_000
 TABLES = 20_000
 """Bounds of what is kept; an action is about a kilobyte in memory, and counted once more for each
 kilobyte that it has. The tables that were not committed to for longest make room."""
+MEMORY_BYTES = 1792 * 1024 * 1024
+"""What long reads of commits may take at a time: of `CommitLimits.winner_bytes` each, three of
+them, and two of one caller, who may have three times what is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,14 @@ class _Kept:
 class WindowCache:
     """Those of one instance, of one event loop."""
 
-    def __init__(self, *, commits_a_table: int = COMMITS_A_TABLE, actions: int = ACTIONS) -> None:
+    def __init__(
+        self,
+        *,
+        commits_a_table: int = COMMITS_A_TABLE,
+        actions: int = ACTIONS,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        self.memory = Shares(memory_bytes, "bytes of commits that are read again")
         self._commits_a_table = commits_a_table
         self._actions = actions
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
@@ -69,6 +80,6 @@ def _holds(kept: _Kept, table: TableRecord) -> bool:
     if kept.epoch != table.epoch or kept.window.through > table.latest_version:
         return False
     # The same head, unless a running server was given an older state. One that the log has outgrown
-    # since is believed: such a server gets its table looked at first (`core.instance.head_looks`).
+    # since is believed: such a server gets its table looked at first (`core.instance.head_checks`).
     at_head = kept.window.through == table.latest_version
     return not at_head or kept.timestamp == table.latest_timestamp

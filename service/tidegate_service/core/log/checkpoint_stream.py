@@ -17,7 +17,8 @@ from tidegate_protocol.log.actions import (
 )
 from tidegate_protocol.log.paths import LOG_FOLDER, identity
 from tidegate_protocol.log.segment import Checkpoint
-from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
+from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.ports.store.storage import LogReader, MissingFile, UnreadableFile
 
 SIDECARS = "_sidecars"
 MOST_SIDECARS = 100_000
@@ -45,7 +46,8 @@ async def snapshot_actions(
     """The actions of a checkpoint of the table at `location`, in batches and in any order: files,
     those that were removed not long ago, protocol, metadata, application transactions and domains.
 
-    Raises `UnreadableFile`, also for more than `MOST_SIDECARS` sidecars, and for one that is named
+    Raises `StorageUnavailable` where a file of it is gone, which was in a listing a moment ago,
+    `UnreadableFile`, also for more than `MOST_SIDECARS` sidecars, and for one that is named
     twice: its files would be. It is also raised at the end, where there was not exactly one
     protocol and one metaData action: every table has both, and only a checkpoint that was cut short
     has not.
@@ -53,13 +55,19 @@ async def snapshot_actions(
     counts = {Protocol: 0, Metadata: 0}
     sidecars: dict[str, None] = {}
     for name in checkpoint.files:
-        async for batch in log.checkpoint_actions(name):
-            for kind in counts:
-                counts[kind] += sum(isinstance(action, kind) for action in batch)
-            for action in batch:
-                if isinstance(action, UnknownAction) and action.kind == "sidecar":
-                    _take(sidecars, sidecar_name(action, location))
-            yield [action for action in batch if isinstance(action, _OF_A_SNAPSHOT)]
+        try:
+            async for batch in log.checkpoint_actions(name):
+                for kind in counts:
+                    counts[kind] += sum(isinstance(action, kind) for action in batch)
+                for action in batch:
+                    if isinstance(action, UnknownAction) and action.kind == "sidecar":
+                        _take(sidecars, sidecar_name(action, location))
+                yield [action for action in batch if isinstance(action, _OF_A_SNAPSHOT)]
+        except MissingFile:
+            # It was listed: a log is cleaned up meanwhile, and a later listing has less.
+            raise StorageUnavailable(
+                f"{name} went away while the log was read; it can be tried again"
+            ) from None
     for name in sidecars:
         async for batch in log.checkpoint_actions(f"{SIDECARS}/{name}"):
             yield [action for action in batch if isinstance(action, Add | Remove)]

@@ -12,19 +12,19 @@ from functools import partial
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Action, Add, Remove, file_key
 from tidegate_protocol.log.content import LogFile
-from tidegate_protocol.log.file_names import (
-    CheckpointFile,
-    CommitFile,
-    MultiPartCheckpoint,
-    V2Checkpoint,
-    commit_name,
-    parse,
+from tidegate_protocol.log.file_names import commit_name
+from tidegate_protocol.log.segment import (
+    BrokenLog,
+    Checkpoint,
+    Listing,
+    LogSegment,
+    choose_segment,
 )
-from tidegate_protocol.log.segment import BrokenLog, Checkpoint, Listing, choose_segment
 from tidegate_protocol.proposal.transaction import Invalid
 from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_protocol.replay.foreign import RefusedCommit, in_commit_timestamp, refusal
 from tidegate_service.core.errors import Refused, StorageUnavailable
+from tidegate_service.core.log.bases import BaseRefused
 from tidegate_service.core.log.beginning import Beginning
 from tidegate_service.core.log.catching_up.foreign_commits import (
     append_foreign,
@@ -51,15 +51,18 @@ async def adopt(
     paths: DataPaths,
     time: ReadingTime,
     *,
+    least: int = 0,
     through: int | None = None,
-) -> tuple[int, ...]:
+) -> LogSegment:
     """Read the log of the section's table, which has no version yet, to its end. With `through`,
-    read it to that version: what lies beyond is no part of the table. Returns the versions that the
-    log holds before the table's first one, of which only the ids are kept.
+    read it to that version: what lies beyond is no part of the table. Checkpoints of versions
+    before `least` are taken as not there. Returns what was read; of the versions before the base,
+    only the ids are kept.
 
     The caller saves the section. Raises `Refused`: `broken-log` where the log cannot be read,
-    `unsupported-feature` where the log needs a feature that is not supported, `invalid-path` where
-    it names a file that it must not. Raises `IndexUnavailable` where `time` is over.
+    `BaseRefused` where it may be read from a later base, `unsupported-feature` where the log needs
+    a feature that is not supported, `invalid-path` where it names a file that it must not. Raises
+    `IndexUnavailable` where `time` is over.
     """
     await section.take_time()
     try:
@@ -69,17 +72,19 @@ async def adopt(
             time.actions()
             if files:
                 await section.take_time()
-            sizes = [
-                (entry.name, entry.size)
-                for entry in entries
-                if through is None or not _is_beyond(entry.name, through)
-            ]
+            sizes = [(entry.name, entry.size) for entry in entries]
             await offload.run(offload.HEAVY if files else 0, files.take, sizes)
             modified.update((entry.name, entry.modified_ms) for entry in entries)
-        segment = await offload.run(len(files), choose_segment, files)
+        choose = partial(choose_segment, files, least=least, through=through)
+        segment = await offload.run(len(files), choose)
         adoption = _Adoption(section, log, paths, time, modified)
         if segment.checkpoint is not None:
-            await adoption.start_from(segment.checkpoint)
+            try:
+                await adoption.start_from(segment.checkpoint)
+            except UnreadableFile as error:
+                if segment.checkpoint.version == max(files.checkpoints()):
+                    raise
+                raise BaseRefused(_unread(error), version=segment.checkpoint.version) from error
             await adoption.keep_ids(segment.older)
         async with aclosing(contents(log, segment.replayed)) as commits:
             async for version, content in commits:
@@ -89,11 +94,15 @@ async def adopt(
         await adoption.catch_up(through)
         await adoption.date()
         adoption.check_paths()
-        return segment.older
+        return segment
     except RefusedCommit as error:
         raise _refused(error.refusal) from error
     except (BrokenLog, UnreadableCommit, UnreadableFile) as error:
-        raise Refused(f"the log cannot be read: {error}", code=Code.BROKEN_LOG) from error
+        raise Refused(_unread(error), code=Code.BROKEN_LOG) from error
+
+
+def _unread(error: Exception) -> str:
+    return f"the log cannot be read: {error}"
 
 
 @dataclass(slots=True)
@@ -263,19 +272,6 @@ class _Adoption:
 async def _in_turn(portions: Iterator[Sequence[Action]]) -> AsyncIterator[Sequence[Action]]:
     for portion in portions:
         yield portion
-
-
-def _is_beyond(name: str, through: int) -> bool:
-    match parse(name):
-        case (
-            CommitFile(version=version)
-            | CheckpointFile(version=version)
-            | MultiPartCheckpoint(version=version)
-            | V2Checkpoint(version=version)
-        ):
-            return version > through
-        case _:
-            return False
 
 
 def _unknown_commit(version: int, *, timestamp: int) -> RatifiedCommit:

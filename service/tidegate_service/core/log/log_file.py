@@ -32,7 +32,7 @@ _STEP_BYTES = 2 * 1024 * 1024
 _FEW = 64
 
 
-class FileRoom:
+class FileMemory:
     """The memory for all large files together, compressed, in bytes. The caller whose request reads
     a file has a share of it (`core.sharing.shares`). Safe in any thread."""
 
@@ -68,8 +68,8 @@ class FileRoom:
 class SpooledFile:
     """A large file, compressed; implements `tidegate_protocol.log.content.LogFile`."""
 
-    def __init__(self, room: FileRoom, *, max_actions: int) -> None:
-        self._room = room
+    def __init__(self, memory: FileMemory, *, max_actions: int) -> None:
+        self._memory = memory
         reading = correlation.current()
         self._who = None if reading is None else reading.share
         self._max_actions = max_actions
@@ -79,7 +79,7 @@ class SpooledFile:
         self._sha = hashlib.sha256()
 
     def __del__(self) -> None:
-        self._room.give_back(self._who, self.stored_bytes)
+        self._memory.give_back(self._who, self.stored_bytes)
 
     @property
     def stored_bytes(self) -> int:
@@ -90,11 +90,11 @@ class SpooledFile:
         before = self.stored_bytes
         self._pieces.append(self._spool.keep(piece))
         try:
-            self._room.take(self._who, self.stored_bytes - before)
+            self._memory.take(self._who, self.stored_bytes - before)
         except StorageUnavailable:
             # Only the bytes that were taken are given back.
             self._spool = Spool()
-            self._room.give_back(self._who, before)
+            self._memory.give_back(self._who, before)
             raise
         self._size += len(piece)
         self._sha.update(piece)
@@ -108,7 +108,7 @@ class SpooledFile:
         and its memory is given back."""
         taken = self.stored_bytes
         self._spool.moved_to(file, place)
-        self._room.give_back(self._who, taken)
+        self._memory.give_back(self._who, taken)
 
     def pieces(self) -> Iterator[bytes]:
         return (piece.text() for piece in self._pieces)
@@ -161,7 +161,7 @@ class OversizedFile:
 
 
 def read_file(
-    file: BinaryIO, size: int, *, max_bytes: int, max_actions: int, room: FileRoom
+    file: BinaryIO, size: int, *, max_bytes: int, max_actions: int, memory: FileMemory
 ) -> Generator[None, None, bytes | LogFile]:
     """The content of a file from its current position; `size` is its expected length. Blocks, and
     reads a large file in steps of some milliseconds. Raises `StorageUnavailable` where memory has
@@ -172,7 +172,7 @@ def read_file(
     small = file.read(LARGE_BYTES + 1)
     if len(small) <= LARGE_BYTES:
         return small
-    found = SpooledFile(room, max_actions=max_actions)
+    found = SpooledFile(memory, max_actions=max_actions)
     for start in range(0, len(small), _PIECE_BYTES):
         found.add(small[start : start + _PIECE_BYTES])
     del small

@@ -9,6 +9,7 @@ from tidegate_protocol.replay.commits import body_digest
 from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around
+from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Log
@@ -105,11 +106,11 @@ async def _put(
     log: Log, ready: ReadyCommit, attempts: int, faults: FaultPoints
 ) -> bytes | LogFile | None:
     """As `occupy`. Raises `StorageUnknown` where nothing is known of the version."""
+    log = with_faults(log, faults, {Log.put_if_absent: Step.O6_PUT})
     unanswered = False
     for _ in range(attempts):
         try:
-            async with around(faults, Step.O6_PUT):
-                result = await log.put_if_absent(ready.version, ready.content)
+            result = await log.put_if_absent(ready.version, ready.content)
             async with around(faults, Step.O7_CLASSIFY):
                 if result is PutResult.CREATED:
                     return None

@@ -21,11 +21,11 @@ class ReadingTime:
         self._read = 0
 
     def version(self, actions: int = 0) -> None:
-        """Note that a version with so many actions was read. Raises as `actions` does."""
+        """Count a version with so many actions as read. Raises as `actions` does."""
         self.actions(self._limits.actions_a_version + actions)
 
     def actions(self, number: int = 0) -> None:
-        """Note that so many actions were read. Raises `IndexUnavailable` where the time is over:
+        """Count so many actions as read. Raises `IndexUnavailable` where the time is over:
         the log may be read in time when the store or the machine is less busy."""
         self._read += number
         most_s = self._limits.log_s + self._limits.log_s_a_million * self._read / 1_000_000

@@ -22,13 +22,15 @@ from tidegate_service.core.errors import TableExists
 from tidegate_service.core.log.catching_up.sight import Between, Sight
 from tidegate_service.core.log.catching_up.versions import READ_AHEAD, contents
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import ForgottenTable, TableRecord
+from tidegate_service.core.ports.records import ForgottenTable, TableHead
 from tidegate_service.core.ports.store.storage import Log
 
 SIGNED_FOR_MS = 15 * 60 * 1000
 """How long S3, and Azure with a shared key, accept a request after it was signed."""
 MOST_AWAITED = READ_AHEAD
 """How many versions, where late writes may lie, are read for one section."""
+MOST_LOOKED_AT = 1_000
+"""Of how many tables that were at a place late writes are looked for: those forgotten last."""
 _LOCAL = "file://"
 
 
@@ -37,7 +39,7 @@ async def check_none_under_way(section: CommitSection) -> None:
     Raises `TableExists` where one can."""
     if section.table.location.startswith(_LOCAL):
         return
-    for old in await section.forgotten():
+    for old in await section.forgotten(most=1):
         until = old.forgotten_ms + SIGNED_FOR_MS
         if section.now_ms < until:
             raise TableExists(
@@ -55,7 +57,7 @@ class Detached:
     head: int
     versions: tuple[int, ...]
 
-    def at(self, table: TableRecord) -> "Detached":
+    def at(self, table: TableHead) -> "Detached":
         return self
 
     async def ask(self, log: Log, between: Between | None) -> int | None:
@@ -73,10 +75,11 @@ async def late_write(section: CommitSection, sight: Sight) -> str | None:
     this place before. None where no such version is found.
 
     Of each earlier table only the last version that it may have written is looked for, and only
-    until this table has come past that version; of many earlier tables, only of the last few.
+    until this table has come past that version; of many earlier tables, only of the last
+    `MOST_LOOKED_AT`, and there for `MOST_AWAITED` versions.
     """
     head = section.table.latest_version
-    versions = _awaited(head, await section.forgotten())
+    versions = _awaited(head, await section.forgotten(most=MOST_LOOKED_AT))
     if not versions:
         return None
     version = await sight.see(section, Detached(head, versions))
@@ -107,10 +110,10 @@ def check_own(before: Metadata | None, info: CommitInfo | None) -> None:
         )
 
 
-def register_hint(old: Sequence[ForgottenTable]) -> str:
+async def register_hint(section: CommitSection) -> str:
     """The next step for a caller who creates a table where a log lies."""
     how = "register it (POST /api/v1/tables/register, tidegate table register)"
-    if any(one.catalog_managed for one in old):
+    if await section.forgotten(catalog_managed=True, most=1):
         how += ", as catalog-managed if it was that"
     return f"{how}, or create the table at another location, or under another name"
 

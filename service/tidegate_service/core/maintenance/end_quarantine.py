@@ -2,24 +2,27 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.segment import BrokenLog
 from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_service.core.access.audit import Change, Deed
-from tidegate_service.core.catalog_managed.set_back import lost, quarantine_for, strange, unlike
+from tidegate_service.core.catalog_managed.findings import strange, unlike
+from tidegate_service.core.catalog_managed.set_back import lost, quarantine_for
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, Unavailable
 from tidegate_service.core.log.catching_up.catch_up import read_on
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.log.used_places import late_write
+from tidegate_service.core.maintenance.in_turn import in_turn
 from tidegate_service.core.maintenance.truncation import Tail
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.ports.records import TableHead, TableRecord, TableState
 from tidegate_service.core.sharing import offload
-from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.tables.lookup import find_head, get_table
 
 _Check = Callable[[CommitSection, SeenBefore], Awaitable[None]]
 """Raises what `release_table` does where the table cannot go on, and `Behind`; a kind of table has
@@ -33,11 +36,13 @@ async def release_table(context: Context, ref: str) -> TableRecord:
     Raises `Refused` (`broken-log`) where the log still holds what the index cannot go on from, and
     where the database was set back, which a rebuild alone makes good.
     """
-    table = await get_table(context, ref)
-    return await context.running.run((table.id, "release"), _release(context, table))
+    table = await find_head(context, ref)
+    work = partial(_release, context, table.id)
+    return await in_turn(context, context.releasing, ("release", table.id), work)
 
 
-async def _release(context: Context, table: TableRecord) -> TableRecord:
+async def _release(context: Context, table_id: str) -> TableRecord:
+    table = await get_table(context, table_id)
     if table.state is not TableState.QUARANTINED:
         return table
     check = await _looked(context, table) if table.catalog_managed else _check_plain
@@ -54,7 +59,7 @@ async def _release(context: Context, table: TableRecord) -> TableRecord:
 
 
 async def _section(
-    context: Context, table: TableRecord, check: _Check, sight: SeenBefore
+    context: Context, table: TableHead, check: _Check, sight: SeenBefore
 ) -> TableRecord:
     async with context.index.commit_section(table.id, who=context.who) as section:
         head = section.table
@@ -63,12 +68,12 @@ async def _section(
         await check(section, sight)
         await section.release()
         version = section.table.latest_version
-        await section.note(Change(deed=Deed.RELEASE, by=context.caller, version=version))
+        await section.record_change(Change(deed=Deed.RELEASE, by=context.caller, version=version))
         await section.save()
         return section.table
 
 
-async def _looked(context: Context, table: TableRecord) -> _Check:
+async def _looked(context: Context, table: TableHead) -> _Check:
     """What is seen of a catalog-managed table's log without its lock, to be checked under it."""
     log = context.storage.log(table.location, who=context.who)
     last = await log.read(max(table.published_version, 0))
@@ -88,7 +93,7 @@ async def _looked(context: Context, table: TableRecord) -> _Check:
     return check
 
 
-async def _other(context: Context, table: TableRecord) -> tuple[int, bytes | LogFile] | None:
+async def _other(context: Context, table: TableHead) -> tuple[int, bytes | LogFile] | None:
     """The first file that lies in the log beyond what is published, as whatever version, and is not
     what is to be published. Nobody commits to the table, so no lock is needed to see that."""
     log = context.storage.log(table.location, who=context.who)
@@ -103,7 +108,7 @@ async def _other(context: Context, table: TableRecord) -> tuple[int, bytes | Log
     return None
 
 
-def _place(head: TableRecord) -> tuple[int, int, int]:
+def _place(head: TableHead) -> tuple[int, int, int]:
     return head.epoch, head.latest_version, head.published_version
 
 
@@ -138,5 +143,5 @@ def _gap(version: int) -> str:
     )
 
 
-def _still_broken(table: TableRecord, why: str) -> Refused:
+def _still_broken(table: TableHead, why: str) -> Refused:
     return Refused(f"table {table.name} stays quarantined: {why}", code=Code.BROKEN_LOG)

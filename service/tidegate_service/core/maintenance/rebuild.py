@@ -11,33 +11,39 @@ store itself.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.audit import Change, Deed
-from tidegate_service.core.catalog_managed.own_log import CleanedUp, Ends, cleaned_up, not_own
+from tidegate_service.core.catalog_managed.findings import Found, lost_behind_hole
+from tidegate_service.core.catalog_managed.own_log import CleanedUp, cleaned_up, not_own
+from tidegate_service.core.catalog_managed.questions import Ends
 from tidegate_service.core.catalog_managed.ratified_log import (
     LostCommit,
     UnknownIds,
     go_on,
-    note_lost,
+    record_lost,
     tell_lost,
     tell_unknown,
     unknown_ids,
 )
-from tidegate_service.core.catalog_managed.set_back import Found, quarantine_for
+from tidegate_service.core.catalog_managed.set_back import quarantine_for
 from tidegate_service.core.catalog_managed.whole_log import make_whole, other_bytes
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
+from tidegate_service.core.log.bases import BaseRefused, from_first_base
 from tidegate_service.core.log.catching_up.sight import Behind, SeenNow
-from tidegate_service.core.log.copied_log import CopiedLog
-from tidegate_service.core.log.copy_file import CopyFile
+from tidegate_service.core.log.copying.copied_log import CopiedLog
+from tidegate_service.core.log.copying.copy_file import CopyFile
 from tidegate_service.core.log.data_paths import DataPaths
 from tidegate_service.core.log.load import adopt
 from tidegate_service.core.log.reading_time import ReadingTime
+from tidegate_service.core.maintenance.in_turn import in_turn
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import QuarantineCause, TableRecord
+from tidegate_service.core.ports.records import QuarantineCause, TableHead, TableRecord
 from tidegate_service.core.ports.store.storage import Log, LogReader
-from tidegate_service.core.tables.lookup import find_table
+from tidegate_service.core.tables.lookup import find_head
+from tidegate_service.core.upkeep.lost_checkpoint import restore_checkpoint
 
 COPIED_ON = 5
 """A copy is continued so often for versions that were committed since it was made."""
@@ -70,8 +76,9 @@ async def rebuild(context: Context, ref: str) -> Rebuilt:
     one that ends before the index does, since versions that were answered for would be lost. A
     catalog-managed table is quarantined then.
     """
-    table = await find_table(context, ref)
-    return await context.running.run((table.id, "rebuild"), _rebuilt(context, table.id))
+    table = await find_head(context, ref)
+    work = partial(_rebuilt, context, table.id)
+    return await in_turn(context, context.maintaining, ("rebuild", table.id), work)
 
 
 async def _rebuilt(context: Context, table_id: str) -> Rebuilt:
@@ -79,20 +86,29 @@ async def _rebuilt(context: Context, table_id: str) -> Rebuilt:
     if glance is None:
         raise NotFound("there is no such table any more", code=Code.TABLE_NOT_FOUND)
     if glance.table.catalog_managed:
+        await restore_checkpoint(context, glance.table)
         return await _rebuild_catalog_managed(context, table_id)
-    place = glance.database, glance.table.epoch
+    place = glance.database, glance.table.epoch, _quarantine(glance.table)
     rebuilt = await rebuild_from_copy(
-        context, glance.table, lambda now, database: (database, now.epoch) == place
+        # A quarantine that came while the log was copied may be of what the copy has not.
+        context,
+        glance.table,
+        lambda now, database: (database, now.epoch, _quarantine(now)) == place,
     )
     if rebuilt is None:
         raise IndexUnavailable(
-            f"the index of table {glance.table.name} was made anew meanwhile; it can be tried again"
+            f"the index of table {glance.table.name} was made anew meanwhile, or the table was "
+            "quarantined; it can be tried again"
         )
     return rebuilt
 
 
+def _quarantine(table: TableHead) -> tuple[object, ...]:
+    return table.state, table.quarantine_cause, table.state_reason
+
+
 async def rebuild_from_copy(
-    context: Context, table: TableRecord, is_expected: Callable[[TableRecord, str], bool]
+    context: Context, table: TableHead, is_expected: Callable[[TableHead, str], bool]
 ) -> Rebuilt | None:
     """Make a plain table's index anew from a copy of its log. None where the row, in its database,
     is not as expected any more before or after the log is copied; nothing is changed then.
@@ -123,21 +139,26 @@ async def rebuild_from_copy(
                             return None
                         copied.allow(section.table.latest_version)
                         # The log is the truth, whatever was put into it since.
-                        await _from_log(context, section, copied)
+                        await _from_log(context, section, copied, least=copied.least)
                         return await _saved(context, section)
                 except Behind:
                     continue
+                except BaseRefused as refused:
+                    copied.pass_over(refused)
     raise IndexUnavailable(
         f"table {table.name} is committed to faster than its log can be read; it can be tried again"
     )
 
 
 async def _rebuild_catalog_managed(context: Context, table_id: str) -> Rebuilt:
-    try:
+    async def rebuilt(least: int) -> Rebuilt:
         async with context.index.commit_section(table_id, who=context.who) as section:
             log = context.storage.log(section.table.location, who=context.who)
-            parted, unknown = await _from_log_and_index(context, section, log)
+            parted, unknown = await _from_log_and_index(context, section, log, least=least)
             return await _saved(context, section, parted, unknown)
+
+    try:
+        return await from_first_base(rebuilt)
     except Refused as refused:
         async with context.index.commit_section(table_id, who=context.who) as section:
             # What it commits from now on may be put into a log that is not its own.
@@ -157,8 +178,8 @@ async def _saved(
     replaced = await section.restore_ids()
     lost = parted or tuple(LostCommit(version=v, transaction_id=name) for v, name in replaced)
     rebuilt = Change(deed=Deed.REBUILD, by=context.caller, version=section.table.latest_version)
-    await section.note(rebuilt)
-    await note_lost(context, section, lost)
+    await section.record_change(rebuilt)
+    await record_lost(context, section, lost)
     await section.save()
     # What was committed before is what the rebuild says; its epoch may be one that was there before
     # the database was set back.
@@ -169,10 +190,15 @@ async def _saved(
 
 
 async def _from_log(
-    context: Context, section: CommitSection, log: LogReader, *, through: int | None = None
+    context: Context,
+    section: CommitSection,
+    log: LogReader,
+    *,
+    least: int,
+    through: int | None = None,
 ) -> tuple[int, ...]:
-    """Empty the index, and read the log into it up to a version or to its end. Returns as `adopt`
-    does."""
+    """Empty the index, and read the log into it as `adopt` does. Returns the versions that the log
+    holds before the base."""
     before = section.table
     time = ReadingTime(context.limits, context.monotonic_s)
     await section.reset()
@@ -180,7 +206,8 @@ async def _from_log(
     if through is None or through >= 0:
         # Nobody is shown a file by this, and who scans the table is judged then.
         paths = DataPaths(location=before.location, policy=context.locations, reader=None)
-        older = await adopt(section, log, paths, time, through=through)
+        read = await adopt(section, log, paths, time, least=least, through=through)
+        older = read.older
     if section.table.latest_version < before.published_version:
         raise Refused(
             f"the log of table {before.name} ends at version {section.table.latest_version}, and "
@@ -193,16 +220,16 @@ async def _from_log(
 
 
 async def _from_log_and_index(
-    context: Context, section: CommitSection, log: Log
+    context: Context, section: CommitSection, log: Log, *, least: int
 ) -> tuple[tuple[LostCommit, ...], UnknownIds | None]:
     """The same for a catalog-managed table, and behind it the versions that only the index holds;
     returns those that do not follow from what is published, and those that were cleaned up since
     the index was as it is, so that their ids cannot be known."""
     before = section.table
-    through = await _check_own(section, log)
+    through, least = await _check_own(section, log, least=least)
     await section.keep_unpublished()
     # What lies behind these versions need not be one of the table.
-    older = await _from_log(context, section, log, through=through)
+    older = await _from_log(context, section, log, least=least, through=through)
     if (other := await section.rewritten()) is not None:
         raise Refused(
             f"version {other} of table {before.name} lies in the log with other bytes than were "
@@ -214,7 +241,7 @@ async def _from_log_and_index(
     return await go_on(section, log, before), unknown
 
 
-def _given_up(table: TableRecord) -> str:
+def _given_up(table: TableHead) -> str:
     if table.quarantine_cause is QuarantineCause.SET_BACK:
         return "; or give the table up (docs/maintenance.md, a table that cannot be rebuilt)"
     if table.catalog_managed:
@@ -222,28 +249,30 @@ def _given_up(table: TableRecord) -> str:
     return ", or forget the table and register it again if they are lost for good"
 
 
-async def _check_own(section: CommitSection, log: Log) -> int:
+async def _check_own(section: CommitSection, log: Log, *, least: int) -> tuple[int, int]:
     """See that the log is the table's, and make it whole where files of it are gone. Returns the
-    version up to which it is read by what it holds, not by who wrote it: the last published one;
-    where the log begins behind that one, the first that it has. Raises `Refused`, also where a log
-    like that has other versions than the index before its first: whether those that are gone were
-    the index's, nobody can tell."""
+    version up to which it is read by what it holds, not by who wrote it, and the least version of
+    its base: the last published one, and `least`; where the log begins behind that one, twice the
+    first that it has. Raises `Refused`, also where a log like that has other versions than the
+    index before its first: whether those that are gone were the index's, nobody can tell."""
     table = section.table
     found: str | CleanedUp | None = await make_whole(section, log)
     if found is None:
         sight = SeenNow(log)
         last, _ = await sight.see(section, Ends(table.published_version))
-        found = await not_own(section, sight, last)
+        found = await not_own(section, sight, last, least=least)
         if found is None and last is not None:
-            found = await cleaned_up(section, sight)
+            found = await cleaned_up(section, sight, least=least)
+        if found is None and (hole := await lost_behind_hole(section, sight, last)) is not None:
+            found = hole.reason
     match found:
         case None:
-            return table.published_version
+            return table.published_version, least
         case CleanedUp(version, older):
             waiting = range(table.published_version + 1, table.latest_version + 1)
             why = await other_bytes(section, log, [one for one in older if one in waiting])
             if why is None:
-                return version
+                return version, version
         case str(why):
             pass
     raise Refused(f"table {table.name}: {why}", code=Code.BROKEN_LOG)

@@ -15,13 +15,13 @@ from typing import NoReturn
 from tidegate_protocol.log.segment import BrokenLog, choose_segment, missing
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
-from tidegate_service.core.instance.log_looks import QUIET_MS
+from tidegate_service.core.instance.log_checks import QUIET_MS
 from tidegate_service.core.log.catching_up.sight import Between, SeenBefore
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.log.used_places import late_write
 from tidegate_service.core.maintenance.rebuild import rebuild_from_copy
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.ports.records import TableHead, TableState
 from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 
@@ -33,7 +33,7 @@ class Tail:
 
     head: int
 
-    def at(self, table: TableRecord) -> "Tail":
+    def at(self, table: TableHead) -> "Tail":
         return Tail(table.latest_version)
 
     async def ask(self, log: Log, between: Between | None) -> tuple[str | None, int | None]:
@@ -47,7 +47,7 @@ class Tail:
 class End:
     """Which is the log's newest version?"""
 
-    def at(self, table: TableRecord) -> "End":
+    def at(self, table: TableHead) -> "End":
         return self
 
     async def ask(self, log: Log, between: Between | None) -> int:
@@ -70,7 +70,7 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
     # Other writers date their commits as they like: one from the far future says nothing. Ours are
     # ahead of the clock where more than one is made in a millisecond; where that goes on for long,
     # they are by more than this, and one look is for all that come within as long after it.
-    spared = context.looks.spare(head, section.now_ms, database=section.database)
+    spared = context.log_checks.spare(head, section.now_ms, database=section.database)
     if abs(quiet_ms) < QUIET_MS or spared:
         return
     try:
@@ -85,7 +85,7 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
                 f"version {head.latest_version} in the log is not the one that was committed",
             )
         if first is None:
-            context.looks.note(head, sight.since_ms, database=section.database)
+            context.log_checks.remember(head, sight.since_ms, database=section.database)
             return
     end = await _end(section, sight)
     if isinstance(end, str):
@@ -96,30 +96,37 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
     sight.leave_for(partial(_reload, context, head, section.database))
 
 
-async def _reload(context: Context, head: TableRecord, database: str) -> None:
+async def _reload(context: Context, head: TableHead, database: str) -> None:
     """Make the index anew, once for all of a principal who wait for it. Nothing is done where the
-    table's row has moved on from `head`."""
-
+    table's row has moved on from `head`. Raises `TableQuarantined` where the log cannot be taken
+    in, after saving that."""
     place = database, head.epoch, head.latest_version, TableState.ACTIVE
 
-    def is_there(now: TableRecord, in_database: str) -> bool:
+    def is_there(now: TableHead, in_database: str) -> bool:
         return (in_database, now.epoch, now.latest_version, now.state) == place
+
+    async def made_anew() -> None:
+        try:
+            await rebuild_from_copy(context, head, is_there)
+        except Refused as error:
+            reason = (
+                f"its log does not go on from version {head.latest_version} any more, and what is "
+                f"there instead cannot be taken in: {error.detail}"
+            )
+            async with context.index.commit_section(head.id, who=context.who) as section:
+                if is_there(section.table, section.database):
+                    await _quarantined(section, reason)
 
     try:
         await context.running.run_once(
             # Not in the name of somebody who has used up a share: the others do it again, for
             # themselves, and find it done.
-            (head.id, f"reload {context.who}"),
-            lambda: rebuild_from_copy(context, head, is_there),
+            (f"reload {context.who}", head.id),
+            made_anew,
         )
     except NotFound:
         # The section that is begun again tells of it.
         return
-    except Refused as error:
-        raise TableQuarantined(
-            f"table {head.name}: its log does not go on from version {head.latest_version} any "
-            f"more, and what is there instead cannot be taken in: {error.detail}"
-        ) from error
 
 
 async def gap(log: Log, head: int) -> int | None:

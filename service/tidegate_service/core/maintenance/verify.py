@@ -11,6 +11,7 @@ that land meanwhile are left to the next call.
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 
 from tidegate_protocol.base.problems import Code
@@ -30,16 +31,19 @@ from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.file_set import FileSet
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.maintenance.verify_checksums import checksum_differences
+from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.comparison import FileCounts
-from tidegate_service.core.ports.records import CommitRecord, TableRecord
+from tidegate_service.core.ports.records import CommitRecord, TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
-from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.tables.lookup import get_head
 
 SMALL_BYTES = 64 * 1024
 """Contents that are larger are looked at in threads."""
 PAGE_S = 10.0
 """How long one call goes on taking further versions, in seconds."""
+MOST_DIFFERENCES = 1_000
+"""One call tells of so many one by one, and how many more it found."""
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Content)
@@ -70,7 +74,7 @@ class Verification:
     `not_ingested` versions lie in storage beyond a plain table's head, for the next commit to
     take in."""
 
-    table: TableRecord
+    table: TableHead
     from_version: int
     through_version: int
     next_version: int | None
@@ -88,7 +92,7 @@ async def verify_table(
     Raises `NotFound` for the table, `Refused` for a version that it does not have, and
     `Unavailable` where the index or the store cannot be asked.
     """
-    table = await get_table(context, ref)
+    table = await get_head(context, ref)
     first = table.first_version if from_version is None else from_version
     if not table.first_version <= first <= table.latest_version:
         raise Refused(
@@ -101,7 +105,7 @@ async def verify_table(
 
 
 class _Page:
-    def __init__(self, context: Context, table: TableRecord, first: int, limit: int) -> None:
+    def __init__(self, context: Context, table: TableHead, first: int, limit: int) -> None:
         self._context = context
         self._index = context.index
         self._table = table
@@ -109,10 +113,15 @@ class _Page:
         self._first = first
         self._last = min(table.latest_version, first + limit - 1)
         self._differences: list[Difference] = []
+        self._untold = 0
         self._cleaned_up = 0
+        self._was_cut = False
         self._threads = context.verify_threads.of(context.caller.name)
 
     async def verified(self) -> Verification:
+        standing = await self._context.upkeep.standing(self._table.id)
+        cut = standing.get(UpkeepKind.EXPIRED_VERSIONS)
+        self._was_cut = cut is not None and cut.version >= 0
         until = self._context.monotonic_s() + PAGE_S
         commits, checksums, segment = await self._listed()
         counts = await self._index.file_counts(self._table.id, self._first, self._last)
@@ -147,16 +156,17 @@ class _Page:
             next_version=version + 1 if version < self._table.latest_version else None,
             cleaned_up=self._cleaned_up,
             not_ingested=beyond,
-            differences=tuple(self._differences),
+            differences=self._told(),
         )
 
     async def _head(self) -> int:
         """The table's newest version now: what was committed since it was looked up lies in the
         log, too."""
-        now = await get_table(self._context, self._table.id)
-        if now.first_version != self._table.first_version:
+        now = await get_head(self._context, self._table.id)
+        if now.epoch != self._table.epoch or now.first_version > self._first:
             raise IndexUnavailable(
-                f"the index of table {now.name} was made anew while it was compared; ask again"
+                f"the index of table {now.name} was made anew, or cut, while it was compared; ask "
+                "again"
             )
         return now.latest_version
 
@@ -165,7 +175,9 @@ class _Page:
         files = Listing()
         try:
             files = await listed(self._log)
-            segment = await offload.run(len(files), choose_segment, files)
+            # The index may not have been made from the oldest base.
+            choose = partial(choose_segment, files, least=self._table.first_version)
+            segment = await offload.run(len(files), choose)
         except BrokenLog as error:
             if self._table.published_version >= 0:
                 self._found(None, DifferenceKind.STORAGE, f"the log cannot be read: {error}")
@@ -186,8 +198,11 @@ class _Page:
         if kept is not None:
             await self._same(kept, record, DifferenceKind.CONTENT, "the bytes kept for it")
         if version == self._table.first_version and version > 0:
-            await self._base(version, segment, counts)
-            return
+            base = None if segment is None else segment.checkpoint
+            if base is not None and base.version == version:
+                await self._base(base, counts)
+            if not self._was_cut:
+                return
         content = kept if stored is None else stored
         # Bytes that are not the commit's say nothing of its rows.
         if content is not None and await self._digest(content) == record.content_sha256:
@@ -234,11 +249,13 @@ class _Page:
             return work(content)
         return await self._threads.run(work, content)
 
-    async def _base(self, version: int, segment: LogSegment | None, counts: FileCounts) -> None:
+    async def _base(self, checkpoint: Checkpoint, counts: FileCounts) -> None:
         """The first version of a table whose log starts with a checkpoint; once the log has
-        moved on to a later one, nothing is left to compare it with."""
-        checkpoint = None if segment is None else segment.checkpoint
-        if checkpoint is None or checkpoint.version != version:
+        moved on to a later one, nothing is left to compare it with. Where the index was cut there,
+        its rows are those that the commits before have made."""
+        version = checkpoint.version
+        if self._was_cut:
+            await self._files_of(checkpoint)
             return
         try:
             await self._rows(
@@ -252,26 +269,28 @@ class _Page:
     async def _snapshot(self, newest: Checkpoint | None, *, through: int) -> None:
         """The files of the newest checkpoint, if its version is of this page; what is a table's
         first version, `_base` compares."""
+        first = max(self._first, self._table.first_version + 1)
+        if newest is not None and first <= newest.version <= through:
+            await self._files_of(newest)
+
+    async def _files_of(self, checkpoint: Checkpoint) -> None:
         table = self._table
-        first = max(self._first, table.first_version + 1)
-        if newest is None or not first <= newest.version <= through:
-            return
         theirs, ours = FileSet(), FileSet()
         try:
-            async for batch in snapshot_actions(self._log, newest, location=table.location):
+            async for batch in snapshot_actions(self._log, checkpoint, location=table.location):
                 await theirs.count(batch)
-            async for files in self._index.files(table.id, newest.version):
+            async for files in self._index.files(table.id, checkpoint.version):
                 await ours.count(files)
         except UnreadableFile as error:
             detail = f"its checkpoint cannot be read: {error}"
-            self._found(newest.version, DifferenceKind.STORAGE, detail)
+            self._found(checkpoint.version, DifferenceKind.STORAGE, detail)
         except NotFound:
             # Made anew meanwhile, which `_head` tells.
             return
         else:
             if theirs != ours:
                 self._found(
-                    newest.version,
+                    checkpoint.version,
                     DifferenceKind.INDEX,
                     f"its checkpoint has {theirs.number} files, and the index has "
                     f"{ours.number} that are not the same: readers of the log see another table",
@@ -303,7 +322,17 @@ class _Page:
             )
 
     def _found(self, version: int | None, kind: DifferenceKind, detail: str) -> None:
+        if len(self._differences) == MOST_DIFFERENCES:
+            self._untold += 1
+            return
         self._differences.append(Difference(version=version, kind=kind, detail=detail))
+
+    def _told(self) -> tuple[Difference, ...]:
+        if not self._untold:
+            return tuple(self._differences)
+        more = f"{self._untold} differences of versions {self._first} and later are not listed here"
+        rest = Difference(version=None, kind=self._differences[-1].kind, detail=more)
+        return (*self._differences, rest)
 
 
 def _beyond(commits: set[int], head: int) -> int:

@@ -22,7 +22,7 @@ from tidegate_protocol.log.actions import Add
 from tidegate_protocol.log.file_names import checksum_name
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.upkeep.checksums import checksum_of
@@ -34,7 +34,7 @@ BINS = 10_000
 
 
 async def checksum_differences(
-    context: Context, table: TableRecord, versions: Collection[int]
+    context: Context, table: TableHead, versions: Collection[int]
 ) -> AsyncIterator[tuple[int, str]]:
     """For each checksum of these versions that says otherwise than the index: its version, and what
     differs. Raises `Unavailable`."""
@@ -69,7 +69,7 @@ async def _read(log: Log, version: int) -> Checksum | None:
 
 
 async def _known(
-    context: Context, table: TableRecord, version: int, found: Checksum
+    context: Context, table: TableHead, version: int, found: Checksum
 ) -> Checksum | None:
     """What the index says of a version without a look at its files, whose numbers are taken as
     found. None where it has no such version, which the caller finds out."""
@@ -89,7 +89,7 @@ async def _known(
 
 
 async def _with_files(
-    context: Context, table: TableRecord, version: int, found: Checksum, known: Checksum
+    context: Context, table: TableHead, version: int, found: Checksum, known: Checksum
 ) -> Checksum:
     """Also what the index knows of the version's files; of the head, all else that it adds up to.
     Raises `NotFound` where the index was made anew."""

@@ -13,30 +13,30 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.core.manifests.in_order import set_back
 from tidegate_service.core.manifests.making import ManifestsWritten, make_manifests
-from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import check_open, get_table, no_such_table
+from tidegate_service.core.ports.records import TableHead
+from tidegate_service.core.tables.lookup import check_open, get_head, no_such_table
 
 PUBLISHED_WITHIN_S = 20.0
 ASKED_EVERY_S = 0.05
 
 
-async def generate_manifests(context: Context, ref: str) -> tuple[TableRecord, ManifestsWritten]:
+async def generate_manifests(context: Context, ref: str) -> tuple[TableHead, ManifestsWritten]:
     """Write all manifests of the table's latest version, and remove the others. Raises `Refused`
     for a table that such readers would read wrongly, and `StorageUnavailable` where the version is
     not published in time. It goes on where the caller leaves."""
-    table = await get_table(context, ref)
+    table = await get_head(context, ref)
     check_open(table)
     await context.manifests.take(context.caller.principal.name)
     making = _in_turn(context, table)
     try:
-        return table, await context.running.run((table.id, "manifests"), making)
+        return table, await context.running.run(("manifests", table.id), making)
     except ShuttingDown:
         # It was not begun.
         context.manifests.end(context.caller.principal.name)
         raise
 
 
-async def _in_turn(context: Context, table: TableRecord) -> ManifestsWritten:
+async def _in_turn(context: Context, table: TableHead) -> ManifestsWritten:
     """The turn lasts as long as the work, also where its caller has left."""
     try:
         return await _generate(context, table)
@@ -44,7 +44,7 @@ async def _in_turn(context: Context, table: TableRecord) -> ManifestsWritten:
         context.manifests.end(context.caller.principal.name)
 
 
-async def _generate(context: Context, table: TableRecord) -> ManifestsWritten:
+async def _generate(context: Context, table: TableHead) -> ManifestsWritten:
     await _published(context, table)
     state = await context.index.state_at(table.id, table.latest_version)
     if state is None or state.metadata is None:
@@ -72,7 +72,7 @@ async def _generate(context: Context, table: TableRecord) -> ManifestsWritten:
     return written
 
 
-async def _published(context: Context, table: TableRecord) -> None:
+async def _published(context: Context, table: TableHead) -> None:
     """Until its latest version is in the log: what may yet be lost is nothing to be read by."""
     left_s, head = PUBLISHED_WITHIN_S, table
     context.wake_publisher(table.id)

@@ -14,8 +14,9 @@ from itertools import chain, islice
 from tidegate_protocol.log.actions import Metadata
 from tidegate_service.core.manifests.lines import END_OF_FOLDER, ManifestLines
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, ManifestStep, around
+from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.ports.index import Index
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.scanned import StoredFiles, Wanted
 from tidegate_service.core.ports.store.manifests import Manifests
 from tidegate_service.core.ports.store.storage import Storage
@@ -45,7 +46,7 @@ class ManifestsWritten:
 async def make_manifests(
     index: Index,
     storage: Storage,
-    table: TableRecord,
+    table: TableHead,
     metadata: Metadata,
     *,
     version: int,
@@ -62,7 +63,10 @@ async def make_manifests(
     only = None
     if partitions is not None:
         only = frozenset(await offload.run(len(partitions), lines.folders, partitions))
-    making = _Making(index, storage.manifests(table.location), lines, only, faults)
+    store = with_faults(
+        storage.manifests(table.location), faults, {Manifests.remove: ManifestStep.REMOVE}
+    )
+    making = _Making(index, store, lines, only, faults)
     try:
         files = await making.collect(table.id, version)
         manifests = await making.put()
@@ -111,8 +115,7 @@ class _Making:
         """Delete the manifests of partitions that have no file."""
         removed, stale = 0, await self._stale()
         while some := await offload.run(offload.HEAVY, _some, stale):
-            async with around(self.faults, ManifestStep.REMOVE):
-                await self.store.remove(some)
+            await self.store.remove(some)
             removed += len(some)
         return removed
 

@@ -57,9 +57,16 @@ class CleanUpStep(StrEnum):
     """Of the clean-up of a log; L3 once for each batch of files."""
 
     L1_CHECK = "L1"
-    L2_NOTE = "L2"
+    L2_RECORD = "L2"
     L3_REMOVE = "L3"
     L4_REMOVE_SIDECARS = "L4"
+
+
+class ExpiryStep(StrEnum):
+    """Of what leaves the index behind that; each once for each batch."""
+
+    DROP_VERSIONS = "drop-versions"
+    DROP_FILES = "drop-files"
 
 
 class VacuumStep(StrEnum):
@@ -79,7 +86,9 @@ class ManifestStep(StrEnum):
     REMOVE = "manifests-remove"
 
 
-AnyStep = Step | CheckpointStep | CompactionStep | CleanUpStep | VacuumStep | ManifestStep
+AnyStep = (
+    Step | CheckpointStep | CompactionStep | CleanUpStep | ExpiryStep | VacuumStep | ManifestStep
+)
 
 
 class Side(Enum):
@@ -135,6 +144,7 @@ class CommitSteps:
     look_up: Step
     decide: Step
     compose: Step
+    save: Step
     answer: Step
 
 
@@ -143,6 +153,7 @@ _CATALOG_MANAGED = CommitSteps(
     look_up=Step.M2_LOOK_UP,
     decide=Step.M3_DECIDE,
     compose=Step.M4_COMPOSE,
+    save=Step.M6_COMMIT,
     answer=Step.M7_ANSWER,
 )
 _PLAIN = CommitSteps(
@@ -150,6 +161,7 @@ _PLAIN = CommitSteps(
     look_up=Step.O2_LOOK_UP,
     decide=Step.O4_DECIDE,
     compose=Step.O5_COMPOSE,
+    save=Step.O8_INDEX,
     answer=Step.O9_ANSWER,
 )
 

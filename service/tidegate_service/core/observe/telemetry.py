@@ -13,7 +13,12 @@ from tidegate_protocol.base.problems import Code
 
 
 class Phase(StrEnum):
-    """The parts of a commit's way that take time; `TOTAL` is all of it, waits included."""
+    """The parts of a commit's way that take time; `TOTAL` is all of it, waits included.
+
+    `QUEUE` and `LOCK` are measured by the index, behind its port. `PUT` and `SAVE` are measured by
+    the use case, around the calls that make up one of them: a PUT without an answer is followed by
+    a read and by further PUTs, and rows are written before COMMIT is sent.
+    """
 
     QUEUE = "queue"
     LOCK = "lock"
@@ -44,6 +49,7 @@ class UpkeepKind(StrEnum):
     CHECKSUM = "checksum"
     COMPACTION = "compaction"
     CLEAN_UP = "clean-up"
+    EXPIRED_VERSIONS = "expired-versions"
     HOOK = "hook"
 
     @classmethod

@@ -1,7 +1,7 @@
 """What is kept of tables that were forgotten, by their ids and the places they were at.
 
 A log does not tell everything for ever: clean-up takes commits and with them the transaction ids
-that they landed under, tombstones of catalog-managed tables were never in it, and nothing in a
+that they landed under, aborted ids of catalog-managed tables were never in it, and nothing in a
 folder says that another table was there before. So forgetting a table keeps its ids and its head,
 until it is registered again or what is kept is deleted for good.
 
@@ -29,10 +29,15 @@ class ForgottenHere(Protocol):
     """The part of `CommitSection` that knows who was at the table's location before."""
 
     async def forgotten(
-        self, metadata_ids: Collection[str] | None = None
+        self,
+        metadata_ids: Collection[str] | None = None,
+        *,
+        catalog_managed: bool | None = None,
+        most: int | None = None,
     ) -> Sequence[ForgottenTable]:
         """What is kept of tables that were forgotten at the location of the section's table, the
-        latest first; with `metadata_ids`, only of those whose metadata ever had one of these."""
+        latest first, and no more than `most`; with `metadata_ids`, only of those whose metadata
+        ever had one of these, with `catalog_managed`, only of those that were that, or were not."""
         ...
 
     async def metadata_ids(self) -> Collection[str]:
@@ -47,7 +52,7 @@ class ForgottenHere(Protocol):
     async def recall(self, table: ForgottenTable) -> Recalled:
         """Give the section's table, which has its versions, the ids of a forgotten one that it
         is: what landed up to its head under ids that its own versions do not hold, and
-        tombstones. Nothing is kept apart of them any more. An id whose version has other bytes
+        aborted ids. Nothing is kept apart of them any more. An id whose version has other bytes
         now, and that no version has, is closed."""
         ...
 
@@ -65,5 +70,5 @@ class ForgottenTables(Protocol):
         ...
 
     async def delete_forgotten(self, table_id: str, *, by: Caller) -> bool:
-        """Drop all that is kept of a forgotten table, and note it; False where there is none."""
+        """Drop all that is kept of a forgotten table, and record it; False where there is none."""
         ...

@@ -24,6 +24,7 @@ from tidegate_service.core.ports.records import (
     NewTable,
     QuarantineCause,
     RatifiedCommit,
+    TableHead,
     TableRecord,
     Waiting,
 )
@@ -33,7 +34,7 @@ from tidegate_service.core.sharing.pools import Share
 
 
 class FilesFirst(Exception):
-    """Something was asked of a section whose newest commits are held: their files have to be
+    """Something was asked of a section whose newest commits are deferred: their files have to be
     there first, since nothing can be taken back that the index was asked about."""
 
 
@@ -109,15 +110,16 @@ class CommitSection(ForgottenHere, Protocol):
     async def flush(self) -> None:
         """Write what was taken."""
 
-    def hold(self) -> None:
-        """From now on what `append` takes is held: until `let_go` whatever would save it, or has
-        to see it written, raises `FilesFirst`."""
+    def defer_saving(self) -> None:
+        """Defer saving what `append` takes from now on. Until `allow_saving`, whatever would save
+        it, or has to see it written, raises `FilesFirst`."""
 
-    def let_go(self) -> None:
-        """What is held may be saved."""
+    def allow_saving(self) -> None:
+        """What was deferred may be saved."""
 
-    def take_back(self, count: int, head: TableRecord) -> None:
-        """Drop the newest commits, which are held; the table is at `head` then, as before them."""
+    def unstage(self, count: int, head: TableRecord) -> None:
+        """Drop the newest commits, which are deferred; the table is at `head` then, as before
+        them."""
 
     async def take_time(self) -> None:
         """Let two minutes pass between two calls here, for a section that reads a whole log: the
@@ -140,10 +142,10 @@ class CommitSection(ForgottenHere, Protocol):
         the latest one's stays."""
 
     async def abort(self, transaction_id: str) -> None:
-        """Tombstone a transaction id, of which no attempt can land any more."""
+        """Abort a transaction id, of which no attempt can land any more."""
 
     async def quarantine(self, reason: str, cause: QuarantineCause = QuarantineCause.LOG) -> None:
-        """Mark the table readable but closed to commits, and note it. Of a table that is so
+        """Mark the table readable but closed to commits, and record it. Of a table that is so
         already, reason and cause stay, unless it is now known that its database was set back."""
 
     async def release(self) -> None:
@@ -157,7 +159,7 @@ class CommitSection(ForgottenHere, Protocol):
         """What was kept aside of a version."""
 
     async def reset(self) -> None:
-        """Drop what the index holds of the table but its row and its tombstones; the table then
+        """Drop what the index holds of the table but its row and its aborted ids; the table then
         has no version. What transaction ids landed as is kept aside for `restore_ids`."""
 
     async def rewritten(self) -> int | None:
@@ -171,7 +173,7 @@ class CommitSection(ForgottenHere, Protocol):
         another one. Where it has it at none, the id is closed; returns those versions and ids, as
         the index has them."""
 
-    async def note(self, change: Change) -> None:
+    async def record_change(self, change: Change) -> None:
         """Write the audit row of a change that this section makes. Commits need none."""
 
     async def save(self) -> None:
@@ -228,6 +230,7 @@ class Index(ForgottenTables, CheckpointIndex, NamedFilesIndex, TellingIndex, Pro
         table's."""
 
     async def table(self, ref: str) -> TableRecord | None: ...
+    async def head(self, ref: str) -> TableHead | None: ...
     async def glance(self, table_id: str) -> Glance | None: ...
 
     async def forget(self, table_id: str, *, by: Caller) -> bool:

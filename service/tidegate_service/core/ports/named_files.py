@@ -17,10 +17,12 @@ class NamedFiles:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StillNamed:
     """Of the paths that were asked for, those that are named. The rest is the table's head in the
-    same moment; `is_active` is False of one that is quarantined."""
+    same moment, and the first version that the index holds: what was removed before it may not be
+    known. `is_active` is False of one that is quarantined."""
 
     paths: frozenset[str]
     epoch: int
+    first_version: int
     latest_version: int
     is_active: bool
 

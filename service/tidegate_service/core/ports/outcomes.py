@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, IsolationLevel
-from tidegate_service.core.ports.records import CommitRecord, TableRecord
+from tidegate_service.core.ports.records import CommitRecord, TableHead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
     """The transaction is in the log; `replayed` says that an earlier request put it there."""
 
-    table: TableRecord
+    table: TableHead
     record: CommitRecord
     published: bool
     replayed: bool
@@ -20,7 +20,7 @@ class Committed:
 class NothingToCommit:
     """The proposal has no actions and asked to be skipped then."""
 
-    table: TableRecord
+    table: TableHead
     transaction_id: str
     read_version: int
 
@@ -29,7 +29,7 @@ class NothingToCommit:
 class WouldCommit:
     """What a proposal would become if it were sent now and nobody else were faster."""
 
-    table: TableRecord
+    table: TableHead
     transaction_id: str
     version: int
     read_version: int

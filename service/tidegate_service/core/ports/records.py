@@ -1,7 +1,7 @@
 """The index's records as the use cases see them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -11,7 +11,7 @@ from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, IsolationLev
 
 PAGE_BYTES = 4 * 1024 * 1024
 """What writers said in the rows of a page, at most, but for the last one's."""
-DETAILS_BYTES = 512 * 1024
+DETAILS_BYTES = 256 * 1024
 """The same of a page of commits, which may be all short values: these are made one by one."""
 
 
@@ -43,14 +43,22 @@ class NewTable:
     catalog_managed: bool
 
 
+LONG_METADATA = 64 * 1024
+"""In bytes. Whoever reads more of a table's protocol and metadata waits for a turn, and a table
+with more has groups of commits of its own, since reading it takes long."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableRecord:
-    """A table's head. Timestamps in ms; `num_files` and `size_bytes` of the latest version.
+class TableHead:
+    """A table's head without its protocol and metadata, which may be megabytes. Timestamps in ms;
+    `num_files` and `size_bytes` of the latest version.
 
     `latest_version` is -1 only inside the section that creates the table. `first_version` is
-    where the index starts: 0, or where the log of a registered table can be read from. `epoch`
-    changes whenever what the index holds of the table was made anew. `quarantine_cause` is None of
-    a table that is not quarantined, or that a release without causes quarantined.
+    where the index starts: 0, where the log of a registered table can be read from, or where the
+    index was cut since (`core.upkeep.expired_versions`). `epoch` changes whenever what the index
+    holds of the table was made anew. `quarantine_cause` is None of a table that is not quarantined,
+    or that a release without causes quarantined.
+    `metadata_bytes` is what protocol and metadata take in the row, where it was read without them.
     """
 
     id: str
@@ -63,12 +71,24 @@ class TableRecord:
     latest_version: int
     published_version: int
     latest_timestamp: int
-    protocol: Protocol | None
-    metadata: Metadata | None
     num_files: int
     size_bytes: int
     first_version: int
     epoch: int
+    metadata_bytes: int = field(default=0, compare=False)
+
+    def with_state(self, protocol: Protocol | None, metadata: Metadata | None) -> "TableRecord":
+        """The head with what its version's protocol and metadata are."""
+        values = {field.name: getattr(self, field.name) for field in fields(TableHead)}
+        return TableRecord(**values, protocol=protocol, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRecord(TableHead):
+    """A table's head with its protocol and metadata at the latest version."""
+
+    protocol: Protocol | None
+    metadata: Metadata | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +97,7 @@ class Glance:
     section. `published_sha256` is of the bytes of the last version that is published, None where
     none is or only its checkpoint was known."""
 
-    table: TableRecord
+    table: TableHead
     published_sha256: str | None
     now_ms: int
     database: str
@@ -166,7 +186,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """The transaction id was tombstoned and will never land, unless an earlier release did that
+    """The transaction id was aborted and will never land, unless an earlier release did that
     without a fence (`core.commit.abort_fence`), at the head that `unfenced_after` is then."""
 
     transaction_id: str

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from tidegate_service.core.sharing.turns import Turns
+from tidegate_service.core.sharing.turns import SharedTurns
 
 PartitionTest = Callable[[Sequence[str]], Awaitable[Sequence[bool]]]
 """Whether files with these partition values, each a JSON object, are wanted; the same answer every
@@ -64,7 +64,7 @@ class StoredFiles:
 
 
 async def ahead(
-    batches: AsyncIterator[StoredFiles], turns: Turns, principal: str
+    batches: AsyncIterator[StoredFiles], turns: SharedTurns, principal: str
 ) -> AsyncGenerator[StoredFiles, None]:
     """The same batches, each fetched in a turn of its own, the next one while one is in use.
 

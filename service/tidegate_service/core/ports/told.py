@@ -9,27 +9,28 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidegate_protocol.log.actions import Txn
-from tidegate_service.core.ports.records import Glance, TableRecord
+from tidegate_service.core.ports.records import Glance, TableHead, TableRecord
 
 
 class HeadsOnStandby(Protocol):
     """Heads of which it is known that the synchronous standby, where there is one, has them. What
     is before such a head it has, too."""
 
-    def has(self, table: TableRecord, *, database: str) -> bool:
+    def has(self, table: TableHead, *, database: str) -> bool:
         """Whether the row's head, read from this database, is known to be there."""
 
-    def note(self, table: TableRecord, *, database: str) -> None:
+    def remember(self, table: TableHead, *, database: str) -> None:
         """It is there."""
 
 
 class TellingIndex(Protocol):
     """Answers wait until the synchronous standby has the heads of all catalog-managed tables in
-    them. Where there is none, and for heads that `known` has, nothing is waited for; the others are
-    noted in `known`. All raise `IndexUnavailable` where the standby does not say that it has them.
+    them. Where there is none, and for heads that `known` has, nothing is waited for; `known` is
+    made to remember the others. All raise `IndexUnavailable` where the standby does not say that it
+    has them.
     """
 
-    async def told_table(self, ref: str, *, known: HeadsOnStandby) -> TableRecord | None: ...
+    async def told_head(self, ref: str, *, known: HeadsOnStandby) -> TableHead | None: ...
 
     async def told_glance(self, table_id: str, *, known: HeadsOnStandby) -> Glance | None: ...
 

@@ -1,8 +1,9 @@
 """What the upkeep of tables needs from the index: which is due, a claim on it, and how it stands.
 
 Upkeep is work on a table's log that no commit waits for: checkpoints, compacted files, checksums,
-clean-up, the runs of hooks. Each run begins from what the index and the log hold, and may be done
-twice: a claim saves time, and nothing rests on it. Kinds are those of `core.upkeep.job.Job`.
+clean-up, dropping what has expired of the index, the runs of hooks. Each run begins from what the
+index and the log hold, and may be done twice: a claim saves time, and nothing rests on it. Kinds
+are those of `core.upkeep.job.Job`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Protocol
 
 from tidegate_protocol.log.actions import Add, DomainMetadata, Txn
 from tidegate_service.core.access.audit import Change
+from tidegate_service.core.ports.expired import ExpiredIndex
 from tidegate_service.core.ports.records import CommitRecord, TableRecord
 
 
@@ -97,8 +99,12 @@ class UpkeepStanding(Protocol):
         done, where somebody has claimed it."""
         ...
 
+    async def record_done(self, table_id: str, kind: str, version: int) -> None:
+        """Keep that this was done, up to a version, by somebody who had not to claim it."""
+        ...
 
-class UpkeepIndex(UpkeepStanding, Protocol):
+
+class UpkeepIndex(UpkeepStanding, ExpiredIndex, Protocol):
     """What the background needs besides."""
 
     async def due(
@@ -114,7 +120,7 @@ class UpkeepIndex(UpkeepStanding, Protocol):
         """Claim what is still due; None where it is not, or another has it."""
         ...
 
-    async def hold(self, table_id: str, kind: str, *, by: str, for_s: float) -> None:
+    async def extend_claim(self, table_id: str, kind: str, *, by: str, for_s: float) -> None:
         """Make a claim last from now on. It is lost for good to whoever claimed it meanwhile."""
         ...
 
@@ -128,7 +134,7 @@ class UpkeepIndex(UpkeepStanding, Protocol):
         """The same where it was not done: it is due again after that time alone."""
         ...
 
-    async def holds(self, table_id: str, kind: str, *, by: str) -> bool:
+    async def has_claim(self, table_id: str, kind: str, *, by: str) -> bool:
         """Whether a claim was not lost."""
         ...
 
@@ -142,19 +148,19 @@ class UpkeepIndex(UpkeepStanding, Protocol):
     ) -> Sequence[str] | None:
         """The values, as JSON objects, of the partitions that files were added to or removed from
         in the versions behind `after` and up to `through`; None where they are too many, or too
-        long, to be held."""
+        long, to be held, and where the index does not hold all of these versions."""
         ...
 
     async def enable_hook(self, name: str) -> int:
-        """Note that a hook runs from now on, unless that is known; returns since when, in ms by the
-        database's clock."""
+        """Record that a hook runs from now on, unless that is known. Returns since when, in ms by
+        the database's clock."""
         ...
 
     async def awaken(self, kind: str) -> None:
         """Have what tables did not ask for be due for them: all have it from now on."""
         ...
 
-    async def note(self, table_id: str, change: Change) -> None:
+    async def record_change(self, table_id: str, change: Change) -> None:
         """Write the audit row of a change that is about to be made outside the database."""
         ...
 
@@ -168,6 +174,9 @@ class _NoUpkeep:
 
     async def set_back(self, table_id: str, kind: str, *, to: int) -> bool:
         return True
+
+    async def record_done(self, table_id: str, kind: str, version: int) -> None:
+        return None
 
 
 NO_UPKEEP: UpkeepStanding = _NoUpkeep()

@@ -53,9 +53,9 @@ def weight_of_log(content: Sized) -> int:
 
 
 def weight_of(proposal: Proposal) -> int:
-    """How much work a proposal is in itself, in actions: long predicates, and the expressions in a
-    long metaData action, take as long to be read as very many."""
-    is_long = proposal.reads.is_long or _has_long_metadata(proposal)
+    """How much work a proposal is in itself, in actions: very long predicates, and the expressions
+    in a long metaData action, take as long to be read as very many."""
+    is_long = proposal.reads.is_very_long or _has_long_metadata(proposal)
     return max(proposal.weight, LONG if is_long else 0)
 
 

@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tidegate_service.core.sharing.shares import most_of_one
+
 Turn = asyncio.Future[None]
 
 
@@ -118,3 +120,19 @@ class OwnTurns:
     def _forget(self, principal: str) -> None:
         if principal in self._of and self._of[principal].is_idle:
             del self._of[principal]
+
+
+class SharedTurns:
+    """`at_once` have a turn at a time, and one principal never all of them: somebody whose turns
+    are long leaves one to the others. Nobody (None) is as one principal."""
+
+    def __init__(self, at_once: int) -> None:
+        self._all = Turns(at_once)
+        self._own = OwnTurns(most_of_one(at_once))
+
+    @asynccontextmanager
+    async def turn(self, principal: str | None) -> AsyncIterator[None]:
+        """Wait for a turn, and end it afterwards."""
+        name = principal or ""
+        async with self._own.turn(name), self._all.turn(name):
+            yield

@@ -181,12 +181,12 @@ async def _section(context: Context, table: NewTable, prepared: PreparedTransact
             ),
         )
         await section.append(commit)
-        await section.note(Change(deed=Deed.CREATE, by=context.caller, version=0))
+        await section.record_change(Change(deed=Deed.CREATE, by=context.caller, version=0))
         await section.save()
     if table.catalog_managed:
         # Nothing was there, so nothing can be behind it.
         now_s = context.monotonic_s()
-        context.heads.replicated.note(section.table, database=section.database)
+        context.heads.replicated.remember(section.table, database=section.database)
         context.heads.looked(section.table, section.now_ms, now_s, database=section.database)
     return section.table
 
@@ -218,7 +218,7 @@ async def _claim_log(section: CommitSection, log: Log, ready: ReadyCommit) -> Re
         raise await _in_use(section) from None
     if info is None or info.txn_id != ready.transaction.proposal.transaction_id:
         raise await _in_use(section)
-    if metadata is None or await section.forgotten({metadata.id}):
+    if metadata is None or await section.forgotten({metadata.id}, most=1):
         raise await _in_use(section)
     return ReadyCommit(
         version=0,
@@ -241,7 +241,7 @@ def _read(
 async def _in_use(section: CommitSection) -> TableExists:
     return TableExists(
         f"the location {section.table.location} already holds a Delta log, or a part of one",
-        hint=register_hint(await section.forgotten()),
+        hint=await register_hint(section),
     )
 
 

@@ -32,7 +32,7 @@ async def delete_forgotten(context: Context, table_id: str) -> None:
     and nobody looks out for its late writes at its place. Raises `NotFound`.
     """
     deleting = context.index.delete_forgotten(table_id, by=context.caller)
-    if not await context.running.run((table_id, "delete-forgotten"), deleting):
+    if not await context.running.run(("delete-forgotten", table_id), deleting):
         raise NotFound(
             f"nothing is kept of a forgotten table with the id {excerpt(table_id)}",
             code=Code.TABLE_NOT_FOUND,

@@ -5,16 +5,16 @@ from tidegate_protocol.log.content import Content, sha256_of
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.log.log_file import OversizedFile
-from tidegate_service.core.ports.records import CommitRecord, TableRecord
+from tidegate_service.core.ports.records import CommitRecord, TableHead
 from tidegate_service.core.sharing import offload
-from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.tables.lookup import get_head
 
 
 async def history(
     context: Context, ref: str, *, from_version: int | None, to_version: int | None, limit: int
-) -> tuple[TableRecord, list[CommitRecord]]:
+) -> tuple[TableHead, list[CommitRecord]]:
     """Commits between two versions (both included; open where None), newest first."""
-    table = await get_table(context, ref)
+    table = await get_head(context, ref)
     # Those that come meanwhile are behind the head that may be told.
     last = table.latest_version if to_version is None else min(to_version, table.latest_version)
     commits = await context.index.history(
@@ -28,7 +28,7 @@ async def content(context: Context, ref: str, version: int) -> Content:
     and from the index again where they are gone from there, or are not what was ratified of a
     catalog-managed table. Raises `NotFound`
     (`version-not-found`)."""
-    table = await get_table(context, ref)
+    table = await get_head(context, ref)
     if table.first_version <= version <= table.latest_version:
         # Inline bytes may be forgotten between the two look-ups, but only once they are
         # published, so the second one finds them.
@@ -64,10 +64,10 @@ async def content(context: Context, ref: str, version: int) -> Content:
     raise no_such_version(table, version)
 
 
-def no_such_version(table: TableRecord, version: int) -> NotFound:
+def no_such_version(table: TableHead, version: int) -> NotFound:
     known = f"its latest is {table.latest_version}"
     if version < table.first_version:
-        known = f"its log reached back to version {table.first_version} when it was registered"
+        known = f"the first one that is held is {table.first_version}"
     return NotFound(
         f"table {table.name} has no version {version}; {known}", code=Code.VERSION_NOT_FOUND
     )

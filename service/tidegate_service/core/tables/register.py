@@ -1,11 +1,12 @@
 """Registering a table: a log that exists, and what it says, in the index; or nothing."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.known import CATALOG_MANAGED
 from tidegate_protocol.features.table_features import supports
+from tidegate_protocol.log.segment import LogSegment
 from tidegate_protocol.replay.commits import table_id
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.names import check_name
@@ -14,14 +15,15 @@ from tidegate_service.core.catalog_managed.ratified_log import (
     LostCommit,
     UnknownIds,
     check_marks,
-    note_lost,
     ratified,
+    record_lost,
     tell_lost,
     tell_unknown,
     unknown_ids,
 )
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, Forbidden, Refused, TableExists
+from tidegate_service.core.log.bases import BaseRefused, from_first_base
 from tidegate_service.core.log.clock_skew import check_clock
 from tidegate_service.core.log.data_paths import DataPaths
 from tidegate_service.core.log.load import adopt
@@ -69,7 +71,7 @@ async def register_table(context: Context, request: RegisterTable) -> tuple[Tabl
         return known, False
     check_folder(context, table.location)
     registering = _register(context, table, by_marks=request.by_marks)
-    return await context.running.run((table.location, _ACTIVITY), registering)
+    return await context.running.run((_ACTIVITY, table.location), registering)
 
 
 def _check_by_marks(context: Context, request: RegisterTable) -> None:
@@ -119,6 +121,10 @@ async def _retried(
 
 
 async def _section(context: Context, table: NewTable, *, by_marks: bool) -> TableRecord:
+    return await from_first_base(partial(_from_log, context, table, by_marks))
+
+
+async def _from_log(context: Context, table: NewTable, by_marks: bool, least: int) -> TableRecord:
     log = context.storage.log(table.location, who=context.who)
     paths = DataPaths(
         location=table.location, policy=context.locations, reader=context.caller.principal
@@ -127,8 +133,7 @@ async def _section(context: Context, table: NewTable, *, by_marks: bool) -> Tabl
         time = ReadingTime(context.limits, context.monotonic_s)
         check_clock(context, section)
         await check_forgotten(context, section)
-        kept = await section.forgotten()
-        was_ours = any(old.catalog_managed for old in kept)
+        was_ours = bool(await section.forgotten(catalog_managed=True, most=1))
         if table.catalog_managed and not was_ours and not by_marks:
             raise Refused(
                 f"no catalog-managed table is known to have been forgotten at {table.location}; "
@@ -138,7 +143,7 @@ async def _section(context: Context, table: NewTable, *, by_marks: bool) -> Tabl
                 "everything registers it with `by_marks`",
             )
         try:
-            older = await adopt(section, log, paths, time)
+            read = await adopt(section, log, paths, time, least=least)
         except Refused as refused:
             if refused.code is not Code.UNSUPPORTED_FEATURE or not was_ours:
                 raise
@@ -147,10 +152,10 @@ async def _section(context: Context, table: NewTable, *, by_marks: bool) -> Tabl
                 code=refused.code,
                 hint="a catalog-managed table was forgotten here: register it with catalog_managed",
             ) from refused
-        lost, unknown = await _recall(section, older, by_marks=by_marks)
+        lost, unknown = await _recall(section, read, by_marks=by_marks)
         version = section.table.latest_version
-        await section.note(Change(deed=Deed.REGISTER, by=context.caller, version=version))
-        await note_lost(context, section, lost)
+        await section.record_change(Change(deed=Deed.REGISTER, by=context.caller, version=version))
+        await record_lost(context, section, lost)
         await section.save()
     tell_lost(section.table, lost)
     tell_unknown(section.table, unknown)
@@ -158,13 +163,12 @@ async def _section(context: Context, table: NewTable, *, by_marks: bool) -> Tabl
 
 
 async def _recall(
-    section: CommitSection, older: Collection[int], *, by_marks: bool
+    section: CommitSection, read: LogSegment, *, by_marks: bool
 ) -> tuple[list[LostCommit], UnknownIds | None]:
     """Bring back what is kept of the table from when it was forgotten at this place; returns what
     the log has other commits in the places of, and of a catalog-managed table the versions whose
     ids cannot be known. Another table that was here keeps its own: no version of it has metadata
-    with an id that the log's has at any version. `older` are the versions before the table's first
-    one that the log holds.
+    with an id that the log's has at any version. `read` is what the table was made from.
 
     Where a plain table's log holds no version any more from when a table was forgotten, nobody can
     tell. It is then taken for the one that was here last, so that nothing of that lands a second
@@ -178,10 +182,10 @@ async def _recall(
         if by_marks and not kept:
             await check_marks(section)
         else:
-            old = await _check_whole(section, kept[0] if kept else None)
-            unknown = unknown_ids(table, known=old.latest_version, older=older)
+            old = await _check_whole(section, read, kept[0] if kept else None)
+            unknown = unknown_ids(table, known=old.latest_version, older=read.older)
     elif not kept:
-        last = (await section.forgotten())[:1]
+        last = await section.forgotten(most=1)
         kept = [old for old in last if old.latest_version < table.first_version]
     lost: list[LostCommit] = []
     for old in kept:
@@ -196,7 +200,9 @@ async def _recall(
     return lost, unknown
 
 
-async def _check_whole(section: CommitSection, old: ForgottenTable | None) -> ForgottenTable:
+async def _check_whole(
+    section: CommitSection, read: LogSegment, old: ForgottenTable | None
+) -> ForgottenTable:
     """See that the log is what was ratified of a catalog-managed table, all of it and no more;
     returns `old`.
 
@@ -221,7 +227,7 @@ async def _check_whole(section: CommitSection, old: ForgottenTable | None) -> Fo
         )
     first = max(old.latest_version + 1, table.first_version)
     if first == table.first_version:
-        await _check_beginning(section, old)
+        await _check_beginning(section, read, old)
     for version in range(first, table.latest_version + 1):
         if await ratified(section, version) is None:
             raise Refused(
@@ -244,20 +250,23 @@ async def _check_whole(section: CommitSection, old: ForgottenTable | None) -> Fo
     return old
 
 
-async def _check_beginning(section: CommitSection, old: ForgottenTable) -> None:
+async def _check_beginning(section: CommitSection, read: LogSegment, old: ForgottenTable) -> None:
     """See that the service itself has cleaned up a log that begins behind the head that was kept:
-    it leaves the commit of the checkpoint's version, which says what table it was written for."""
+    it leaves the commit of the checkpoint's version, which says what table it was written for. Of
+    an earlier checkpoint, a clean-up that was cut short may leave less."""
     table = section.table
     info = await ratified(section, table.first_version)
-    if info is None or table.metadata is None or table_id(info) != table.metadata.id:
-        raise Refused(
-            f"the log begins with a checkpoint of version {table.first_version}, and version "
-            f"{old.latest_version} was the last one that was ratified; the commit of the "
-            "checkpoint's version is not there, or does not say that this service wrote it for "
-            "this table",
-            code=Code.BROKEN_LOG,
-            hint="put the missing files back",
-        )
+    if info is not None and table.metadata is not None and table_id(info) == table.metadata.id:
+        return
+    why = (
+        f"the log begins with a checkpoint of version {table.first_version}, and version "
+        f"{old.latest_version} was the last one that was ratified; the commit of the checkpoint's "
+        "version is not there, or does not say that this service wrote it for this table"
+    )
+    hint = "put the missing files back"
+    if read.newest is not None:
+        raise BaseRefused(why, version=table.first_version, hint=hint)
+    raise Refused(why, code=Code.BROKEN_LOG, hint=hint)
 
 
 async def _known(context: Context, table: NewTable) -> TableRecord | None:

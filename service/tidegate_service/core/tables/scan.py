@@ -19,11 +19,11 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.instance.long_predicates import is_long, weighed
 from tidegate_service.core.log.data_paths import DataPaths
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.scanned import StoredFiles, Wanted, ahead
 from tidegate_service.core.sharing.pools import Rests, Share
 from tidegate_service.core.tables.history import no_such_version
-from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.tables.lookup import get_head
 
 S = TypeVar("S", bound=Sized)
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Scan:
     """A version's files in batches, with the protocol and metadata that they are read by. A file
     is its `add` action's line in the log, the bytes it came with unless its statistics are cut."""
 
-    table: TableRecord
+    table: TableHead
     version: int
     timestamp: int
     protocol: Protocol
@@ -73,9 +73,11 @@ async def scan(context: Context, ref: str, request: ScanRequest) -> Scan:
     """Raises `NotFound` for the table or version and `Refused` (`invalid-predicate`, `too-large`),
     all before the first file is read. Its files raise `Refused` (`invalid-path`) where another
     writer named one that the caller must not be led to."""
-    table = await get_table(context, ref)
+    table = await get_head(context, ref)
     version = await _version(context, table, request)
-    state = await context.index.state_at(table.id, version)
+    # What the version had may be longer than what the head has.
+    async with context.wide_tables.turn(context.who):
+        state = await context.index.state_at(table.id, version)
     commit = await context.index.commit(table.id, version)
     if state is None or commit is None or state.protocol is None or state.metadata is None:
         raise no_such_version(table, version)
@@ -112,7 +114,7 @@ async def scan(context: Context, ref: str, request: ScanRequest) -> Scan:
     )
 
 
-async def _version(context: Context, table: TableRecord, request: ScanRequest) -> int:
+async def _version(context: Context, table: TableHead, request: ScanRequest) -> int:
     if request.version is not None and request.timestamp is not None:
         raise Refused("expected a version or a timestamp, found both", code=Code.INVALID_REQUEST)
     if request.timestamp is not None:
@@ -168,7 +170,7 @@ async def _predicates(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cut:
     """What is left of the index's files for a reader. `terms` are those of all predicates; `share`
-    is whose threads judge them."""
+    is whose threads test them."""
 
     pruning: Pruning | None
     terms: int
@@ -205,13 +207,13 @@ class _Cut:
         return (range(count)[start : start + at_once] for start in range(0, count, at_once))
 
     async def _run(
-        self, judge: Callable[[S], T], files: S, looked_through: Sequence[bytes] | Sequence[str]
+        self, test: Callable[[S], T], files: S, looked_through: Sequence[bytes] | Sequence[str]
     ) -> T:
         few = len(files) * self._work <= _INLINE
         if few and sum(map(len, looked_through)) <= _INLINE_BYTES:
-            return judge(files)
+            return test(files)
         # Elsewhere, so that thousands of files, or giant ones, do not hold up everybody's requests.
-        return await self.share.run(judge, files)
+        return await self.share.run(test, files)
 
     @property
     def _work(self) -> int:

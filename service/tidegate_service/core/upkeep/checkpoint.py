@@ -22,6 +22,7 @@ from tidegate_protocol.log.file_names import checkpoint_name, part_name
 from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
 from tidegate_service.core.observe.faults import NO_FAULTS, CheckpointStep, FaultPoints, around
+from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.ports.checkpoints import (
     CheckpointFile,
     CheckpointFiles,
@@ -30,7 +31,7 @@ from tidegate_service.core.ports.checkpoints import (
     WrittenFile,
 )
 from tidegate_service.core.ports.index import Index
-from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.ports.records import TableHead, TableState
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.upkeep.same_log import SameLog
@@ -83,7 +84,7 @@ LAYOUT = CheckpointLayout()
 async def write_checkpoint(
     index: Index,
     storage: Storage,
-    table: TableRecord,
+    table: TableHead,
     version: int | None = None,
     *,
     who: str | None = None,
@@ -116,7 +117,11 @@ async def write_checkpoint(
         await asyncio.sleep(ASKED_EVERY_S)
     writing = _Writing(
         index=index,
-        files=storage.checkpoints(table.location, who=who),
+        files=with_faults(
+            storage.checkpoints(table.location, who=who),
+            faults,
+            {CheckpointFiles.point_to: CheckpointStep.LAST_CHECKPOINT_PUT},
+        ),
         same_log=SameLog(index, storage.log(table.location, who=who), table, head),
         table_id=table.id,
         head=head,
@@ -129,8 +134,7 @@ async def write_checkpoint(
     made = await writing.write()
     # As long as it took, another may have put another table's log there.
     await writing.same_log.check()
-    async with around(faults, CheckpointStep.LAST_CHECKPOINT_PUT):
-        await writing.files.point_to(head.version, encode(made.last))
+    await writing.files.point_to(head.version, encode(made.last))
     await index.keep_checkpoint(table.id, made.known)
     return CheckpointWritten(
         version=head.version,

@@ -80,7 +80,11 @@ class CleanUp:
         if glance is None:
             raise NotFound(f"there is no table {table.id} any more")
         due_in_s = _until_next_day_s(glance)
-        metadata, protocol = glance.table.metadata, glance.table.protocol
+        head = glance.table
+        state = await self._index.state_at(table.id, head.latest_version)
+        if state is None:
+            raise NotFound(f"the index of table {table.id} was made anew meanwhile")
+        metadata, protocol = state.metadata, state.protocol
         assert metadata is not None, "it has a version"
         assert protocol is not None, "it has a version"
         if not cleans_expired_logs(metadata.configuration):
@@ -95,7 +99,7 @@ class CleanUp:
                 "nothing is deleted",
             )
         before_ms = cutoff_ms(glance.now_ms, max(retention_ms, LEAST_RETENTION_MS))
-        run = _Run(self._storage, glance.table)
+        run = _Run(self._storage, head.with_state(protocol, metadata))
         try:
             await self._check_current(run)
             async with around(self._faults, CleanUpStep.L1_CHECK):
@@ -176,11 +180,11 @@ class CleanUp:
 
     async def _remove(self, run: "_Run") -> None:
         """Delete what is of versions below, in their order. Raises `DeletionRefused`."""
-        async with around(self._faults, CleanUpStep.L2_NOTE):
+        async with around(self._faults, CleanUpStep.L2_RECORD):
             change = Change(
                 deed=Deed.CLEAN_UP, by=SERVICE, from_version=run.first, version=run.below - 1
             )
-            await self._upkeep.note(run.table.id, change)
+            await self._upkeep.record_change(run.table.id, change)
         until = self._monotonic_s() + RUN_S
         names: list[str] = []
         try:

@@ -14,7 +14,8 @@ from tidegate_protocol.log.file_names import LAST_CHECKPOINT
 from tidegate_protocol.replay.commits import parse_commit
 from tidegate_protocol.replay.compaction import CannotCompact, Compaction
 from tidegate_service.core.errors import IndexUnavailable
-from tidegate_service.core.observe.faults import NO_FAULTS, CompactionStep, FaultPoints, around
+from tidegate_service.core.observe.faults import NO_FAULTS, CompactionStep, FaultPoints
+from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
@@ -43,7 +44,11 @@ class Compactions:
         self._faults = faults
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
-        log = self._storage.log(table.location)
+        log = with_faults(
+            self._storage.log(table.location),
+            self._faults,
+            {Log.put_compacted: CompactionStep.COMPACTED_PUT},
+        )
         # Where the log begins at a later version than 0, that has a checkpoint.
         before = max(record.version, table.first_version if table.first_version else -1)
         if table.published_version < before + self._commits:
@@ -64,9 +69,8 @@ class Compactions:
         trouble = await self._why_another(log, table, before + 1, found.last)
         if trouble is not None:
             return Done(version=before, due_version=later, trouble=trouble)
-        async with around(self._faults, CompactionStep.COMPACTED_PUT):
-            # One that is there holds the same, whoever wrote it.
-            await log.put_compacted(before + 1, found.last, content)
+        # One that is there holds the same, whoever wrote it.
+        await log.put_compacted(before + 1, found.last, content)
         return self._done(found.last)
 
     def _done(self, version: int) -> Done:

@@ -13,12 +13,12 @@ from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.file_set import FileSet
 from tidegate_service.core.ports.checkpoints import MOST_SMALL, MOST_SMALL_BYTES
 from tidegate_service.core.ports.index import Index
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 
 
 async def difference(
-    index: Index, log: Log, table: TableRecord, checkpoint: Checkpoint
+    index: Index, log: Log, table: TableHead, checkpoint: Checkpoint
 ) -> str | None:
     """What the checkpoint has otherwise than the index; None where it is the same snapshot.
 

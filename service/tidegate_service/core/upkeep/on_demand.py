@@ -1,17 +1,17 @@
 """Upkeep that a caller asks for, of one table."""
 
 from tidegate_service.core.context import Context
-from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.ports.records import TableHead
+from tidegate_service.core.tables.lookup import get_head
 from tidegate_service.core.upkeep.checkpoint import CheckpointWritten, write_checkpoint
 
 
 async def checkpoint_table(
     context: Context, ref: str, version: int | None
-) -> tuple[TableRecord, CheckpointWritten]:
+) -> tuple[TableHead, CheckpointWritten]:
     """The table, and the checkpoint that was written of it. Raises as `write_checkpoint` does.
     It goes on where the caller leaves, and is one for all who ask for the same."""
-    table = await get_table(context, ref)
+    table = await get_head(context, ref)
     if table.published_version < table.latest_version:
         context.wake_publisher(table.id)
     written = await context.checkpoints.written(

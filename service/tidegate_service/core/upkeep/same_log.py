@@ -5,7 +5,7 @@ from tidegate_protocol.log.segment import Checkpoint, Listing
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.checkpoints import SnapshotHead
 from tidegate_service.core.ports.index import Index
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.upkeep.comparison import difference
@@ -19,7 +19,7 @@ class SameLog:
     that log that they have this table.
     """
 
-    def __init__(self, index: Index, log: Log, table: TableRecord, head: SnapshotHead) -> None:
+    def __init__(self, index: Index, log: Log, table: TableHead, head: SnapshotHead) -> None:
         self._index = index
         self._log = log
         self._table = table

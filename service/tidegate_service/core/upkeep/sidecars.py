@@ -5,7 +5,7 @@ from collections.abc import Callable
 from tidegate_protocol.log.actions import Protocol, UnknownAction
 from tidegate_protocol.log.file_names import CheckpointFile, V2Checkpoint, parse
 from tidegate_service.core.log.checkpoint_stream import sidecar_name
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.expired import ExpiredLog
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 
@@ -24,7 +24,7 @@ STEP_S = 5.0
 async def remove_unreferenced(
     log: Log,
     expired: ExpiredLog,
-    table: TableRecord,
+    table: TableHead,
     protocol: Protocol,
     *,
     before_ms: int,
@@ -56,7 +56,7 @@ async def remove_unreferenced(
         await expired.remove_sidecars(unnamed[first : first + REMOVED_AT_ONCE])
 
 
-async def _named(log: Log, table: TableRecord, monotonic_s: Callable[[], float]) -> set[str] | None:
+async def _named(log: Log, table: TableHead, monotonic_s: Callable[[], float]) -> set[str] | None:
     """What the log's checkpoints name; None where that cannot be said."""
     named: set[str] = set()
     checkpoints: list[str] = []

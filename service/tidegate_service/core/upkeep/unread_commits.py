@@ -2,7 +2,7 @@
 
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.ports.index import Index
-from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.ports.records import TableHead, TableRecord, TableState
 from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 
@@ -16,10 +16,9 @@ async def why_stale(index: Index, log: Log, table: TableRecord) -> str | None:
     where it does. Its properties or its protocol may have been changed since, by the service or,
     past it, by others whose commits are not in the index yet. Of a catalog-managed table, they may
     have been changed by a version that its database has lost. Raises `NotFound`."""
-    glance = await index.glance(table.id)
-    if glance is None:
+    now = await index.table(table.id)
+    if now is None:
         raise NotFound(f"there is no table {table.id} any more")
-    now = glance.table
     if (now.epoch, now.metadata, now.protocol, now.state) != (
         table.epoch,
         table.metadata,
@@ -39,7 +38,7 @@ async def why_stale(index: Index, log: Log, table: TableRecord) -> str | None:
     return f"more than {MOST} versions behind {now.latest_version} in the log are not read in yet"
 
 
-async def _why_set_back(index: Index, log: Log, table: TableRecord) -> str | None:
+async def _why_set_back(index: Index, log: Log, table: TableHead) -> str | None:
     """Nobody but the service writes versions of a catalog-managed table, so one that the index does
     not have is one that the database has lost (`core.catalog_managed.set_back`).
 

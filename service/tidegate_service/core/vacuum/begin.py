@@ -1,5 +1,7 @@
 """Beginning a vacuum: what is refused before anything is listed."""
 
+from collections.abc import Mapping
+
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
@@ -8,7 +10,10 @@ from tidegate_service.core.access.roles import Role
 from tidegate_service.core.commit.propose import conflict_check
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
+from tidegate_service.core.observe.faults import AnyStep, VacuumStep
+from tidegate_service.core.observe.ports_with_faults import Method, with_faults
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.vacuum.commits import START, proposal_of
 from tidegate_service.core.vacuum.inventory import InventoryFiles
@@ -23,6 +28,11 @@ from tidegate_service.core.vacuum.vacuum import Vacuum
 
 MAX_CLONES = 100
 """Other tables that name files of the one that is vacuumed: each is read through."""
+
+DELETING: Mapping[Method, AnyStep] = {
+    DataFiles.delete: VacuumStep.V3_DELETE,
+    DataFiles.remove_empty_folders: VacuumStep.V4_FOLDERS,
+}
 
 
 async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Vacuum:
@@ -63,7 +73,7 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
         table=table,
         request=request,
         horizon=await horizon(context, table, retain_ms),
-        files=files,
+        files=with_faults(files, context.faults, DELETING),
         share=share,
         clones=clones,
         warnings=[

@@ -10,6 +10,8 @@ from tidegate_service.core.ports.records import TableRecord
 
 START = "VACUUM START"
 END = "VACUUM END"
+VACUUM = "vacuum"
+"""What a table's upkeep knows it by."""
 
 
 def proposal_of(
@@ -43,8 +45,8 @@ async def landed(
     return outcome.record.version
 
 
-async def note(context: Context, table: TableRecord, version: int) -> None:
+async def record_vacuum(context: Context, table: TableRecord, version: int) -> None:
     """Into the audit trail, before anything is deleted."""
     async with context.index.commit_section(table.id, who=context.who) as section:
-        await section.note(Change(deed=Deed.VACUUM, by=context.caller, version=version))
+        await section.record_change(Change(deed=Deed.VACUUM, by=context.caller, version=version))
         await section.save()

@@ -9,6 +9,7 @@ moment leaves files behind that the next VACUUM finds, and a `VACUUM START` with
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,7 @@ from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFile, DataFiles
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.pools import Share
-from tidegate_service.core.vacuum.commits import END, START, landed, note
+from tidegate_service.core.vacuum.commits import END, START, VACUUM, landed, record_vacuum
 from tidegate_service.core.vacuum.found import FoundFiles, Unnamed
 from tidegate_service.core.vacuum.late_names import LateNames
 from tidegate_service.core.vacuum.names import vector_files, within
@@ -35,6 +36,8 @@ from tidegate_service.core.vacuum.request import (
     VacuumRequest,
     own_retention_ms,
 )
+
+logger = logging.getLogger("tidegate.service")
 
 TICK_S = 1.0
 """How often it tells where it is."""
@@ -180,7 +183,7 @@ class Vacuum:
             version = await landed(
                 self.context, self.table, START, self._start_parameters(), self._start_metrics()
             )
-            await note(self.context, self.table, version)
+            await record_vacuum(self.context, self.table, version)
         self._now = replace(self._now, stage=Stage.DELETING, version=version)
         yield self._now
         self._found.begin()
@@ -190,21 +193,20 @@ class Vacuum:
             async with aclosing(_ticks(works)) as ticks:
                 async for _ in ticks:
                     yield self._now
-            async with around(self.context.faults, VacuumStep.V4_FOLDERS):
-                folders = await self.files.remove_empty_folders(before_ms=self.horizon.modified_ms)
+            folders = await self.files.remove_empty_folders(before_ms=self.horizon.modified_ms)
             self._now = replace(self._now, folders=folders)
         except ServiceError:
             await self._end("FAILED")
             raise
         await self._end("COMPLETED")
+        await self._record()
 
     async def _delete(self, late: LateNames) -> None:
         """Deletes batch after batch, beside others that do the same."""
         while some := await self._next():
             left, latest_version = await self._unnamed(some)
             left = await late.unnamed(left, latest_version=latest_version)
-            async with around(self.context.faults, VacuumStep.V3_DELETE):
-                await self.files.delete([file.path for file in left])
+            await self.files.delete([file.path for file in left])
             self._now = replace(self._now, deleted=self._now.deleted + len(left))
 
     async def _next(self) -> list[DataFile]:
@@ -214,7 +216,7 @@ class Vacuum:
     async def _unnamed(self, files: Sequence[DataFile]) -> tuple[list[DataFile], int]:
         """Those of the files that nobody names now by their path, and the latest version. Raises
         `Unavailable` where what was found does not hold any more: the index was made anew, or set
-        back, or is closed to commits."""
+        back, was cut, or is closed to commits."""
         # Before the index is asked: what lands in between is found there.
         pending = await self._pending()
         paths = [file.path for file in files]
@@ -228,6 +230,11 @@ class Vacuum:
             raise Unavailable(
                 f"the index of table {self.table.name} was made anew or closed meanwhile; "
                 "vacuum again"
+            )
+        if still.first_version > self.horizon.since:
+            raise Unavailable(
+                f"versions of table {self.table.name} within the retention of the vacuum have "
+                "expired meanwhile; vacuum again"
             )
         left = [file for file in files if file.path not in still.paths | pending]
         return left, still.latest_version
@@ -254,6 +261,18 @@ class Vacuum:
             }
             version = await landed(self.context, self.table, END, {"status": status}, metrics)
         self._now = replace(self._now, version=version)
+
+    async def _record(self) -> None:
+        """Have the table's upkeep tell of it. The vacuum is over whatever comes of this."""
+        if self._now.version is None:
+            return
+        try:
+            await self.context.upkeep.record_done(self.table.id, VACUUM, self._now.version)
+        except ServiceError as error:
+            logger.warning(
+                "a vacuum's end is not in its table's upkeep",
+                extra={"table": self.table.name, "error": str(error)},
+            )
 
     def _start_parameters(self) -> dict[str, object]:
         parameters: dict[str, object] = {

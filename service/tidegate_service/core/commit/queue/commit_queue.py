@@ -8,10 +8,10 @@ costs as much for one proposal as for two.
 Catalog-managed tables share groups, since one Postgres transaction costs about the same for many
 tables as for one. The following have groups of their own, so that nobody else waits for them: a
 plain table, whose files are written under its lock; a table whose row is locked elsewhere, or whose
-log has to be looked into first; a proposal of many actions or with long predicates. The number of
-groups of both kinds is bounded, and so is the number of connections that they use. Groups that wait
-for one store, and large proposals, use only a part of these: a store that hangs holds up only its
-own tables.
+log has to be looked into first; a proposal of many actions or with very long predicates. The number
+of groups of both kinds is bounded, and so is the number of connections that they use. Groups that
+wait for one store, and large proposals, use only a part of these: a store that hangs holds up only
+its own tables.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from tidegate_service.core.commit.queue.table_queue import (
     GROUP_MEMBERS,
     TableQueue,
     is_large,
+    weight_of,
     who_of,
 )
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
@@ -45,7 +46,7 @@ class _Place:
     who: str | None
 
 
-Together = Callable[[Sequence[WaitingProposal], bool], Awaitable[GroupResult]]
+RunGroup = Callable[[Sequence[WaitingProposal], bool], Awaitable[GroupResult]]
 """Decides members as one group. The flag is set for members of a single table, whose lock is then
 waited for."""
 
@@ -82,12 +83,12 @@ class CommitQueue:
 
     def __init__(
         self,
-        together: Together,
+        run_group: RunGroup,
         limits: QueueLimits | None = None,
         *,
         store_of: Callable[[str], str] = lambda location: "the only one",
     ) -> None:
-        self._together = together
+        self._run_group = run_group
         self._limits = limits or QueueLimits()
         self._store_of = store_of
         self._queues: dict[str, TableQueue] = {}
@@ -184,7 +185,7 @@ class CommitQueue:
                     self._begin(self._take(table_id, GROUP_MEMBERS, GROUP_ACTIONS), place)
             elif self._shared < self._limits.shared:
                 room = GROUP_MEMBERS - len(shared)
-                actions = GROUP_ACTIONS - sum(m.proposal.weight for m in shared)
+                actions = GROUP_ACTIONS - sum(map(weight_of, shared))
                 if room > 0 and actions > 0:
                     shared += self._take(table_id, room, actions)
         if shared:
@@ -256,7 +257,7 @@ class CommitQueue:
         try:
             for member in members:
                 member.begun()
-            result = await self._together(members, place is not None)
+            result = await self._run_group(members, place is not None)
         except BaseException as error:
             # Whatever the error was, every member gets an answer.
             for member in members:

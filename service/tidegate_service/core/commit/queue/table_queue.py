@@ -10,7 +10,10 @@ from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 
 GROUP_MEMBERS = 256
 GROUP_ACTIONS = 2_000
-"""Bounds of one group, in actions by `Proposal.weight`. A larger proposal is decided alone."""
+"""Bounds of one group, in actions by `weight_of`. A larger proposal is decided alone."""
+_CHARACTERS = 2
+"""So many characters of predicates take about as long to read, or to judge by, as an action takes
+to be decided."""
 
 
 def who_of(member: WaitingProposal) -> str | None:
@@ -18,10 +21,15 @@ def who_of(member: WaitingProposal) -> str | None:
     return share_of(member.context.caller.principal)
 
 
+def weight_of(member: WaitingProposal) -> int:
+    """What the proposal takes of its group's actions."""
+    return member.proposal.weight + member.proposal.reads.length // _CHARACTERS
+
+
 def is_large(member: WaitingProposal) -> bool:
     """Whether other proposals would wait long for this one."""
-    proposal = member.proposal
-    return proposal.weight > GROUP_ACTIONS or proposal.reads.is_long or member.takes_long
+    is_very_long = member.proposal.reads.is_very_long
+    return weight_of(member) > GROUP_ACTIONS or is_very_long or member.takes_long
 
 
 class Line:
@@ -107,7 +115,7 @@ class TableQueue:
         """Whether the waiting proposals fill a group."""
         if self.waiting and (self.waiting.first.alone or is_large(self.waiting.first)):
             return True
-        return sum(member.proposal.weight for member in self.waiting) >= GROUP_ACTIONS
+        return sum(map(weight_of, self.waiting)) >= GROUP_ACTIONS
 
     @property
     def is_due(self) -> bool:
@@ -140,7 +148,7 @@ class TableQueue:
         left: list[WaitingProposal] = []
         while self.waiting and len(taken) < room:
             member = self.waiting.first
-            actions -= member.proposal.weight
+            actions -= weight_of(member)
             if taken and (actions < 0 or member.alone or is_large(member)):
                 break
             self.waiting.pop()

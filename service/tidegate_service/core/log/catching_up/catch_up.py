@@ -10,8 +10,8 @@ and beside one that catches up with the same log, a request goes on from the sav
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from itertools import count
 from typing import TypeVar
 
@@ -26,13 +26,13 @@ from tidegate_service.core.log.catching_up.foreign_commits import quarantine_for
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.catching_up.unmarked import mark
 from tidegate_service.core.log.catching_up.versions import contents
-from tidegate_service.core.ports.records import TableRecord, TableState
+from tidegate_service.core.ports.records import TableHead, TableState
 from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 
-LOOK_S = 1.0
+CHECK_S = 1.0
 """The store has at least so long to answer a question."""
-LATE_LOOKS = 4
+LATE_ASKS = 4
 """So often the store is asked for one request, whose time is up, what sections want to know."""
 
 T = TypeVar("T")
@@ -44,7 +44,8 @@ async def with_log_read(
     """The result of a use case's section. The section is begun again, after reading on, whenever
     it raises `Behind`.
 
-    Also raises `IndexUnavailable` where there is still more to read after half a request's time.
+    A principal has its turns at reading on. Also raises `IndexUnavailable` where there is still
+    more to read after half a request's time, what was waited for turns included.
     """
     until = context.monotonic_s() + context.commit_deadline_s / 2
     sight = SeenBefore()
@@ -52,7 +53,26 @@ async def with_log_read(
         try:
             return await section(sight)
         except Behind:
-            await read_on(context, table_id, sight, until=until)
+            async with _turn(context, until=until):
+                await read_on(context, table_id, sight, until=until)
+
+
+@asynccontextmanager
+async def _turn(context: Context, *, until: float) -> AsyncIterator[None]:
+    """The principal's turn at reading on for what is no commit. Commits have none: how many of them
+    read on is bounded by the groups that there may be, and one waits for no other table's store."""
+    if context.who is None:
+        yield
+        return
+    try:
+        async with asyncio.timeout(max(0.0, until - context.monotonic_s())):
+            await context.catching_up.take(context.who)
+    except TimeoutError:
+        raise _too_long() from None
+    try:
+        yield
+    finally:
+        context.catching_up.end(context.who)
 
 
 async def read_on(
@@ -77,21 +97,25 @@ async def read_on(
     is_late = now >= until
     if (remedy := sight.take_remedy()) is not None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(LOOK_S, until - now) if until < math.inf else None):
+            async with asyncio.timeout(max(CHECK_S, until - now) if until < math.inf else None):
                 await remedy()
             return
     elif not sight.is_asked:
         is_read = await catch_up(context, table_id, until=until, state=state, sight=sight)
         if is_read and not is_late:
             return
-    elif not is_late or sight.looks < LATE_LOOKS:
+    elif not is_late or sight.times_asked < LATE_ASKS:
         glance = await context.index.glance(table_id)
         if glance is not None:
             log = context.storage.log(glance.table.location, who=context.who)
-            within_s = max(LOOK_S, min(until - now, context.commit_deadline_s))
-            await sight.look(glance, log, within_s=within_s)
+            within_s = max(CHECK_S, min(until - now, context.commit_deadline_s))
+            await sight.ask(glance, log, within_s=within_s)
         return
-    raise IndexUnavailable(
+    raise _too_long()
+
+
+def _too_long() -> IndexUnavailable:
+    return IndexUnavailable(
         "so much lies in this table's log that the index was not told of that reading it takes "
         "longer than a request may; what was read is kept, and the next request goes on from there"
     )
@@ -163,8 +187,8 @@ async def _portions(
 
 
 async def _saved(
-    context: Context, before: TableRecord, portion: Sequence[bytes | LogFile]
-) -> TableRecord:
+    context: Context, before: TableHead, portion: Sequence[bytes | LogFile]
+) -> TableHead:
     """Write the portion, which follows `before`, without the versions that another request wrote
     meanwhile. Returns the new head."""
     if not portion:

@@ -136,7 +136,7 @@ async def append_foreign(
 ) -> None:
     """Write a commit of `foreign_commit` as the next version. `to` is as in `take_in`."""
     await (to or section).append(commit)
-    await _restore_tombstone(section, commit.record)
+    await _restore_abort(section, commit.record)
 
 
 async def keep_id(section: CommitSection, version: int, content: bytes | LogFile) -> None:
@@ -151,7 +151,7 @@ async def keep_id(section: CommitSection, version: int, content: bytes | LogFile
     if record.foreign or record.transaction_id is None:
         return
     await section.keep_landed(replace(record, timestamp=await carried(commit)))
-    await _restore_tombstone(section, record)
+    await _restore_abort(section, record)
 
 
 async def foreign_commit(
@@ -239,7 +239,7 @@ def _read(version: int, content: bytes | LogFile, *, before: TableRecord, now_ms
     )
 
 
-async def _restore_tombstone(section: CommitSection, record: CommitRecord) -> None:
+async def _restore_abort(section: CommitSection, record: CommitRecord) -> None:
     """Record the id that a fence aborted, since the fence's index rows may have been lost."""
     if record.operation != FENCE_OPERATION or record.foreign:
         return

@@ -19,7 +19,7 @@ from typing import NoReturn, Protocol, TypeVar, cast
 from tidegate_protocol.log.segment import BrokenLog
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import Glance, TableRecord
+from tidegate_service.core.ports.records import Glance, TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 
 GOOD_FOR_MS = 30_000
@@ -44,7 +44,7 @@ class Question(Protocol[T_co]):
         `StorageUnavailable`, `BrokenLog` and `UnreadableFile`."""
         ...
 
-    def at(self, table: TableRecord) -> "Question[T_co]":
+    def at(self, table: TableHead) -> "Question[T_co]":
         """The same question where the table's row is now."""
         ...
 
@@ -77,7 +77,7 @@ class _Place:
     version: int
 
     @classmethod
-    def of(cls, table: TableRecord, database: str) -> "_Place":
+    def of(cls, table: TableHead, database: str) -> "_Place":
         # Of a plain table, all that was committed is in the log.
         version = table.published_version if table.catalog_managed else table.latest_version
         return cls(database, table.epoch, version)
@@ -99,7 +99,7 @@ class SeenBefore:
         self._place: _Place | None = None
         self._seen: dict[Question[object], _Answer] = {}
         self._wanted: list[Question[object]] = []
-        self._looks = 0
+        self._times_asked = 0
         self._end: _Place | None = None
         self._remedy: Remedy | None = None
 
@@ -119,9 +119,9 @@ class SeenBefore:
         return bool(self._wanted)
 
     @property
-    def looks(self) -> int:
+    def times_asked(self) -> int:
         """How often the store was asked."""
-        return self._looks
+        return self._times_asked
 
     def without_end(self) -> "SeenBefore":
         """What was seen, for a request that came after the log was read to its end."""
@@ -150,11 +150,11 @@ class SeenBefore:
         remedy, self._remedy = self._remedy, None
         return remedy
 
-    async def look(self, glance: Glance, log: Log, *, within_s: float) -> None:
+    async def ask(self, glance: Glance, log: Log, *, within_s: float) -> None:
         """Ask the store what sections wanted to know; a store that does not answer is an answer,
         too. `glance` was taken before."""
         wanted, self._wanted = self._wanted, []
-        self._looks += 1
+        self._times_asked += 1
         # The table may have gone on since a section asked.
         for question in [asked.at(glance.table) for asked in wanted]:
             try:
@@ -166,9 +166,9 @@ class SeenBefore:
                 answer = StorageUnavailable(
                     "the object store took longer than a request may to show this table's log"
                 )
-            self.note(glance, question, answer, within_s=within_s)
+            self.remember(glance, question, answer, within_s=within_s)
 
-    def note(
+    def remember(
         self, glance: Glance, question: Question[object], answer: object, *, within_s: float = 0.0
     ) -> None:
         """The store was asked after `glance` was taken, and answered within so many seconds."""
@@ -179,7 +179,7 @@ class SeenBefore:
         until_ms = glance.now_ms + round(1000 * within_s) + GOOD_FOR_MS
         self._seen[question] = _Answer(glance.now_ms, until_ms, answer)
 
-    def ends(self, table: TableRecord, database: str) -> None:
+    def ends(self, table: TableHead, database: str) -> None:
         """A plain table's log was read into the index to its end, which was seen at this head."""
         self._end = _Place.of(table, database)
 

@@ -13,12 +13,12 @@ from tidegate_protocol.log.content import Content
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.log.catching_up.versions import contents
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 
 
-async def mark(context: Context, table: TableRecord, *, until: float) -> bool:
+async def mark(context: Context, table: TableHead, *, until: float) -> bool:
     """Mark as published what lies in an active table's log as it was ratified, from the first
     version that waits for publishing. True where no further version lies there so. False at
     `until`, a time of `monotonic_s`; at least one portion is marked by then.

@@ -20,6 +20,10 @@ class UnreadableFile(Exception):
     """A file of the log is not what its name says; the message says why."""
 
 
+class MissingFile(UnreadableFile):
+    """A checkpoint's file is not there."""
+
+
 class LogReader(Protocol):
     """What a log is read by as a whole."""
 

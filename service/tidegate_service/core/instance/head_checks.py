@@ -6,9 +6,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate_service.core.instance.log_looks import QUIET_MS, TABLES
+from tidegate_service.core.instance.log_checks import QUIET_MS, TABLES
 from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 
 DUE_S = QUIET_MS / 1000 - 0.5
 """Shorter than the quiet time by what a commit may take."""
@@ -29,7 +29,7 @@ class Head:
     looked_ms: int
     seen_s: float
 
-    def goes_on(self, table: TableRecord, *, database: str) -> bool:
+    def goes_on(self, table: TableHead, *, database: str) -> bool:
         """Whether the row has this head, or one after it, in the same database."""
         if (database, table.epoch) != (self.database, self.epoch):
             return False
@@ -42,7 +42,7 @@ class Head:
         return now_s - self.seen_s >= DUE_S
 
 
-class HeadLooks:
+class HeadChecks:
     """Those of one instance, of one event loop."""
 
     def __init__(self) -> None:
@@ -54,12 +54,12 @@ class HeadLooks:
         """The head that this instance knows; None of a table that was not looked at."""
         return self._known.get(table_id)
 
-    def may_go_on(self, table: TableRecord, *, database: str) -> bool:
+    def may_go_on(self, table: TableHead, *, database: str) -> bool:
         """Whether nothing that this instance knows says that the row has lost something."""
         known = self._known.get(table.id)
         return known is None or known.goes_on(table, database=database)
 
-    def is_sure(self, table: TableRecord, now_ms: int, *, database: str) -> bool:
+    def is_sure(self, table: TableHead, now_ms: int, *, database: str) -> bool:
         """Whether the row goes on from what this instance knows, so that the table need not be
         looked at: the same database, a head that did not go back, and no quiet time."""
         known = self._known.get(table.id)
@@ -70,7 +70,7 @@ class HeadLooks:
         is_young = abs(now_ms - table.latest_timestamp) < QUIET_MS
         return is_young or 0 <= now_ms - known.looked_ms < QUIET_MS
 
-    def looked(self, table: TableRecord, now_ms: int, now_s: float, *, database: str) -> None:
+    def looked(self, table: TableHead, now_ms: int, now_s: float, *, database: str) -> None:
         """The table was looked at, and nothing of it is lost.
 
         The row's head may be one that a synchronous standby never gets. Where it takes over, the
@@ -87,16 +87,16 @@ class HeadLooks:
         while len(self._known) > TABLES:
             self._known.popitem(last=False)
 
-    def seen(self, table: TableRecord, now_s: float, *, database: str) -> None:
+    def seen(self, table: TableHead, now_s: float, *, database: str) -> None:
         """A section was sure of the table, and was left without a COMMIT."""
         known = self._known.get(table.id)
         if known is not None and known.database == database and known.epoch == table.epoch:
             known.seen_s = now_s
 
-    def saved(self, table: TableRecord, now_s: float, *, database: str) -> None:
+    def saved(self, table: TableHead, now_s: float, *, database: str) -> None:
         """A section's COMMIT was answered, behind the table's head."""
         if table.catalog_managed:
-            self.replicated.note(table, database=database)
+            self.replicated.remember(table, database=database)
         self.seen(table, now_s, database=database)
         known = self._known.get(table.id)
         if known is not None and known.database == database and known.epoch == table.epoch:

@@ -10,7 +10,7 @@ import zstandard
 
 from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.instance.copy_room import CopyRoom
+from tidegate_service.core.instance.copy_limits import CopyLimits
 from tidegate_service.core.log.log_file import SpooledFile
 from tidegate_service.core.sharing import offload
 
@@ -20,11 +20,11 @@ _LEVEL = 1
 
 
 class CopyFile:
-    """A file that goes with the process. `who` is in whose name it takes part of `room`. Texts are
-    added by one task at a time; large ones are handled in threads."""
+    """A file that goes with the process. `who` is in whose name it counts against `limits`. Texts
+    are added by one task at a time; large ones are handled in threads."""
 
-    def __init__(self, room: CopyRoom, *, who: str | None) -> None:
-        self._room = room
+    def __init__(self, limits: CopyLimits, *, who: str | None) -> None:
+        self._limits = limits
         self._who = who
         with _disk():
             self._file = tempfile.TemporaryFile(prefix="tidegate-log-", buffering=0)  # noqa: SIM115
@@ -35,7 +35,7 @@ class CopyFile:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
-        self._room.give_back(self._who, self._size)
+        self._limits.give_back(self._who, self._size)
         self._size = 0
 
     async def add(self, text: bytes) -> int:
@@ -68,7 +68,7 @@ class CopyFile:
         return zstandard.decompress(data)
 
     def _take(self, size: int) -> int:
-        self._room.take(self._who, size)
+        self._limits.take(self._who, size)
         place = self._size
         self._size += size
         return place

@@ -1,25 +1,22 @@
-"""What copies of logs (`core.log.copied_log`) may take of an instance: turns, and its disk."""
+"""What copies of logs (`core.log.copying`) may take of an instance: turns, and its disk."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 from tidegate_service.core.errors import StorageUnavailable, Unavailable
-from tidegate_service.core.sharing.shares import Shares, most_of_one
-from tidegate_service.core.sharing.turns import OwnTurns, Turns
+from tidegate_service.core.sharing.shares import Shares
+from tidegate_service.core.sharing.turns import SharedTurns
 
 AT_ONCE = 4
 MOST_BYTES = 8 * 1024**3
 """On the disk, of all copies together."""
-_NOBODYS = ""
 
 
-class CopyRoom:
+class CopyLimits:
     """`at_once` copies are made at a time, and take `most_bytes` together; one principal leaves
     some of both to others. Of one event loop."""
 
     def __init__(self, *, at_once: int = AT_ONCE, most_bytes: int = MOST_BYTES) -> None:
-        self._turns = Turns(at_once)
-        self._own = OwnTurns(most_of_one(at_once))
+        self._turns = SharedTurns(at_once)
         self._shares = Shares(most_bytes, "bytes that copies of logs take on the disk")
 
     @property
@@ -27,10 +24,9 @@ class CopyRoom:
         """Bytes on the disk."""
         return self._shares.taken
 
-    @asynccontextmanager
-    async def turn(self, who: str | None) -> AsyncIterator[None]:
-        async with self._own.turn(who), self._turns.turn(who or _NOBODYS):
-            yield
+    def turn(self, who: str | None) -> AbstractAsyncContextManager[None]:
+        """Wait for a turn at copying, and end it afterwards."""
+        return self._turns.turn(who)
 
     def take(self, who: str | None, size: int) -> None:
         """Raises `StorageUnavailable` where too little is left, in all or of the caller's share."""

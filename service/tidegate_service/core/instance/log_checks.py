@@ -25,7 +25,7 @@ class _Look:
     at_ms: int
 
 
-class LogLooks:
+class LogChecks:
     """Those of one instance, of one event loop."""
 
     def __init__(self, *, tables: int = TABLES) -> None:
@@ -48,7 +48,7 @@ class LogLooks:
             and 0 <= now_ms - look.at_ms < QUIET_MS
         )
 
-    def note(self, table: TableRecord, at_ms: int, *, database: str) -> None:
+    def remember(self, table: TableRecord, at_ms: int, *, database: str) -> None:
         """The head was found where it belongs."""
         self._made[table.id] = _Look(database, table.epoch, table.latest_version, at_ms)
         self._made.move_to_end(table.id)

@@ -11,6 +11,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from itertools import chain
 
 import msgspec
@@ -19,11 +20,12 @@ from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.codec import decode_lines, encode_lines
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.file_names import Unknown, parse
-from tidegate_protocol.log.segment import BrokenLog, LogSegment, choose_segment
+from tidegate_protocol.log.segment import BrokenLog, Checkpoint, LogSegment, choose_segment
+from tidegate_service.core.log.bases import MOST_BASES, BaseRefused
 from tidegate_service.core.log.catching_up.sight import Behind
 from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
-from tidegate_service.core.log.copy_file import CopyFile
+from tidegate_service.core.log.copying.copy_file import CopyFile
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.log.log_file import SpooledFile
 from tidegate_service.core.log.reading_time import ReadingTime
@@ -32,7 +34,8 @@ from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
 from tidegate_service.core.sharing import offload
 
 READ_ON_S = 1.0
-"""A section waits so long, in all, for versions that were committed since the log was copied."""
+"""A section waits so long for the store, in all, for versions that were committed since the log was
+copied."""
 
 _PAGE = msgspec.msgpack.Decoder(list[LogEntry])
 
@@ -62,18 +65,22 @@ class CopiedLog:
         self._versions, self._places = array("q"), array("q")
         self._large: dict[int, LogFile] = {}
         self._end: int | None = None
+        self._is_chosen = False
+        self._refused = 0
         self._head = -1
-        self._until_s = 0.0
+        self._left_s = 0.0
+        self.least = 0
 
     async def copy(self, *, through: int) -> None:
         """Copy the log to the end that its listing has, and then on to a version; from the second
         call on, only that. What cannot be read is told to whoever reads the copy. Raises
         `StorageUnavailable`, also where the disk has no room, and as `ReadingTime` does."""
-        if self._end is None:
+        if not self._is_chosen:
             try:
                 await self._copy_segment(await self._segment())
             except (BrokenLog, UnreadableFile):
                 return
+            self._is_chosen = True
         assert self._end is not None
         async with aclosing(contents(self._log, range(self._end + 1, through + 1))) as commits:
             async for version, content in commits:
@@ -82,11 +89,20 @@ class CopiedLog:
                 await self._keep(version, content)
                 self._end = version
 
+    def pass_over(self, refused: BaseRefused) -> None:
+        """Have the next call of `copy` begin with a later base: `least` is the first version that
+        it may be of. Raises `refused` where there were `MOST_BASES`."""
+        self._refused += 1
+        if self._refused == MOST_BASES:
+            raise refused
+        self.least = refused.base + 1
+        self._is_chosen, self._unreadable = False, None
+
     def allow(self, head: int) -> None:
-        """Have versions up to `head` be read on from the store, for `READ_ON_S`. Later ones are
-        not looked for."""
+        """Have versions up to `head` be read on from the store, which is waited for `READ_ON_S`.
+        Later ones are not looked for."""
         self._head = head
-        self._until_s = self._monotonic_s() + READ_ON_S
+        self._left_s = READ_ON_S
 
     async def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
         """As of a `Log`, of the whole folder."""
@@ -138,11 +154,15 @@ class CopiedLog:
             return await self._file.text(self._places[place])
         if self._end is None or not self._end < version <= self._head:
             return None
+        # What the section does between, with what was copied, may take much longer.
+        began_s = self._monotonic_s()
         try:
-            async with asyncio.timeout(max(0.0, self._until_s - self._monotonic_s())):
+            async with asyncio.timeout(max(0.0, self._left_s)):
                 return await self._log.read(version)
         except TimeoutError:
             raise Behind from None
+        finally:
+            self._left_s -= self._monotonic_s() - began_s
 
     def _raise_unreadable(self) -> None:
         if self._unreadable is not None:
@@ -150,19 +170,25 @@ class CopiedLog:
 
     async def _segment(self) -> LogSegment:
         files = await listed(self)
-        return await offload.run(len(files), choose_segment, files)
+        return await offload.run(len(files), partial(choose_segment, files, least=self.least))
 
     async def _copy_segment(self, segment: LogSegment) -> None:
-        base = () if segment.checkpoint is None else (segment.checkpoint.version,)
-        versions = chain(segment.older, base, segment.replayed)
-        async with aclosing(contents(self._log, versions)) as commits:
-            async for version, content in commits:
-                if content is not None:
-                    await self._keep(version, content)
-        for checkpoint in filter(None, (segment.checkpoint, segment.newest)):
+        await self._copy_checkpoint(segment.checkpoint)
+        if self._end is None:
+            # The same ones whatever the base.
+            base = () if segment.checkpoint is None else (segment.checkpoint.version,)
+            versions = chain(segment.older, base, segment.replayed)
+            async with aclosing(contents(self._log, versions)) as commits:
+                async for version, content in commits:
+                    if content is not None:
+                        await self._keep(version, content)
+            self._end = segment.head
+        await self._copy_checkpoint(segment.newest)
+
+    async def _copy_checkpoint(self, checkpoint: Checkpoint | None) -> None:
+        if checkpoint is not None:
             async for _ in snapshot_actions(self, checkpoint, location=self._location):
                 pass
-        self._end = segment.head
 
     async def _keep(self, version: int, content: bytes | LogFile) -> None:
         self._time.version()
