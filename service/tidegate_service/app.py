@@ -18,12 +18,12 @@ from tidegate_service.api.application import Application, attach, build
 from tidegate_service.api.http.hosts import allowed
 from tidegate_service.api.http.limits import Limits
 from tidegate_service.api.http.requests import Gate
-from tidegate_service.api.server.connections import Connections, room_for
+from tidegate_service.api.server.connections import Connections, most_connections
 from tidegate_service.api.server.server import Server
 from tidegate_service.background.background import Background, background_of
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.tokens import Authenticator
-from tidegate_service.core.commit.group import commit_together
+from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue, QueueLimits
 from tidegate_service.core.context import Context, nobody_waits
 from tidegate_service.core.errors import ServiceError, with_cause
@@ -106,7 +106,7 @@ async def serve(
     listens. Raises `CannotStart`.
     """
     async with open_service(settings, faults=faults, among=among) as service:
-        bound = Connections(room_for(settings.max_connections))
+        bound = Connections(most_connections(settings.max_connections))
         server = Server(service.app, gate=service.gate, connections=bound, on_started=on_started)
         on_server(server)
         await server.serve(sockets=[listener])
@@ -133,7 +133,7 @@ async def prepared(settings: Settings) -> AsyncIterator[Settings]:
         with _startable():
             _make_folder(settings)
             url = await _database(settings, stack)
-            await asyncio.to_thread(_settle_schema, settings, url)
+            await asyncio.to_thread(_ensure_schema, settings, url)
         yield settings.model_copy(update={"database_url": SecretStr(url), "migrate": False})
 
 
@@ -204,7 +204,7 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
         max_files=settings.max_log_files,
     )
     url = await _database(settings, stack)
-    await asyncio.to_thread(_settle_schema, settings, url)
+    await asyncio.to_thread(_ensure_schema, settings, url)
     pool = settings.database_pool_size
     engine = create_engine(url, ConnectionSettings(pool_size=pool, overflow=pool))
     stack.push_async_callback(engine.dispose)
@@ -248,7 +248,7 @@ async def _composed(
     background = await _background(settings, world, faults) if among is None else None
     waiting = settings.max_waiting_per_table
     groups = QueueLimits(waiting=waiting, own=most_held(settings.database_pool_size))
-    committer = CommitQueue(commit_together, groups, store_of=world.locations.store_of)
+    committer = CommitQueue(run_group, groups, store_of=world.locations.store_of)
     context = Context(
         index=world.index,
         storage=world.storage,
@@ -322,7 +322,7 @@ async def _database(settings: Settings, stack: AsyncExitStack) -> str:
     return await stack.enter_async_context(embedded(settings.data_dir))
 
 
-def _settle_schema(settings: Settings, url: str) -> None:
+def _ensure_schema(settings: Settings, url: str) -> None:
     """The embedded database follows the release; a foreign one is only migrated if told to."""
     if settings.database_url is None or settings.migrate:
         migrate.upgrade(url)

@@ -14,13 +14,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tidegate_protocol.base.problems import Code
+from tidegate_service.api.http.body_memory import memory_for_bodies
 from tidegate_service.api.http.edge import Edge
 from tidegate_service.api.http.limits import Limits
 from tidegate_service.api.http.problems import of_http_exception, of_service_error, of_validation
 from tidegate_service.api.http.readiness import Readiness
 from tidegate_service.api.http.refusals import Refusals
 from tidegate_service.api.http.requests import PREFIX, Gate, state_of
-from tidegate_service.api.http.room import room_for_bodies
 from tidegate_service.api.openapi import describe
 from tidegate_service.api.routes import (
     checkpoints,
@@ -81,7 +81,7 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
     app.state.max_body_bytes = limits.max_body_bytes
     app.state.max_stream_bytes = limits.max_stream_bytes
     app.state.max_stream_actions = limits.max_stream_actions
-    app.state.room = room_for_bodies(limits.max_stream_bytes)
+    app.state.body_memory = memory_for_bodies(limits.max_stream_bytes)
     app.state.refusals = Refusals(limits.max_requests)
     resources = (
         *(tables, commits, transactions, scan),

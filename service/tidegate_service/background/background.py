@@ -21,10 +21,13 @@ from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints
 from tidegate_service.core.upkeep.checksums import Checksums
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.core.upkeep.compaction import Compactions
+from tidegate_service.core.upkeep.expired_versions import ExpiredVersions
 from tidegate_service.core.upkeep.job import Job
 
 HOOK_RUN_S = RUN_S + 2 * LONGEST_S
 """Of one run of a hook, whose last call may take as long as any."""
+MANIFESTS_AT_ONCE = 3
+"""Tables whose manifests are made after commits at a time, one of each schema."""
 MANIFEST_S_A_FILE = 0.05
 """What making manifests may take for each file, which may be alone in its partition."""
 
@@ -101,16 +104,23 @@ async def background_of(
         return Background(publisher, caretakers)
     name = new_name()
     manifests = SymlinkManifests(index, upkeep, storage, claimant=name, faults=faults)
-    # Beside the other one: a table with very many partitions holds up no checkpoint.
-    caretakers[manifests.kind] = Caretaker(
-        index,
-        upkeep,
-        [manifests],
-        share=upkeep_share,
-        telemetry=telemetry,
-        name=name,
-        run_s_a_file=MANIFEST_S_A_FILE,
-    )
+    first: Caretaker | None = None
+    for number in range(MANIFESTS_AT_ONCE):
+        # Beside the other one: a table with very many partitions holds up no checkpoint. And of
+        # several: it holds up no other schema's manifests.
+        made = Caretaker(
+            index,
+            upkeep,
+            [manifests],
+            share=upkeep_share,
+            telemetry=telemetry,
+            name=name,
+            run_s_a_file=MANIFEST_S_A_FILE,
+            beside=first,
+            at_once=MANIFESTS_AT_ONCE,
+        )
+        first = first or made
+        caretakers[f"{manifests.kind}-{number}"] = made
 
     async def write(table: TableRecord) -> int:
         return (await write_checkpoint(index, storage, table, faults=faults)).version
@@ -119,6 +129,7 @@ async def background_of(
         Checkpoints(write),
         Checksums(upkeep, storage),
         CleanUp(index, upkeep, storage, faults=faults, telemetry=telemetry),
+        ExpiredVersions(index, upkeep, faults=faults),
     ]
     if commits_to_compact:
         jobs.append(Compactions(index, storage, commits=commits_to_compact, faults=faults))

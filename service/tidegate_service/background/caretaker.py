@@ -54,6 +54,11 @@ def new_name() -> str:
     return str(uuid.uuid4())
 
 
+def _rest_s(took_s: float, share: float) -> float:
+    """How long to rest after what took so long, for it to have this share of the time."""
+    return took_s * (1 - share) / share
+
+
 class _Pace(Enum):
     """What waits for what. `USUAL` rests after anything usual. The others may be done meanwhile:
     `URGENT` rests after what was urgent in its schema, and `BRIDGING`, which is done because a
@@ -72,6 +77,9 @@ class Caretaker:
     for no rest but one after another such of its schema, which is as long as that took.
     `monotonic_s` measures how long work takes. Work is claimed under `name` (`new_name`), and a run
     may take `run_s` seconds, and `run_s_a_file` more for each live file of its table.
+
+    Of those that work `beside` one another, `at_once` of them, one at a time works for a schema,
+    which rests from all of them; they have the share together.
     """
 
     def __init__(
@@ -88,11 +96,14 @@ class Caretaker:
         name: str | None = None,
         run_s: float | None = None,
         run_s_a_file: float = RUN_S_A_FILE,
+        beside: "Caretaker | None" = None,
+        at_once: int = 1,
     ) -> None:
         self._index = index
         self._upkeep = upkeep
         self._jobs = {job.kind: job for job in jobs}
         self._share = share
+        self._own_share = share / at_once
         self._interval_s = interval_s
         self._most_behind = most_behind
         self._telemetry = telemetry
@@ -101,7 +112,8 @@ class Caretaker:
         self._run_s = run_s
         self._run_s_a_file = run_s_a_file
         self._after: str | None = None
-        self._resting: dict[tuple[str, _Pace], float] = {}
+        self._resting: dict[tuple[str, _Pace], float] = {} if beside is None else beside._resting
+        self._busy: set[str] = set() if beside is None else beside._busy
         self._woken: set[str] = set()
         self._wake = asyncio.Event()
 
@@ -134,20 +146,24 @@ class Caretaker:
             if chosen is None:
                 await self._pause(until=rests_until)
                 continue
-            await self._do(chosen)
-            rest_s = self._rest(chosen, since_s=began)
+            self._busy.add(chosen.scope)
+            try:
+                await self._do(chosen)
+            finally:
+                self._busy.discard(chosen.scope)
+            self._rest(chosen, since_s=began)
             if self._pace(chosen) is _Pace.USUAL:
-                rests_until = self._monotonic_s() + min(rest_s, MOST_REST_S)
+                now = self._monotonic_s()
+                rests_until = now + min(_rest_s(now - began, self._own_share), MOST_REST_S)
 
-    def _rest(self, done: Due, *, since_s: float) -> float:
-        """Have what waits for what was done rest; for how long."""
+    def _rest(self, done: Due, *, since_s: float) -> None:
+        """Have what waits for what was done rest."""
         now = self._monotonic_s()
         is_urgent = self._pace(done) is _Pace.URGENT
         share = max(self._share, URGENT_SHARE) if is_urgent else self._share
-        rest_s = (now - since_s) * (1 - share) / share
-        self._resting = {key: until for key, until in self._resting.items() if until > now}
-        self._resting[self._rests_as(done)] = now + rest_s
-        return rest_s
+        for key in [key for key, until in self._resting.items() if until <= now]:
+            del self._resting[key]
+        self._resting[self._rests_as(done)] = now + _rest_s(now - since_s, share)
 
     async def round(self) -> int:
         """Do all that is due now of all tables, without a rest; returns how much was done."""
@@ -170,7 +186,8 @@ class Caretaker:
 
     def _chosen(self, due: Sequence[Due], *, rests: bool, now_s: float) -> Due | None:
         """Any of what may be begun now, so that every schema and table has its turn."""
-        rested = [each for each in due if self._resting.get(self._rests_as(each), now_s) <= now_s]
+        free = [each for each in due if each.scope not in self._busy]
+        rested = [each for each in free if self._resting.get(self._rests_as(each), now_s) <= now_s]
         between = [each for each in rested if self._pace(each) is not _Pace.USUAL]
         # What is urgent or bridges takes the time between the others, never theirs.
         usual = [] if rests else [each for each in rested if self._pace(each) is _Pace.USUAL]
@@ -245,15 +262,15 @@ class Caretaker:
             while (left_s := until - self._monotonic_s()) > 0:
                 if (await asyncio.wait({running}, timeout=min(RENEW_S, left_s)))[0]:
                     return running.result()
-                await self._hold(due)
+                await self._extend_claim(due)
             raise StorageUnavailable(f"it took longer than {most_s:.0f} s, and was given up")
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
-    async def _hold(self, due: Due) -> None:
+    async def _extend_claim(self, due: Due) -> None:
         try:
-            await self._upkeep.hold(due.table_id, due.kind, by=self._name, for_s=CLAIM_S)
+            await self._upkeep.extend_claim(due.table_id, due.kind, by=self._name, for_s=CLAIM_S)
         except ServiceError as error:
             # Another may begin the same then, which costs time only.
             logger.warning("a claim was not renewed", extra={"reason": error.detail})

@@ -7,7 +7,7 @@ YOUNG = 20_000
 look goes over all that are under way: with Python's 700 that is a seventh of a request's time."""
 
 
-def settle() -> None:
+def spare_startup_objects() -> None:
     """Once all is loaded and open: leave what is there out of every later look."""
     gc.collect()
     gc.freeze()

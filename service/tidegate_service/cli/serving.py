@@ -11,7 +11,7 @@ import uvloop
 from tidegate_service import app
 from tidegate_service.api.server.server import Server, bound_socket, url_of
 from tidegate_service.cli import workers
-from tidegate_service.cli.collecting import settle
+from tidegate_service.cli.collecting import spare_startup_objects
 from tidegate_service.cli.options import fail
 from tidegate_service.cli.workers import Workers
 from tidegate_service.settings import Settings
@@ -49,7 +49,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         loop.add_signal_handler(number, stopping.signalled)
 
     def started(listening: socket.socket) -> None:
-        settle()
+        spare_startup_objects()
         typer.echo(_banner(settings, url_of(listening)))
 
     if settings.workers == 1:

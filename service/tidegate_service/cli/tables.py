@@ -238,9 +238,24 @@ def upkeep_rows(upkeep: dict[str, Any]) -> list[tuple[str, str]]:
         ("commits after it", str(upkeep["commits_after_checkpoint"])),
         row("checksum", "checksum_version", "checksum_at"),
         row("cleaned up before", "cleaned_up_before", "clean_up_at"),
+        row("compacted up to", "compaction_version", "compaction_at"),
+        row("dropped from the index before", "dropped_before", "dropped_at"),
+        row("vacuumed", "vacuum_version", "vacuum_at"),
+        ("to be opened", _opening(upkeep["opening"])),
         *((f"hook {name}", _hook(hook)) for name, hook in upkeep["hooks"].items()),
         *(("trouble", f"{kind}: {why}") for kind, why in upkeep["troubles"].items()),
     ]
+
+
+def _opening(opening: dict[str, Any] | None) -> str:
+    if opening is None:
+        return "not known: the store does not say"
+    commits = f"{opening['commits']} commits of {opening['commit_bytes']} bytes"
+    if opening["checkpoint_version"] is None:
+        return commits
+    size = opening["checkpoint_bytes"]
+    of_bytes = "" if size is None else f" of {size} bytes"
+    return f"checkpoint {opening['checkpoint_version']}{of_bytes}, {commits}"
 
 
 def _hook(hook: dict[str, Any]) -> str:

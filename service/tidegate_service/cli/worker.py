@@ -16,7 +16,7 @@ from typing import Protocol
 import uvloop
 
 from tidegate_service import app, logs
-from tidegate_service.cli.collecting import settle
+from tidegate_service.cli.collecting import spare_startup_objects
 from tidegate_service.settings import Settings
 from tidegate_service.telemetry.peers import Peers
 
@@ -132,7 +132,7 @@ async def _serve(
     stopping = _Stopping(pipe)
 
     def started(_: socket.socket) -> None:
-        settle()
+        spare_startup_objects()
         tell(pipe, Ready())
 
     await app.serve(

@@ -112,7 +112,7 @@ class ObjectCheckpointFile:
 
     def _put(self) -> WrittenFile:
         _translated(self._rows.end)
-        return self._staged.land()
+        return self._staged.put()
 
 
 def _translated(work: Callable[[Unpack[Ts]], None], *args: *Ts) -> None:

@@ -20,7 +20,7 @@ from tidegate_protocol.log.file_names import (
 )
 from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
-from tidegate_service.core.log.log_file import FileRoom, read_file
+from tidegate_service.core.log.log_file import FileMemory, read_file
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
@@ -198,7 +198,7 @@ class ObjectStorage:
         self._probed: set[str] = set()
         self._max_files = max_files
         self._read_file = partial(
-            read_file, max_bytes=max_file_bytes, max_actions=max_actions, room=FileRoom()
+            read_file, max_bytes=max_file_bytes, max_actions=max_actions, memory=FileMemory()
         )
 
     def log(self, location: str, *, who: str | None = None) -> ObjectLog:

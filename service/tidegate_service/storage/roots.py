@@ -53,7 +53,7 @@ class Staged(Protocol):
         """Where its content is written."""
         ...
 
-    def land(self) -> WrittenFile:
+    def put(self) -> WrittenFile:
         """Give the file its name, durably, unless that is taken. Raises `StorageUnavailable` where
         it certainly was not, and `StorageUnknown` where it may have been."""
         ...

@@ -76,6 +76,7 @@ async def as_arrow(
     format's end-of-stream marker."""
     sink = _Sink()
     writer = pa.ipc.new_stream(sink, pa.schema(FIELDS, metadata=_metadata(head)))
+    del head
     yield sink.take()
     async with aclosing(files):
         async for lines in files:

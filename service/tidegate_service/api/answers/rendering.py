@@ -1,6 +1,7 @@
 """Answers made from the core's values."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from urllib.parse import quote
 
 from msgspec import UNSET, Raw, structs
@@ -22,21 +23,23 @@ from tidegate_service.api.answers.types import (
     UnknownIdsAnswer,
     answer,
 )
-from tidegate_service.api.answers.upkeep import HookAnswer, UpkeepAnswer
+from tidegate_service.api.answers.upkeep import HookAnswer, OpeningAnswer, UpkeepAnswer
 from tidegate_service.api.http.requests import PREFIX
 from tidegate_service.core.commit.transaction_ids import TransactionStatus
 from tidegate_service.core.maintenance.rebuild import Rebuilt
 from tidegate_service.core.observe.telemetry import HOOK, UpkeepKind
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, WouldCommit
-from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, TableRecord
+from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, TableHead, TableRecord
 from tidegate_service.core.ports.upkeep import UpkeepRecord
+from tidegate_service.core.upkeep.opening import Opening
+from tidegate_service.core.vacuum.commits import VACUUM
 
 
-def table_url(table: TableRecord) -> str:
+def table_url(table: TableHead) -> str:
     return f"{PREFIX}/tables/{quote(table.name)}"
 
 
-def commit_url(table: TableRecord, version: int) -> str:
+def commit_url(table: TableHead, version: int) -> str:
     return f"{table_url(table)}/commits/{version}"
 
 
@@ -81,12 +84,14 @@ def rebuilt_answer(rebuilt: Rebuilt) -> RebuiltAnswer:
     )
 
 
-def upkeep_answer(table: TableRecord, standing: Mapping[str, UpkeepRecord]) -> UpkeepAnswer:
+def upkeep_answer(
+    table: TableHead, standing: Mapping[str, UpkeepRecord], opening: Opening | None
+) -> UpkeepAnswer:
     def version(kind: str) -> int | None:
         record = standing.get(kind)
         return None if record is None or record.version < 0 else record.version
 
-    def at(kind: UpkeepKind) -> int | None:
+    def at(kind: str) -> int | None:
         record = standing.get(kind)
         return None if record is None else record.done_ms
 
@@ -103,6 +108,13 @@ def upkeep_answer(table: TableRecord, standing: Mapping[str, UpkeepRecord]) -> U
         checksum_at=at(UpkeepKind.CHECKSUM),
         cleaned_up_before=version(UpkeepKind.CLEAN_UP),
         clean_up_at=at(UpkeepKind.CLEAN_UP),
+        compaction_version=version(UpkeepKind.COMPACTION),
+        compaction_at=at(UpkeepKind.COMPACTION),
+        dropped_before=version(UpkeepKind.EXPIRED_VERSIONS),
+        dropped_at=at(UpkeepKind.EXPIRED_VERSIONS),
+        vacuum_version=version(VACUUM),
+        vacuum_at=at(VACUUM),
+        opening=None if opening is None else OpeningAnswer(**asdict(opening)),
         hooks={
             kind.removeprefix(HOOK): HookAnswer(
                 version=version(kind),

@@ -31,8 +31,8 @@ class TableAnswer(Struct, frozen=True, kw_only=True):
     first_version: Annotated[
         int,
         Meta(
-            description="Where history and time travel start: 0, or what the log of a registered "
-            "table could be read from."
+            description="Where history and time travel start: 0, what the log of a registered "
+            "table could be read from, or a later version once those before it have expired."
         ),
     ]
     latest_version: int

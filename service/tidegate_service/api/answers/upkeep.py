@@ -39,6 +39,19 @@ class HookAnswer(Struct, frozen=True, kw_only=True):
     failures: Annotated[int, Meta(description="Of the next version, one after the other.")]
 
 
+class OpeningAnswer(Struct, frozen=True, kw_only=True):
+    """What there is to read of a log for its last published version, compacted files left out."""
+
+    checkpoint_version: Annotated[
+        int | None, Meta(description="That `_last_checkpoint` points to, whoever wrote it.")
+    ]
+    checkpoint_bytes: Annotated[
+        int | None, Meta(description="Null also where its writer did not say.")
+    ]
+    commits: Annotated[int, Meta(description="Behind the checkpoint.")]
+    commit_bytes: int
+
+
 class UpkeepAnswer(Struct, frozen=True, kw_only=True):
     """How the upkeep of a table's log stands. What was never done is null."""
 
@@ -59,6 +72,25 @@ class UpkeepAnswer(Struct, frozen=True, kw_only=True):
     ]
     clean_up_at: Annotated[
         Milliseconds | None, Meta(description="When the log was last looked through for it.")
+    ]
+    compaction_version: Annotated[
+        int | None,
+        Meta(description="Up to it, commits are in compacted files, or in none worth its bytes."),
+    ]
+    compaction_at: Milliseconds | None
+    dropped_before: Annotated[
+        int | None, Meta(description="Versions before this one have left the index.")
+    ]
+    dropped_at: Annotated[
+        Milliseconds | None, Meta(description="When the index was last looked through for it.")
+    ]
+    vacuum_version: Annotated[
+        int | None, Meta(description="The VACUUM END of the last vacuum that came to its end.")
+    ]
+    vacuum_at: Milliseconds | None
+    opening: Annotated[
+        OpeningAnswer | None,
+        Meta(description="What whoever opens the table reads; null where the store does not say."),
     ]
     hooks: Annotated[
         dict[str, HookAnswer], Meta(description="By their names, those that were begun.")

@@ -20,9 +20,9 @@ from tidegate_protocol.log.actions import Action
 from tidegate_service.api.bodies.streaming import (
     ON_LOOP_BYTES,
     WholeBody,
-    claim_of,
     is_quick,
     read_into,
+    reservation_of,
     short_body,
 )
 from tidegate_service.api.http.problems import BadRequest, BodyError
@@ -97,17 +97,17 @@ _UNKNOWN_FIELD = re.compile(r"\AObject contains unknown field `(.*)`\Z", re.DOTA
 async def read_body(request: Request, decode: Callable[[bytes], T]) -> T:
     """The request's body through `decode`, which runs in a thread where it would take long."""
     body = await short_body(request)
-    claim = None
+    reservation = None
     if body is None:
         reader = WholeBody()
-        claim = await read_into(reader, request, max_bytes=max_body_bytes_of(request))
+        reservation = await read_into(reader, request, max_bytes=max_body_bytes_of(request))
         body = reader.whole()
     if is_quick(body):
         await gate_of(request).begin(state_of(request))
         return decode(body)
     threads = body_threads_of(request)
-    claim = claim or claim_of(request)
-    claim.grow(await threads.run(_memory_of, body))
+    reservation = reservation or reservation_of(request)
+    reservation.grow(await threads.run(_memory_of, body))
     return await threads.run(decode, body)
 
 

@@ -10,6 +10,7 @@ from msgspec import Meta, Raw, Struct, field
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.weights import has_more_values
 from tidegate_protocol.proposal.transaction import IsolationLevel, Proposal, Reads
 from tidegate_service.api.bodies.action_lines import FEW, ActionLines
 from tidegate_service.api.bodies.decoding import (
@@ -129,6 +130,8 @@ class ProposalBody(EnvelopeBody, frozen=True, kw_only=True, forbid_unknown_field
 
 MAX_TOLD_BYTES = 64 * 1024
 """What a proposal says for the history alone. It is decoded with each row of a page."""
+MAX_TOLD_VALUES = 4_000
+"""So many take as long to decode as `MAX_TOLD_BYTES` of one text, ten times."""
 _NAME_BYTES = 40
 
 _PROPOSAL = msgspec.json.Decoder(ProposalBody)
@@ -266,7 +269,14 @@ def _check(body: EnvelopeBody) -> None:
         body.user_metadata,
         body.engine_info,
     )
-    size = len(msgspec.json.encode(told))
+    encoded = msgspec.json.encode(told)
+    size = len(encoded)
+    if has_more_values(told, encoded, MAX_TOLD_VALUES):
+        raise Refused(
+            "operation_parameters, operation_metrics, tags, user_metadata and engine_info have "
+            f"more than {MAX_TOLD_VALUES} values together, those within values counted",
+            code=Code.TOO_LARGE,
+        )
     if size > MAX_TOLD_BYTES:
         raise Refused(
             "operation_parameters, operation_metrics, tags, user_metadata and engine_info have "

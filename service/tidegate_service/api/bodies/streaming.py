@@ -13,8 +13,14 @@ from starlette.types import Receive, Scope, Send
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.strict_json import containers
 from tidegate_service.api.bodies.encodings import Gunzip, is_gzip
-from tidegate_service.api.http.requests import NDJSON, body_threads_of, gate_of, room_of, state_of
-from tidegate_service.api.http.room import Claim
+from tidegate_service.api.http.body_memory import Reservation
+from tidegate_service.api.http.requests import (
+    NDJSON,
+    body_memory_of,
+    body_threads_of,
+    gate_of,
+    state_of,
+)
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.sharing.pools import Share
 
@@ -58,16 +64,16 @@ def is_quick(text: bytes) -> bool:
     return len(text) <= ON_LOOP_BYTES and containers(text) <= ON_LOOP_CONTAINERS
 
 
-def claim_of(request: Request) -> Claim:
-    """What the request holds of the room, until it ends: nothing yet."""
-    claim = Claim(room_of(request))
-    state_of(request).at_end.append(claim.give_back)
-    return claim
+def reservation_of(request: Request) -> Reservation:
+    """What the request holds of the memory for bodies, until it ends: nothing yet."""
+    reservation = Reservation(body_memory_of(request))
+    state_of(request).at_end.append(reservation.give_back)
+    return reservation
 
 
 async def short_body(request: Request) -> bytes | None:
     """The body, where it is sent as it is and says that it is short; nothing of any other is
-    taken. It needs no reader, and no room or thread to be received."""
+    taken. It needs no reader, and no memory or thread to be received."""
     headers = state_of(request).headers
     length = headers.get(b"content-length", b"")
     if b"content-encoding" in headers or len(length) > _SHORT_DIGITS or not length.isdigit():
@@ -82,17 +88,17 @@ async def short_body(request: Request) -> bytes | None:
             return body
 
 
-async def read_into(reader: Reader, request: Request, *, max_bytes: int) -> Claim:
+async def read_into(reader: Reader, request: Request, *, max_bytes: int) -> Reservation:
     """Feed the request's body, inflated where it is gzip, to the reader, and end it: in threads,
     but for a body that is quick as a whole and sent as it is. `max_bytes` bounds what is sent and
-    what it inflates to. Returns what the request holds of the room by then, to be grown by what
-    becomes of the body.
+    what it inflates to. Returns what the request holds of the memory for bodies by then, to be
+    grown by what becomes of the body.
 
     Raises `Refused` (`unsupported-media-type`, `too-large`, `malformed-http`) and `Unavailable`
     (`backpressure`), and what the reader raises.
     """
     state = state_of(request)
-    claim = claim_of(request)
+    reservation = reservation_of(request)
     feed: Callable[[bytes], None] = reader.feed
     gunzip = Gunzip(max_bytes=max_bytes) if is_gzip(request) else None
     if gunzip is not None:
@@ -106,7 +112,7 @@ async def read_into(reader: Reader, request: Request, *, max_bytes: int) -> Clai
             received += len(chunk)
             if received > max_bytes:
                 raise too_large(max_bytes)
-            claim.grow(max(received, reader.size))
+            reservation.grow(max(received, reader.size))
             if received - fed >= PIECE_BYTES:
                 # Sent as fast as it is read: what comes meanwhile waits in the sockets, but for
                 # the piece that is fed next.
@@ -133,8 +139,8 @@ async def read_into(reader: Reader, request: Request, *, max_bytes: int) -> Clai
         finish(last)
     if max(received, reader.size) >= LONG_BODY_BYTES:
         state.take_long()
-    claim.grow(max(received, reader.size))
-    return claim
+    reservation.grow(max(received, reader.size))
+    return reservation
 
 
 class _Feeding:

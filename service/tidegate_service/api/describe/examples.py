@@ -168,7 +168,15 @@ _COMMIT = {
     "metrics": _METRICS,
 }
 
+_OPENING: Example = {
+    "checkpoint_version": 40,
+    "checkpoint_bytes": 18_204,
+    "commits": 2,
+    "commit_bytes": 1_460,
+}
+
 ANSWERS: dict[str, Example] = {
+    "OpeningAnswer": _OPENING,
     "TableAnswer": _HEAD,
     "CreatedAnswer": _HEAD,
     "RebuiltAnswer": {**_HEAD, "lost": [], "unknown_ids": None},
@@ -181,6 +189,13 @@ ANSWERS: dict[str, Example] = {
         "checksum_at": _MOMENT,
         "cleaned_up_before": 20,
         "clean_up_at": _MOMENT,
+        "compaction_version": None,
+        "compaction_at": None,
+        "dropped_before": None,
+        "dropped_at": _MOMENT,
+        "vacuum_version": None,
+        "vacuum_at": None,
+        "opening": _OPENING,
         "hooks": {},
         "troubles": {},
     },

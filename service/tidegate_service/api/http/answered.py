@@ -1,4 +1,4 @@
-"""What is noted of a request that has ended: its metrics, and its line of the log."""
+"""What is recorded of a request that has ended: its metrics, and its line of the log."""
 
 import logging
 import time

@@ -100,7 +100,7 @@ class Edge:
         finally:
             self._gate.under_way -= counted
             exchange.leave()
-            exchange.note(self._telemetry)
+            exchange.log(self._telemetry)
 
 
 class _Exchange:
@@ -338,7 +338,7 @@ class _Exchange:
             hint="split the work into several transactions",
         )
 
-    def note(self, telemetry: Telemetry) -> None:
+    def log(self, telemetry: Telemetry) -> None:
         """The request's metrics, and the one line that says what came of it."""
         answered(
             self._scope,

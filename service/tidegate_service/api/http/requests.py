@@ -9,8 +9,8 @@ from typing import cast
 from fastapi import Request
 
 from tidegate_protocol.base.problems import Code
+from tidegate_service.api.http.body_memory import BodyMemory
 from tidegate_service.api.http.readiness import Readiness
-from tidegate_service.api.http.room import Room
 from tidegate_service.core.access.roles import ANYBODY, Caller, Principal, share_of
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.context import Context
@@ -206,11 +206,11 @@ def max_stream_actions_of(request: Request) -> int:
     return cast(int, request.app.state.max_stream_actions)
 
 
-def room_of(request: Request) -> Room:
-    """What large bodies share, as the caller may claim it."""
+def body_memory_of(request: Request) -> BodyMemory:
+    """What large bodies share, as the caller may reservation it."""
     principal = state_of(request).principal
     who = None if principal is None else share_of(principal)
-    return Room(cast(Shares, request.app.state.room), who)
+    return BodyMemory(cast(Shares, request.app.state.body_memory), who)
 
 
 def body_threads_of(request: Request) -> Share:

@@ -20,7 +20,7 @@ from tidegate_service.api.routes.parameters import TableRef
 from tidegate_service.core.access.roles import ANYBODY, Caller, Principal, Role, share_of
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.errors import Forbidden, Unauthenticated
-from tidegate_service.core.tables.lookup import find_table, no_such_table
+from tidegate_service.core.tables.lookup import find_head, no_such_table
 
 _STRANGER = Principal(name="unknown", grants=())
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]+) *\Z", re.IGNORECASE)
@@ -56,7 +56,7 @@ class OnTable(Policy):
         if "." not in table and not principal.may_everywhere(self.role):
             # An id: rights are on names, and the index has the table's.
             theirs = world_of(request).called_by(Caller(principal=principal))
-            name = (await find_table(theirs, table)).name
+            name = (await find_head(theirs, table)).name
         if not principal.may(self.role, name):
             if not principal.may(Role.READER, name):
                 raise no_such_table(table)

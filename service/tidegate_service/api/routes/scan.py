@@ -1,7 +1,8 @@
 """Scans: which files a reader of a version needs."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 
 import msgspec
 from fastapi import APIRouter, Depends, Request
@@ -32,6 +33,11 @@ from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.tables import scan
 
 Files = AsyncGenerator[Sequence[bytes], None]
+Answer = Callable[[Files], AsyncGenerator[bytes, None]]
+
+_TIMES_HELD = 3
+"""So often is a table's metadata in memory until its scan was read: as it is sent, as it waits in
+the connection, and in an Arrow stream's schema."""
 
 router = APIRouter(prefix="/tables/{table}", tags=["scan"], route_class=Route)
 
@@ -57,22 +63,10 @@ async def scan_files(request: Request, table: TableRef) -> Response:
     state, context = state_of(request), context_of(request)
     gate_of(request).enter_scan(state)
     wanted = await read_scan(request)
-    finding = _found(context, table, wanted, state)
-    found, files = await while_connected(request.receive, finding)
-    head = ScanHead(
-        table=found.table.name,
-        table_id=found.table.id,
-        location=found.table.location,
-        version=found.version,
-        timestamp=found.timestamp,
-        protocol=action_body(found.protocol),
-        metadata=action_body(found.metadata),
-    )
     kind = _kind(request)
-    if kind == arrow.MEDIA_TYPE:
-        threads = context.scan_threads.of(context.caller.principal.name)
-        return Streamed(arrow.as_arrow(head, files, threads), media_type=kind)
-    return Streamed(_WRITERS[kind](head, files), media_type=kind)
+    finding = _found(context, table, wanted, state, kind)
+    begun, files = await while_connected(request.receive, finding)
+    return Streamed(begun(files), media_type=kind)
 
 
 def _kind(request: Request) -> str:
@@ -85,15 +79,37 @@ def _kind(request: Request) -> str:
 
 
 async def _found(
-    context: Context, table: str, wanted: scan.ScanRequest, state: RequestState
-) -> tuple[scan.Scan, Files]:
+    context: Context,
+    table: str,
+    wanted: scan.ScanRequest,
+    state: RequestState,
+    kind: str,
+) -> tuple[Answer, Files]:
     principal = context.caller.principal.name
     await context.scans.take(principal)
     # What it has read is there until all of it was sent.
     state.at_end.append(context.scans.end)
     async with context.scans_begun.turn(principal):
         found = await scan.scan(context, table, wanted)
-    return found, await _begun(found.files)
+        head = ScanHead(
+            table=found.table.name,
+            table_id=found.table.id,
+            location=found.table.location,
+            version=found.version,
+            timestamp=found.timestamp,
+            protocol=action_body(found.protocol),
+            metadata=action_body(found.metadata),
+        )
+        # Metadata may be of megabytes: from here on there is only what is sent of it.
+        held = _TIMES_HELD * len(found.metadata.raw)
+        context.scanned_metadata.take(context.who, held)
+        state.at_end.append(partial(context.scanned_metadata.give_back, context.who, held))
+        if kind == arrow.MEDIA_TYPE:
+            threads = context.scan_threads.of(principal)
+            answer: Answer = partial(arrow.as_arrow, head, threads=threads)
+        else:
+            answer = partial(_WRITERS[kind], msgspec.json.encode(head))
+    return answer, await _begun(found.files)
 
 
 async def _begun(files: Files) -> Files:
@@ -113,15 +129,17 @@ async def _begun(files: Files) -> Files:
     return rest()
 
 
-async def _as_ndjson(head: ScanHead, files: Files) -> AsyncGenerator[bytes, None]:
-    yield msgspec.json.encode(head) + b"\n"
+async def _as_ndjson(head: bytes, files: Files) -> AsyncGenerator[bytes, None]:
+    yield head + b"\n"
+    del head
     async with aclosing(files):
         async for lines in files:
             yield b"\n".join(lines) + b"\n"
 
 
-async def _as_json(head: ScanHead, files: Files) -> AsyncGenerator[bytes, None]:
-    yield msgspec.json.encode(head)[:-1] + b',"files":['
+async def _as_json(head: bytes, files: Files) -> AsyncGenerator[bytes, None]:
+    yield head[:-1] + b',"files":['
+    del head
     separator = b""
     async with aclosing(files):
         async for lines in files:

@@ -16,12 +16,14 @@ from tidegate_service.api.answers.upkeep import UpkeepAnswer
 from tidegate_service.api.bodies.resources import read_create, read_register
 from tidegate_service.api.describe import codes, examples
 from tidegate_service.api.describe import documents as doc
-from tidegate_service.api.http.requests import context_of, state_of
+from tidegate_service.api.http.requests import context_of, gate_of, state_of
 from tidegate_service.api.routes.parameters import PRINTABLE, Page, TableRef, printable
 from tidegate_service.api.routes.policies import OnBody, OnTable, Somewhere, authorize
 from tidegate_service.api.routes.route import Route
 from tidegate_service.core.access.roles import Role
+from tidegate_service.core.maintenance import forget
 from tidegate_service.core.tables import create, lookup, register
+from tidegate_service.core.upkeep.opening import opening_of
 
 router = APIRouter(prefix="/tables", tags=["tables"], route_class=Route)
 
@@ -138,10 +140,14 @@ async def get_table(request: Request, table: TableRef) -> Response:
     responses=doc.responses((200, UpkeepAnswer, "How it stands."), codes=codes.READ_TABLE),
 )
 async def get_upkeep(request: Request, table: TableRef) -> Response:
-    """Checkpoints, version checksums and clean-up, which the service does by itself."""
+    """Checkpoints, version checksums and clean-up, which the service does by itself; the last
+    vacuum; and what a reader has to read."""
     context = context_of(request)
-    found = await lookup.get_table(context, table)
-    return answer(upkeep_answer(found, await context.upkeep.standing(found.id)))
+    found = await lookup.get_head(context, table)
+    standing = await context.upkeep.standing(found.id)
+    # It waits for the store from here on.
+    gate_of(request).end_read(state_of(request))
+    return answer(upkeep_answer(found, standing, await opening_of(context, found)))
 
 
 @router.delete(
@@ -161,5 +167,5 @@ async def forget_table(request: Request, table: TableRef) -> Response:
     time, and it goes on where the caller leaves: whoever asks again meets its end, or a 404.
     """
     state_of(request).take_long()
-    await lookup.forget_table(context_of(request), table)
+    await forget.forget_table(context_of(request), table)
     return Response(status_code=204)

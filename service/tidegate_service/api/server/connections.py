@@ -41,7 +41,7 @@ class Connections:
         self._shares.give_back(source_of(address))
 
 
-def room_for(connections: int) -> int:
+def most_connections(connections: int) -> int:
     """How many connections there may be, so many at most: each is an open file. As many files as
     that needs are asked for."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

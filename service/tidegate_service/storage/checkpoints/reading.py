@@ -18,7 +18,7 @@ from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.codec import InvalidActionError, decode
 from tidegate_service.core.log.log_file import MAX_LINE_BYTES
-from tidegate_service.core.ports.store.storage import UnreadableFile
+from tidegate_service.core.ports.store.storage import MissingFile, UnreadableFile
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.footer import check_footer
@@ -104,7 +104,7 @@ def _steps(
     """The actions, and None where there is nothing yet and others may go on."""
     file = open_file(name)
     if file is None:
-        raise UnreadableFile(f"{excerpt(name)} is missing")
+        raise MissingFile(f"{excerpt(name)} is missing")
     with file:
         budget.grant(_stored_bytes(file))
         batches = _json_batches if name.endswith(".json") else _parquet_batches

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate_protocol.base import strict_json
 from tidegate_protocol.features.known import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
 from tidegate_protocol.log.actions import (
     Action,
@@ -42,6 +43,8 @@ PASSED_OVER = ("checkpointMetadata",)
 
 _JSON = msgspec.json.Encoder(decimal_format="number")
 
+_SHORT_BYTES = min(strict_json.MAX_CONTAINERS, strict_json.MAX_VALUES)
+
 _Body = dict[str, Any]
 
 
@@ -55,6 +58,7 @@ def actions_of(kind: str, present: pa.StructArray) -> list[Action]:
     actions: list[Action] = []
     for body in _bodies(kind, present):
         raw = _JSON.encode({kind: body})
+        _check_line(kind, raw)
         if struct is None:
             actions.append(UnknownAction(kind=kind, raw=raw))
             continue
@@ -65,6 +69,20 @@ def actions_of(kind: str, present: pa.StructArray) -> list[Action]:
         msgspec.structs.force_setattr(action, "raw", raw)
         actions.append(cast(Action, action))
     return actions
+
+
+def _check_line(kind: str, raw: bytes) -> None:
+    """Raise `InvalidRow` for what is refused in a line of a commit file: rows are kept as lines,
+    and read again as those. A short line without NUL and without depth is not read for it."""
+    if (
+        len(raw) > _SHORT_BYTES
+        or b"\\u0000" in raw
+        or strict_json.containers(raw) > strict_json.MAX_DEPTH
+    ):
+        try:
+            strict_json.decode(raw)
+        except strict_json.InvalidJson as error:
+            raise InvalidRow(f"in action {kind!r}: {error}") from None
 
 
 def _bodies(kind: str, present: pa.StructArray) -> list[_Body]:

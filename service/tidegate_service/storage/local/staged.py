@@ -39,7 +39,7 @@ class StagedFile:
     def file(self) -> BinaryIO:
         return self._file
 
-    def land(self) -> WrittenFile:
+    def put(self) -> WrittenFile:
         is_below = self._folders[-1] != LOG_FOLDER
         try:
             self._file.flush()

@@ -47,7 +47,7 @@ class StagedObject:
     def file(self) -> BinaryIO:
         return self._file
 
-    def land(self) -> WrittenFile:
+    def put(self) -> WrittenFile:
         try:
             self._file.flush()
             size = self._file.seek(0, os.SEEK_END)
