@@ -1,11 +1,23 @@
 """Fixtures for every test. They live in modules by subject and are loaded from here."""
 
 import functools
+import os
 import ssl
 
 import pytest
 
-pytest_plugins = ["tests.alone", "tests.postgres", "tests.s3", "tests.server"]
+from tests.memory import folder_of_tests
+
+pytest_plugins = [
+    "tests.alone",
+    "tests.postgres",
+    "tests.s3",
+    "tests.scheduling",
+    "tests.server",
+]
+
+# Of `tmp_path`: thousands of commits are synced there, each file and its folder.
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder_of_tests()))
 
 
 # An HTTP client begins by reading the certificates of all authorities, which takes as long as ten

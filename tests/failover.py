@@ -9,11 +9,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import psycopg
 
+from tests.memory import folder_of_tests
 from tidegate_service.index.embedded.account import launcher_for
 from tidegate_service.index.embedded.cluster import environment, programs
 from tidegate_service.index.embedded.server import EmbeddedPostgres
@@ -101,13 +103,22 @@ class Failover:
 @contextmanager
 def failover() -> Iterator[Failover]:
     """A primary and its standby, asynchronous at first; both are ended afterwards."""
-    with tempfile.TemporaryDirectory(prefix="tidegate-", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="tidegate-", dir=folder_of_tests()) as folder:
         one, other = Path(folder) / "a", Path(folder) / "b"
-        one.mkdir()
+        # `cp` keeps the owner, who is not always the one who copies.
+        subprocess.run(["cp", "-a", _cluster().name, one], check=True)
         with EmbeddedPostgres(one) as primary:
             _copy(primary.url, one, other)
             with EmbeddedPostgres(other) as standby:
                 yield Failover(primary, standby, one)
+
+
+@cache
+def _cluster() -> tempfile.TemporaryDirectory[str]:
+    """A primary's folder before its first start, made once: that is most of what one takes."""
+    folder = tempfile.TemporaryDirectory(prefix="tidegate-", dir=folder_of_tests())
+    with EmbeddedPostgres(Path(folder.name)):
+        return folder
 
 
 def _copy(url: str, folder: Path, to: Path) -> None:

@@ -2,22 +2,23 @@
 
 `database_url` is a fresh clone of a template that holds the migrated schema and no rows;
 `index` is a `PostgresIndex` on it. The server is the embedded one with its own settings, fsync on,
-which the service insists on. Its folder is in memory where there is room, so that fsync costs
-nothing; what is to survive a crash is tried with servers of the tests' own, on the disk.
+which the service insists on; its folder is where it costs nothing (`tests.memory`).
 """
 
 import asyncio
 import itertools
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import psycopg
 import pytest
+from psycopg import sql
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from tests.memory import DISK, folder_of_tests
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.index.postgres import migrate
@@ -26,8 +27,8 @@ from tidegate_service.index.postgres.engine import create_engine
 Waiters = Callable[[int], Awaitable[None]]
 
 TEMPLATE = "tidegate_template"
-ROOM_BYTES = 8 << 30
-"""As much as a session's databases never are, their write-ahead log included."""
+COPIED = "WAL_LOG" if folder_of_tests() == DISK else "FILE_COPY"
+"""How a database is cloned. To copy files takes half the time, but syncs all that was written."""
 _numbers = itertools.count(1)
 
 
@@ -42,7 +43,7 @@ def cloned(server_url: str, template: str) -> Iterator[str]:
     """The URL of a new database like the template, dropped afterwards whoever is connected."""
     name = f"test_{next(_numbers)}"
     with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY {COPIED}")
     try:
         yield url_of(server_url, name)
     finally:
@@ -50,20 +51,25 @@ def cloned(server_url: str, template: str) -> Iterator[str]:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
-def _parent() -> Path:
-    memory = Path("/dev/shm")
-    has_room = memory.is_dir() and shutil.disk_usage(memory).free >= ROOM_BYTES
-    return memory if has_room else Path("/tmp")
-
-
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[EmbeddedPostgres]:
-    """The session's server. Its data directory is a short one: sockets have short paths."""
+    """The session's server."""
     with (
-        tempfile.TemporaryDirectory(prefix="tidegate-", dir=_parent()) as folder,
+        tempfile.TemporaryDirectory(prefix="tidegate-", dir=folder_of_tests()) as folder,
         EmbeddedPostgres(Path(folder)) as server,
     ):
+        _let_in_quickly(server)
         yield server
+
+
+def _let_in_quickly(server: EmbeddedPostgres) -> None:
+    """Half of what it takes to connect is to hash the password 4,096 times; here it is once."""
+    password = urlsplit(server.url).password
+    assert password is not None
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("SET scram_iterations = 1")
+        changed = sql.SQL("ALTER ROLE CURRENT_USER PASSWORD {}").format(unquote(password))
+        connection.execute(changed)
 
 
 @pytest.fixture(scope="session")

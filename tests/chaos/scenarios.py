@@ -25,6 +25,8 @@ FOREIGN_SHARE = 0.02
 """Of K6's commits, the least that the writer past the service has to have made."""
 
 
+FINISHED_S = 30.0
+"""How long a file may be unfinished, at most."""
 SOAK_PAUSE_S = 0.1
 """Of each of K13's clients after each work: the load is steady, not the highest."""
 
@@ -179,9 +181,20 @@ async def full_disk(size: Size, seed: int) -> Outcome:
             outcome = await run(
                 "full disks", made, commits=size.full_disk_commits, nemeses=nemeses, seed=seed
             )
-        left = [path.name for path in (folder / "data").rglob("*.tmp")]
+            left = await _left_over(folder / "data")
     short = (f"files are left over: {left}",) if left else ()
     return replace(outcome, short=outcome.short + short)
+
+
+async def _left_over(data: Path) -> list[str]:
+    """The unfinished files that stay there. The upkeep of a log goes on, and has some for a
+    moment."""
+    until = time.monotonic() + FINISHED_S
+    left = {path.name for path in data.rglob("*.tmp")}
+    while left and time.monotonic() < until:
+        await asyncio.sleep(0.1)
+        left &= {path.name for path in data.rglob("*.tmp")}
+    return sorted(left)
 
 
 async def k13(size: Size, seed: int) -> Outcome:

@@ -17,7 +17,7 @@ settings = {
     "spark.jars": jars,
     "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.local.dir": folder,
     "spark.sql.warehouse.dir": f"{folder}/warehouse",
     "spark.ui.enabled": "false",
@@ -27,6 +27,10 @@ settings = {
     # Fifty, which is right for large tables, is most of the work for small ones.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
+    # For tables as small, to compile and to plan anew takes longer than to run.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }

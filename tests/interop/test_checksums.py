@@ -4,24 +4,17 @@ Spark refuses a snapshot that is not what the checksum of its version says.
 """
 
 import time
-from collections.abc import Iterator
 from urllib.parse import quote
 
 import httpx
 import pytest
 
-from tests.interop.foreign_spark import ForeignSpark, foreign_spark
+from tests.interop.foreign_spark import ForeignSpark
 from tests.interop.tables import append, check_agreement, folder_of, new_table
 from tests.interop.test_delta_spark import ROWS, insert
 from tidegate import Lake, Table
 
 PATIENCE_S = 60.0
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForeignSpark]:
-    with foreign_spark(tmp_path_factory.mktemp("foreign")) as spark:
-        yield spark
 
 
 def wait_for_checksum(table: Table, version: int) -> None:

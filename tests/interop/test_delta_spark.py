@@ -5,17 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.interop.foreign_spark import foreign_spark
 from tests.interop.tables import append, check_agreement, new_table, replace, rows_of, theirs
 from tidegate import ConcurrentAppendException
 
 ROWS = "SELECT writer, n FROM {table} ORDER BY writer, n"
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    with foreign_spark(tmp_path_factory.mktemp("foreign")) as spark:
-        yield spark
 
 
 def values(writer, numbers):

@@ -1,19 +1,11 @@
 """Symlink manifests are those that Delta Spark generates of the same version."""
 
 import httpx
-import pytest
 
-from tests.interop.foreign_spark import foreign_spark
 from tests.interop.tables import append, folder_of
 from tidegate import Table
 
 WRITERS = ["plain", "a b", "a/b", "50%", "x=1", "a:b", "Ünïcödé", "[q]", "#?*", "..", "{c}^"]
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    with foreign_spark(tmp_path_factory.mktemp("foreign")) as spark:
-        yield spark
 
 
 def manifests(table: Table) -> dict[str, list[str]]:

@@ -22,10 +22,10 @@ from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import CommitStateUnknown, Refused
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import forget_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 _ELSEWHERE = "9"

@@ -25,7 +25,8 @@ def test_rules_and_ledger_are_covered_branch_by_branch(tmp_path):
     tests = [
         str(path)
         for pattern in (
-            "conflict/test_conflict*.py",
+            "conflict/test_conflicts.py",
+            "conflict/test_conflict_[mpr]*.py",
             "conflict/test_postings.py",
             "conflict/test_window*.py",
             "features/test_row_tracking.py",

@@ -1,17 +1,19 @@
 """Clients of the running service, which `tests.server` starts."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.builders.flights import table_body
+from tests.service.catalog_managed.restoring import Backups, backups
 from tests.service.faults import FaultyStorage
 from tests.service.serving import DocumentedClient
 from tests.service.world import World, make_world
 from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.storage import ObjectStorage
 
 
@@ -54,3 +56,12 @@ def faults(tmp_path: Path) -> FaultyStorage:
 def world(index: PostgresIndex, faults: FaultyStorage, tmp_path: Path) -> World:
     """One instance's world over them, for tests of the use cases."""
     return make_world(index, faults, tmp_path.as_uri())
+
+
+@pytest.fixture
+async def made(
+    postgres_server: EmbeddedPostgres, tmp_path: Path, anyio_backend: str
+) -> AsyncIterator[Backups]:
+    """A database and its backups, over one store."""
+    async with backups(postgres_server.url, tmp_path) as made:
+        yield made

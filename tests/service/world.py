@@ -10,15 +10,15 @@ from typing import Any
 
 from tests.builders import by_x
 from tidegate_service.core.access.locations import LocationPolicy
-from tidegate_service.core.commit.group import commit_together
+from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.context import Context
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.tables.create import CreateTable, create_table
 from tidegate_service.core.tables.delete_forgotten import delete_forgotten
-from tidegate_service.core.tables.lookup import forget_table
 
 _names = itertools.count()
 
@@ -68,7 +68,7 @@ def make_world(index: Index, storage: Storage, warehouse: str, **fields: Any) ->
             new_id=lambda: str(uuid.uuid4()),
             monotonic_s=time.monotonic,
             now_ms=lambda: time.time_ns() // 1_000_000,
-            commit=CommitQueue(commit_together).commit,
+            commit=CommitQueue(run_group).commit,
             **fields,
         )
     )

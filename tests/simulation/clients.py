@@ -120,15 +120,15 @@ class Client:
     def _made(self, kind: Kind, name: str) -> Generator[Wish, Told, tuple[Work, Proposal] | None]:
         if kind in BLIND:
             return make(kind, name)
+        if self._task.shares is not None:
+            # The same body comes under one id of works that read nothing; these read another state.
+            name = f"{name}-{self._number}"
         if kind is Kind.AHEAD:
             return make(kind, name, read_version=self._world.log_end())
         told = yield Ask(read, POLICY.attempt_s)
         if told is None or told[1] is not None:
             return None
         version, metadata, live = told[0]
-        if self._task.shares is not None:
-            # Two bodies under one id are tried by the works that read nothing.
-            name = f"{name}-{self._number}"
         return make(kind, name, read_version=version, metadata=metadata, live=live)
 
     def _settle(self, work: Work, proposal: Proposal) -> Generator[Wish, Told, None]:
@@ -271,7 +271,12 @@ class Client:
                 is_over = True
                 self._go(script, what)
 
-        world.scheduler.after(self._way_s(), lambda: instance.ask(use_case, told))
+        def arrives() -> None:
+            world.on_their_way -= 1
+            instance.ask(use_case, told)
+
+        world.on_their_way += 1
+        world.scheduler.after(self._way_s(), arrives)
         world.scheduler.after(max(timeout_s, 0.01), lambda: end(None))
 
     def _way_s(self) -> float:
@@ -290,6 +295,8 @@ class Rig:
     data: DataFiles
     calls: list[Call]
     proposals: dict[Work, Proposal]
+    on_their_way = 0
+    """Requests that were sent and are at no instance yet."""
 
     def log_end(self) -> int:
         """The newest version in the table's log, as whoever lists it finds it."""

@@ -87,7 +87,7 @@ def _decided_once() -> Mapping[str, Any]:
     return {f"{CORE}.commit.table_batch.TableBatch._decision": decision}
 
 
-_commit_together, _landed_before = group.commit_together, table_batch.landed_before
+_run_group, _landed_before = group.run_group, table_batch.landed_before
 
 
 def _read_before_lock() -> Mapping[str, Any]:
@@ -101,7 +101,7 @@ def _read_before_lock() -> Mapping[str, Any]:
             if await member.context.index.transaction(member.table.id, name) is not None
         }
         known.set(found)
-        return await _commit_together(members, wait)
+        return await _run_group(members, wait)
 
     async def landed(section: CommitSection, proposal: Proposal) -> Committed | None:
         if proposal.transaction_id not in known.get():
@@ -109,7 +109,7 @@ def _read_before_lock() -> Mapping[str, Any]:
         return await _landed_before(section, proposal)
 
     return {
-        "tests.simulation.instance.commit_together": together,
+        "tests.simulation.instance.run_group": together,
         LOOKED_UP: landed,
     }
 

@@ -20,11 +20,11 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import TableExists
 from tidegate_service.core.log.used_places import SIGNED_FOR_MS
 from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.records import QuarantineCause
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.tables.create import CreateTable, create_table
-from tidegate_service.core.tables.lookup import forget_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 PLACE = LOCATIONS.default(TABLE)

@@ -22,7 +22,7 @@ from tests.simulation.ports.unit import NO_DATABASE_FAULTS
 from tests.simulation.schedule import Scheduler
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.access.locations import LocationPolicy
-from tidegate_service.core.commit.group import commit_together
+from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.context import Context
 
@@ -149,7 +149,7 @@ class Instance:
             new_id=shared.new_id,
             monotonic_s=loop.time,
             now_ms=self.clock.now_ms,
-            commit=CommitQueue(commit_together).commit,
+            commit=CommitQueue(run_group).commit,
             wake_publisher=publisher.wake,
         )
         self.lives.append(_Life(loop, network, context, publisher, index, storage))

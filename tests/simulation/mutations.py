@@ -183,11 +183,11 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     },
     "looks-before-creation": {f"{CORE}.tables.create._claim_log": _claim_by_version_0},
     "looks-after-restore": {
-        f"{CORE}.commit.catalog_managed_batch.look": nothing,
-        f"{CORE}.commit.group.must_look": lambda *_: False,
+        f"{CORE}.commit.catalog_managed_batch.check_log": nothing,
+        f"{CORE}.commit.group.needs_check": lambda *_: False,
     },
     "own-logs": {
-        f"{CORE}.catalog_managed.set_back.not_own": nothing,
+        f"{CORE}.catalog_managed.findings.not_own": nothing,
         f"{CORE}.maintenance.rebuild.not_own": nothing,
     },
     "fenced-422": {f"{CORE}.commit.table_batch.TableBatch._stands": _invalid_unfenced},

@@ -187,7 +187,8 @@ class World(Rig):
         """Whether nothing is under way that anybody asked for, whether it is still waited for or
         not: the judge compares what is there with what was told, and neither may move on."""
         return not (
-            self.store.late
+            self.on_their_way
+            or self.store.late
             or self.server.late
             or self.server.sessions
             or self.deeds.under_way

@@ -167,15 +167,19 @@ def test_a_transaction_that_went_part_of_the_way_goes_on(seed):
 
 
 def weight(each: WinningCommit) -> int:
-    return 1 + sum(
-        len(held) if isinstance(held, tuple) else held is not None
-        for held in (
-            each.adds,
-            each.removes,
-            each.txns,
-            each.domains,
-            each.unknown,
-            each.metadata,
-            each.protocol,
+    metadata = 0 if each.metadata is None else 1 + 3 * len(each.metadata.raw) // 1024
+    return (
+        1
+        + metadata
+        + sum(
+            len(held) if isinstance(held, tuple) else held is not None
+            for held in (
+                each.adds,
+                each.removes,
+                each.txns,
+                each.domains,
+                each.unknown,
+                each.protocol,
+            )
         )
     )

@@ -191,3 +191,25 @@ def test_it_is_the_lowest_base_that_makes_every_version_up_to_the_head(
         assert segment.checkpoint.version == bases[0]
         assert segment.replayed == range(bases[0] + 1, head + 1)
         assert segment.older == tuple(sorted(version for version in commits if version < bases[0]))
+
+
+@given(
+    commits=st.sets(st.integers(0, 8)),
+    checkpoints=st.sets(st.integers(0, 8)),
+    least=st.integers(0, 9),
+    through=st.none() | st.integers(0, 8),
+)
+def test_what_is_taken_as_not_there(commits, checkpoints, least, through):
+    end = 8 if through is None else through
+    left = [
+        *map(commit, (version for version in commits if version <= end)),
+        *map(classic, (version for version in checkpoints if least <= version <= end)),
+    ]
+    whole = Listing([*map(commit, commits), *map(classic, checkpoints)])
+    try:
+        expected = chosen(*left)
+    except BrokenLog as broken:
+        with pytest.raises(BrokenLog, match=f"^{broken}$"):
+            choose_segment(whole, least=least, through=through)
+    else:
+        assert choose_segment(whole, least=least, through=through) == expected

@@ -220,6 +220,11 @@ class TestMetadataAction:
                 Code.INVALID_ACTION,
                 "2001 table properties",
             ),
+            (
+                metadata(format={"options": {str(n): "" for n in range(MAX_PROPERTIES + 1)}}),
+                Code.INVALID_ACTION,
+                "2001 entries",
+            ),
             (metadata([]), Code.INVALID_SCHEMA, ""),
             (metadata(properties={"delta.appendOnly": "maybe"}), Code.INVALID_ACTION, "maybe"),
             (metadata(properties={"delta.sorcery": "1"}), Code.INVALID_ACTION, "delta.sorcery"),

@@ -10,7 +10,7 @@ from tests.builders.lines import column
 from tests.protocol.judging import schema
 from tidegate_protocol.proposal.transaction import Reads
 from tidegate_protocol.scan.predicates import InvalidPredicate
-from tidegate_protocol.scan.reads import ReadPredicates
+from tidegate_protocol.scan.reads import ReadPredicates, is_parsed, parse_once
 
 COLUMNS = schema({"x": "integer", "v": "integer"})
 
@@ -208,3 +208,29 @@ class TestPredicatesOfATable:
             before = sys.getrefcount(value)
             list(reads.covered([(("x", value),)]))
             assert sys.getrefcount(value) - before == kept
+
+
+class TestWhetherTheyAreParsed:
+    """So that nobody parses long ones where everybody waits."""
+
+    TABLE = metadata([column("x")], ("x",))
+
+    @pytest.mark.parametrize("length", [1, 10, 100])
+    def test_once_they_were(self, length):
+        text = " OR ".join(f"x = {n}" for n in range(length))
+        reads = Reads(predicates=("x = 2", text))
+        assert not is_parsed(reads, self.TABLE)
+        parse_once(reads, "x = 2", self.TABLE)
+        assert not is_parsed(reads, self.TABLE)
+        ReadPredicates.over(reads, self.TABLE)
+        assert is_parsed(reads, self.TABLE)
+        assert not is_parsed(reads, metadata([column("x", "string")], ("x",)))
+
+    def test_up_to_one_that_is_none(self):
+        reads = Reads(predicates=("nothing = 2", "x = 3"))
+        with pytest.raises(InvalidPredicate):
+            ReadPredicates.over(reads, self.TABLE)
+        assert is_parsed(reads, self.TABLE)
+
+    def test_no_predicates_are(self):
+        assert is_parsed(Reads(), self.TABLE)

@@ -304,5 +304,5 @@ class TestFailures:
     async def test_what_is_remembered_is_bounded(self):
         failures = FailedAuthentications(monotonic_s=lambda: 0.0, delay_s=0.0, addresses=2)
         for number in range(5):
-            failures.note(f"10.0.0.{number}")
+            failures.count(f"10.0.0.{number}")
         assert len(failures._of) == 2

@@ -18,7 +18,7 @@ from tests.repository import ROOT
 from tests.service.faults import FaultyStorage
 from tests.service.world import World, make_world
 from tidegate_service.core.catalog_managed.publish import publish_table
-from tidegate_service.core.commit.group import commit_together
+from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.ports.records import TableRecord
@@ -47,7 +47,7 @@ class Backups:
     def taken_over(self, world: World, url: str) -> World:
         """The same instance, whose connections are to this database from now on."""
         context = replace(
-            world.context, index=self._index(url), commit=CommitQueue(commit_together).commit
+            world.context, index=self._index(url), commit=CommitQueue(run_group).commit
         )
         return World(context)
 

@@ -17,7 +17,7 @@ from tests.service.world import make_world
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable, NotFound
-from tidegate_service.core.instance.head_looks import HeadLooks
+from tidegate_service.core.instance.head_checks import HeadChecks
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
@@ -105,7 +105,7 @@ async def test_a_failover_that_has_lost_nothing_quarantines_nothing(servers, eng
     servers.kill_primary()
     servers.primary.start()
     # An instance that knows the table, and one that meets it; the first has its others looked at.
-    fresh = replace(world, context=replace(world.context, heads=HeadLooks()))
+    fresh = replace(world, context=replace(world.context, heads=HeadChecks()))
     never = proposal(transaction_id="never", read_version=99)
     for each in (world, fresh):
         for asked in (body("c"), never):

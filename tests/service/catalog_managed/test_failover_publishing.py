@@ -16,9 +16,9 @@ from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import forget_table
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.postgres import migrate
 from tidegate_service.index.postgres.engine import create_engine

@@ -17,7 +17,7 @@ from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import app_transaction
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable
-from tidegate_service.core.instance.head_looks import HeadLooks
+from tidegate_service.core.instance.head_checks import HeadChecks
 from tidegate_service.core.ports.outcomes import NothingToCommit
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.upkeep import UpkeepRecord
@@ -147,7 +147,7 @@ async def test_no_two_readers_see_different_bytes_of_a_version(pair):
 
 async def test_what_is_known_to_be_there_is_told_while_the_standby_is_away(pair):
     """And is waited for once, by an instance that has not committed it."""
-    other = World(replace(pair.world.context, heads=HeadLooks()))
+    other = World(replace(pair.world.context, heads=HeadChecks()))
     pair.waits()
     for _ in range(3):
         assert await scanned(pair.world, pair.table) == (1, ["x=1/base"])
@@ -164,7 +164,7 @@ async def test_what_is_known_to_be_there_is_told_while_the_standby_is_away(pair)
 
 async def test_where_no_standby_is_configured_nothing_is_waited_for(pair):
     pair.servers.wait_for_nobody()
-    other = World(replace(pair.world.context, heads=HeadLooks()))
+    other = World(replace(pair.world.context, heads=HeadChecks()))
     plain = await pair.world.create()
     pair.waits()
     for ask in ASKED.values():

@@ -7,28 +7,23 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from tests.service.catalog_managed.restoring import backups, body, commit, publish
+from tests.service.catalog_managed.restoring import body, commit, publish
 from tests.service.faults import Fault
-from tests.service.maintenance.test_rebuild import checkpointed, picture
+from tests.service.maintenance.pictures import checkpointed, picture
 from tests.service.storage.watched_store import WatchedStorage
 from tests.service.world import World
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import NotFound, Refused, StorageUnavailable, TableQuarantined
 from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.core.tables.history import content
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

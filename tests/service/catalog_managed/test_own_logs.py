@@ -6,30 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.catalog_managed.restoring import Backups, backups, body, commit, publish
-from tests.service.maintenance.test_rebuild import checkpointed
+from tests.service.catalog_managed.asking import CALLS, is_closed, log_of
+from tests.service.catalog_managed.restoring import Backups, body, commit, publish
+from tests.service.maintenance.pictures import checkpointed
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
-from tidegate_service.core.commit.propose import conflict_check, propose
-from tidegate_service.core.commit.transaction_ids import abort
+from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild
-from tidegate_service.core.ports.records import QuarantineCause, TableRecord, TableState
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
-
-
-def log_of(world: World, table: TableRecord) -> dict[str, bytes]:
-    folder = world.log_folder(table)
-    return {file.name: file.read_bytes() for file in folder.glob("*")} if folder.exists() else {}
 
 
 async def another_since(
@@ -53,21 +43,10 @@ async def another_since(
     return made.instance(old), table
 
 
-async def is_closed(world: World, table: TableRecord) -> bool:
-    head = await get_table(world.context, table.id)
-    return (head.state, head.quarantine_cause) == (TableState.QUARANTINED, QuarantineCause.LOG)
-
-
 OTHERS = pytest.mark.parametrize(
     "commits", [-1, 1, 5, 7], ids=["none", "a shorter one", "one as long", "a longer one"]
 )
 ANOTHER = "22222222-2222-4333-8444-555555555555"
-CALLS = {
-    "a commit": lambda world, table: propose(world.context, table.name, body("new")),
-    "a check": lambda world, table: conflict_check(world.context, table.name, body("new")),
-    "an abort": lambda world, table: abort(world.context, table.name, "new"),
-    "forgetting it": lambda world, table: forget_table(world.context, table.name),
-}
 
 
 @OTHERS

@@ -7,33 +7,27 @@ import psycopg
 import pytest
 
 from tests.postgres import url_of
+from tests.service.catalog_managed.asking import CALLS, is_closed, log_of
 from tests.service.catalog_managed.restoring import (
     Backups,
-    backups,
     body,
     commit,
     given_up,
     publish,
 )
-from tests.service.catalog_managed.test_own_logs import CALLS, is_closed, log_of
-from tests.service.maintenance.test_rebuild import checkpointed
+from tests.service.maintenance.pictures import checkpointed
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 async def another_since(

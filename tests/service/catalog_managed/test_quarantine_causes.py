@@ -4,27 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from tests.service.catalog_managed.restoring import Backups, backups, body, commit, publish
+from tests.service.catalog_managed.restoring import Backups, body, commit, publish
 from tests.service.commit.committing import quarantine
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableQuarantined
-from tidegate_service.core.instance.head_looks import HeadLooks
+from tidegate_service.core.instance.head_checks import HeadChecks
 from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import LostCommit, rebuild
 from tidegate_service.core.ports.records import QuarantineCause, TableRecord, TableState
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
 
 SET_BACK = "the database was set back, by a restore or by a failover that lost commits"
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 async def parted(made: Backups, url: str) -> tuple[World, TableRecord]:
@@ -43,7 +38,7 @@ async def parted(made: Backups, url: str) -> tuple[World, TableRecord]:
 
 
 def restarted(world: World) -> World:
-    return World(replace(world.context, heads=HeadLooks()))
+    return World(replace(world.context, heads=HeadChecks()))
 
 
 async def check_rebuilt(world: World, table: TableRecord) -> None:

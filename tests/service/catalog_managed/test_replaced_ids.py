@@ -6,23 +6,18 @@ import psycopg
 import pytest
 
 from tests.service.catalog_managed.guarded import rows
-from tests.service.catalog_managed.restoring import backups, body, commit, publish, quiet
+from tests.service.catalog_managed.restoring import body, commit, publish, quiet
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import status
 from tidegate_service.core.errors import Refused, TableQuarantined
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import LostCommit, rebuild
 from tidegate_service.core.maintenance.verify import verify_table
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 @pytest.fixture(params=["short", "long"])

@@ -7,8 +7,8 @@ import pytest
 
 from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
-from tests.service.catalog_managed.restoring import Backups, backups, body, commit, publish, quiet
-from tests.service.maintenance.test_rebuild import picture
+from tests.service.catalog_managed.restoring import Backups, body, commit, publish, quiet
+from tests.service.maintenance.pictures import picture
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import conflict_check, propose
@@ -27,12 +27,6 @@ from tidegate_service.core.tables.lookup import get_table
 pytestmark = pytest.mark.anyio
 
 TRAIL = "SELECT deed, version, transaction_id FROM audit WHERE deed IN ('rebuild', 'lose')"
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 async def is_quarantined(world, table) -> bool:

@@ -6,36 +6,29 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
+from tests.service.catalog_managed.asking import CALLS, check_landed, files_of, is_closed, log_of
 from tests.service.catalog_managed.cleaning import A_DAY, cleaned_up
 from tests.service.catalog_managed.restoring import (
     Backups,
-    backups,
     body,
     commit,
     given_up,
     publish,
 )
-from tests.service.catalog_managed.test_own_logs import CALLS, is_closed, log_of
-from tests.service.log.test_foreign_commits import FOREIGN_ADD, foreign_commit
-from tests.service.world import World
+from tests.service.log.foreign import FOREIGN_ADD, foreign_commit
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.ratified_log import UnknownIds
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.records import QuarantineCause, TableRecord, TableState
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 class SetBack:
@@ -80,18 +73,6 @@ class SetBack:
         assert await is_closed(then, table)
         await publish(then, table)
         assert log_of(then, table) == before
-
-
-async def files_of(world: World, table: TableRecord) -> list[object]:
-    head = await get_table(world.context, table.id)
-    batches = world.context.index.files(table.id, head.latest_version)
-    return [file async for batch in batches for file in batch]
-
-
-async def check_landed(world: World, table: TableRecord, names: dict[str, int]) -> None:
-    for name, version in names.items():
-        again = await propose(world.context, table.id, body(name))
-        assert (again.record.version, again.replayed) == (version, True)
 
 
 class Backup(NamedTuple):

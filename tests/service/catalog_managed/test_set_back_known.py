@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.catalog_managed.restoring import Backups, backups, body, commit, publish
+from tests.service.catalog_managed.restoring import Backups, body, commit, publish
 from tests.service.world import World
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import IndexUnavailable, TableQuarantined
@@ -12,12 +12,6 @@ from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.index.locking.section import PostgresCommitSection
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 async def lived_on(made: Backups, url: str) -> tuple[World, TableRecord]:

@@ -8,11 +8,11 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from tests.service.catalog_managed.restoring import backups, body, commit, given_up, publish
+from tests.service.catalog_managed.restoring import body, commit, given_up, publish
 from tests.service.catalog_managed.test_set_back import Restored
 from tests.service.catalog_managed.test_set_back_known import lived_on
 from tests.service.commit.committing import quarantine
-from tests.service.log.test_foreign_commits import FOREIGN_ADD, foreign_commit
+from tests.service.log.foreign import FOREIGN_ADD, foreign_commit
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.propose import propose
@@ -24,21 +24,16 @@ from tidegate_service.core.errors import (
     StorageUnavailable,
     TableQuarantined,
 )
-from tidegate_service.core.instance.head_looks import HeadLooks
+from tidegate_service.core.instance.head_checks import HeadChecks
 from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild, rebuild_table
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.delete_forgotten import list_forgotten
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 @pytest.fixture
@@ -149,7 +144,7 @@ class TestReleasing:
         with pytest.raises(TableQuarantined):
             await propose(world.context, table.id, body("new"))
         # Nor by an instance that never saw it.
-        other = World(replace(world.context, heads=HeadLooks()))
+        other = World(replace(world.context, heads=HeadChecks()))
         for instance in (world, other):
             with pytest.raises(Refused, match=r"versions 3 to 4 .* `rebuild`") as refused:
                 await release_table(instance.context, table.id)

@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.service.catalog_managed.restoring import backups, body, commit, publish
+from tests.service.catalog_managed.restoring import body, commit, publish
 from tidegate_service.core.catalog_managed.own_log import OwnLogs
 from tidegate_service.core.catalog_managed.publish import publish_batch
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import IndexUnavailable, TableQuarantined
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import QuarantineCause, TableState, Waiting
 from tidegate_service.core.ports.scanned import Wanted
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
 
@@ -31,12 +32,6 @@ class FailingOver:
         waiting = await self._index.unpublished_versions(table_id, limit=limit)
         self._index = self._other
         return waiting
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 @pytest.mark.parametrize("others", [0, 2])

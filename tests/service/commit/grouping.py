@@ -9,7 +9,7 @@ import psycopg
 
 from tests.service.world import World
 from tidegate_protocol.proposal.transaction import Proposal
-from tidegate_service.core.commit.group import commit_together
+from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
@@ -33,7 +33,7 @@ class Instance:
 
     async def together(self, members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
         self.groups.append([member.proposal.transaction_id for member in members])
-        return await commit_together(members, wait)
+        return await run_group(members, wait)
 
     async def propose(self, table: TableRecord, proposal: Proposal) -> Outcome:
         return await propose(self.context, table.id, proposal)

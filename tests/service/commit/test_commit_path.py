@@ -17,9 +17,10 @@ from tidegate_service.core.errors import (
     TableExists,
     TableQuarantined,
 )
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, WouldCommit
 from tidegate_service.core.ports.records import TableState
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
 

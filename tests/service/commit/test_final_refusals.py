@@ -24,8 +24,9 @@ from tidegate_service.core.observe.faults import Side, Step
 
 WAITING = """
     SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'
+    WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE'
 """
+"""For a table's row, to commit. What claims it for its upkeep waits there, too."""
 NOT_NULL = {**SCHEMA, "fields": [{**SCHEMA["fields"][0], "nullable": False}, SCHEMA["fields"][1]]}
 NOWHERE = {"month": None, "path": "month=__HIVE_DEFAULT_PARTITION__/a.parquet"}
 
@@ -96,7 +97,8 @@ def stopped_with(
         holding.rollback()
         assert two.victim.reached() == (step, Side.BEFORE)
         assert ahead.result().status_code == 422
-        assert set(looking.execute(END_SECTIONS).fetchall()) == {(True,)}
+        # Others of the table, such as its upkeep's, may end by themselves meanwhile.
+        assert (True,) in looking.execute(END_SECTIONS).fetchall()
 
     def go_on() -> list[httpx.Response]:
         two.victim.signal(signal.SIGCONT)

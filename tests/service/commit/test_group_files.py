@@ -1,6 +1,6 @@
 """Groups on plain tables: one file after the other, under one lock, and what may befall them.
 
-Small files are put together (`test_held_files`); these are put as larger ones are.
+Small files are put together (`test_buffered_files`); these are put as larger ones are.
 """
 
 import asyncio

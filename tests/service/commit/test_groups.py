@@ -18,9 +18,9 @@ from tidegate_service.core.commit.decide import decide
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit
 from tidegate_service.core.ports.records import Aborted
-from tidegate_service.core.tables.lookup import forget_table
 
 pytestmark = pytest.mark.anyio
 

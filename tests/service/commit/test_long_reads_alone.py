@@ -1,5 +1,6 @@
 """What takes long to read for one proposal is read in a group of its own, and has a bound."""
 
+import gc
 from collections.abc import Sequence
 
 import pytest
@@ -12,7 +13,9 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import conflict_check
-from tidegate_service.core.errors import Refused
+from tidegate_service.core.errors import Refused, Unavailable
+from tidegate_service.core.instance.window_cache import WindowCache
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.sharing import offload
 from tidegate_service.index.locking.section import PostgresCommitSection
@@ -50,7 +53,7 @@ async def test_what_is_read_again_leaves_the_group_of_others(world):
     (judged, landed), groups = await grouped(one, (table, asks), (other, writes))
     assert isinstance(judged, Committed), judged
     assert isinstance(landed, Committed), landed
-    # Together at first; then by itself, behind the other, who did not wait for it.
+    # CommitGroup at first; then by itself, behind the other, who did not wait for it.
     assert groups == [[asks.transaction_id, writes.transaction_id], [asks.transaction_id]]
 
 
@@ -93,6 +96,53 @@ async def test_beyond_a_bound_the_table_has_to_be_read_anew(world):
     # Whoever has read it lately is judged as ever.
     (told,) = await one.at_once(table, small(5))
     assert isinstance(told, Committed)
+
+
+async def test_what_all_read_again_has_room_together(world):
+    limited = world.limited(shared_winner_bytes=1000, winner_bytes=100_000)
+    one = instance(limited, windows=WindowCache(memory_bytes=150_000))
+    table = await with_commits(one, world, 6)
+    memory = one.context.windows.memory
+    memory.take("somebody", 60_000)
+    one.context.windows._kept.clear()
+    (told,) = await one.at_once(table, small())
+    assert isinstance(told, Unavailable), told
+    assert told.code is Code.BACKPRESSURE
+    with pytest.raises(Unavailable):
+        await conflict_check(one.context, table.id, small())
+    assert memory.taken == 60_000
+    memory.give_back("somebody", 60_000)
+    (told,) = await one.at_once(table, small())
+    assert isinstance(told, Committed)
+    assert memory.taken == 0
+
+
+async def test_a_refusal_holds_nothing_of_it(world):
+    """However long the error lives: nobody collects what refers to itself."""
+    limited = world.limited(shared_winner_bytes=1000, winner_bytes=2000)
+    one = instance(limited, windows=WindowCache(memory_bytes=6000))
+    table = await with_commits(one, world, 6)
+    gc.disable()
+    try:
+        for _ in range(5):
+            (told,) = await one.at_once(table, small())
+            assert isinstance(told, Refused), told
+            with pytest.raises(Refused):
+                await conflict_check(one.context, table.id, small())
+            assert one.context.windows.memory.taken == 0
+    finally:
+        gc.enable()
+
+
+def test_one_caller_leaves_room_to_another():
+    memory, each = WindowCache().memory, CommitLimits().winner_bytes
+    for _ in range(2):
+        memory.take("a", each)
+    with pytest.raises(Unavailable):
+        memory.take("a", each)
+    memory.take("b", each)
+    with pytest.raises(Unavailable):
+        memory.take("c", each)
 
 
 async def test_and_beyond_a_number_of_short_commits(world):

@@ -10,12 +10,12 @@ from tests.builders.proposals import proposal
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
-from tidegate_service.core.commit.group import commit_together
+from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.instance.head_looks import HeadLooks
+from tidegate_service.core.instance.head_checks import HeadChecks
 from tidegate_service.index.locking.groups import PostgresCommitGroup
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +36,7 @@ def saves(monkeypatch):
 
 
 def another(world: World) -> World:
-    own = {"heads": HeadLooks(), "commit": CommitQueue(commit_together).commit}
+    own = {"heads": HeadChecks(), "commit": CommitQueue(run_group).commit}
     return World(replace(world.context, **own))
 
 

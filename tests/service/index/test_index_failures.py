@@ -9,6 +9,7 @@ import pytest
 from psycopg import errors
 
 from tests.builders.by_x import add
+from tests.memory import folder_of_tests
 from tests.service.commit.committing import append, create, land, new_table
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, Refused
@@ -173,7 +174,7 @@ async def test_errors_do_not_repeat_what_was_sent(index, engine):
 
 @pytest.fixture
 def server_folder():
-    with tempfile.TemporaryDirectory(prefix="tidegate-", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="tidegate-", dir=folder_of_tests()) as folder:
         yield Path(folder)
 
 

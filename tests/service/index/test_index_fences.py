@@ -70,11 +70,6 @@ COPY_OF_COMMIT = """
             '{"version": 3, "previous_version": 2, "transaction_id": null, "published": false}',
             "commits_content_held_check",
         ),
-        (
-            '{"version": 3, "previous_version": 2, "transaction_id": null, '
-            '"table_id": "00000000-0000-0000-0000-000000000000"}',
-            "commits_table_id_fkey",
-        ),
     ],
 )
 async def test_a_commit_that_does_not_fit(database_url, plain, changes, constraint):

@@ -13,7 +13,7 @@ from tests.builders.proposals import proposal
 from tests.service.world import make_world
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import IndexUnavailable
-from tidegate_service.core.tables.lookup import forget_table
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.locking.section import PostgresCommitSection
 from tidegate_service.index.postgres.engine import (
@@ -98,13 +98,13 @@ async def test_a_session_that_stops_midway_is_ended(database_url, other, sweeper
         stops(victim.pgconn)
         await reached(other, victim, "active", "Client", event)
         for _ in range(LOOKS - 1):
-            assert await sweeper.look() == 0
+            assert await sweeper.sweep() == 0
         with pytest.raises(psycopg.errors.LockNotAvailable):
             other.execute(FREE)
-        assert await sweeper.look() == 1
+        assert await sweeper.sweep() == 1
         await gone(other, victim)
         assert other.execute(FREE).fetchone() == (1,)
-        assert await sweeper.look() == 0
+        assert await sweeper.sweep() == 0
 
 
 async def test_a_copy_that_goes_on_is_left_alone(database_url, other, sweeper):
@@ -116,7 +116,7 @@ async def test_a_copy_that_goes_on_is_left_alone(database_url, other, sweeper):
                 while other.execute(copied, [victim.info.backend_pid]).fetchone() != (5 * count,):
                     await asyncio.sleep(0)
             await reached(other, victim, "active", "Client", "ClientRead")
-            assert await sweeper.look() == 0
+            assert await sweeper.sweep() == 0
             victim.pgconn.put_copy_data(b"word\n")
             victim.pgconn.flush()
         victim.pgconn.put_copy_end()
@@ -133,7 +133,7 @@ async def test_a_pipeline_that_goes_on_is_left_alone(database_url, other, sweepe
                 while (now := other.execute(query, [victim.info.backend_pid]).fetchone()) == before:
                     await asyncio.sleep(0)
             before = now
-            assert await sweeper.look() == 0
+            assert await sweeper.sweep() == 0
             victim.pgconn.send_query_params(b"SELECT 1", None)
             victim.pgconn.send_flush_request()
             victim.pgconn.flush()
@@ -155,7 +155,7 @@ async def test_whoever_works_or_waits_is_left_alone(database_url, other, sweeper
         await reached(other, waiting, "active", "Lock", "transactionid")
         await reached(other, working, "active", "Timeout", "PgSleep")
         for _ in range(2 * LOOKS):
-            assert await sweeper.look() == 0
+            assert await sweeper.sweep() == 0
         for one in (holding, waiting, working):
             assert other.execute(STATE, [one.info.backend_pid]).fetchone() is not None
         holding.pgconn.exec_(b"ROLLBACK")
@@ -168,7 +168,7 @@ async def test_a_session_that_is_none_of_ours_is_left_alone(database_url, other,
         within_a_pipeline(theirs.pgconn)
         await reached(other, theirs, "active", "Client", "ClientRead")
         for _ in range(2 * LOOKS):
-            assert await sweeper.look() == 0
+            assert await sweeper.sweep() == 0
 
 
 async def test_one_that_was_seen_going_on_is_counted_anew(database_url, other, sweeper):
@@ -176,17 +176,17 @@ async def test_one_that_was_seen_going_on_is_counted_anew(database_url, other, s
         within_a_copy(victim.pgconn)
         await reached(other, victim, "active", "Client", "ClientRead")
         for _ in range(LOOKS - 1):
-            assert await sweeper.look() == 0
+            assert await sweeper.sweep() == 0
         victim.pgconn.put_copy_end()
         victim.pgconn.get_result()
         victim.pgconn.get_result()
-        assert await sweeper.look() == 0
+        assert await sweeper.sweep() == 0
         victim.pgconn.exec_(b"COPY somewhere FROM STDIN")
         victim.pgconn.flush()
         await reached(other, victim, "active", "Client", "ClientRead")
         for _ in range(LOOKS - 1):
-            assert await sweeper.look() == 0
-        assert await sweeper.look() == 1
+            assert await sweeper.sweep() == 0
+        assert await sweeper.sweep() == 1
 
 
 async def test_an_instance_looks_by_itself(database_url, engine, other):

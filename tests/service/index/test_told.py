@@ -20,8 +20,8 @@ async def test_a_head_is_known_with_all_that_is_before_it(index, monkeypatch):
     first = await create(index)
     second = await land(index, first)
     assert not heads.has(first, database=HERE)
-    heads.note(second, database=HERE)
-    heads.note(first, database=HERE)
+    heads.remember(second, database=HERE)
+    heads.remember(first, database=HERE)
     assert heads.has(first, database=HERE)
     assert heads.has(second, database=HERE)
     for other in (
@@ -32,7 +32,7 @@ async def test_a_head_is_known_with_all_that_is_before_it(index, monkeypatch):
         assert not heads.has(other, database=HERE)
     assert not heads.has(second, database="elsewhere")
     monkeypatch.setattr(replicated_heads, "TABLES", 1)
-    heads.note(replace(second, id="another"), database=HERE)
+    heads.remember(replace(second, id="another"), database=HERE)
     assert not heads.has(second, database=HERE)
 
 
@@ -51,4 +51,4 @@ async def test_ids_of_no_table(index):
     for no_id in ("main.test.t", "\0"):
         assert await index.told_glance(no_id, known=known) is None
         assert await index.app_transaction(no_id, "app", known=known) is None
-        assert await index.told_table(no_id, known=known) is None
+        assert await index.told_head(no_id, known=known) is None

@@ -22,11 +22,12 @@ from tidegate_service.core.commit.abort_fence import FENCE_OPERATION
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import TransactionState, abort, status
 from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit
 from tidegate_service.core.ports.store.put_result import PutResult
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio

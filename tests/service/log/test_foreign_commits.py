@@ -1,6 +1,5 @@
 """Versions that the index does not know: other writers', and our own whose rows were lost."""
 
-import json
 import math
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.commit.grouping import instance
+from tests.service.log.foreign import FOREIGN_ADD, foreign_commit
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort
@@ -17,22 +17,6 @@ from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
-
-
-def foreign_commit(world, table, version, *actions):
-    content = "".join(json.dumps(action) + "\n" for action in actions)
-    world.log_file(table, version).write_text(content)
-
-
-FOREIGN_ADD = {
-    "add": {
-        "path": "x=1/theirs",
-        "partitionValues": {"x": "1"},
-        "size": 5,
-        "modificationTime": 1,
-        "dataChange": True,
-    }
-}
 
 
 async def test_our_own_commit_whose_index_rows_were_lost_is_found_in_the_log(world):

@@ -1,5 +1,7 @@
 """Other writers checkpoint a plain table and clean its log up past what the index knows."""
 
+import json
+
 import psycopg
 import pyarrow as pa
 import pytest
@@ -19,6 +21,7 @@ from tidegate_service.core.errors import (
     StorageUnavailable,
     TableQuarantined,
 )
+from tidegate_service.core.log.copying.copied_log import CopiedLog
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
@@ -177,16 +180,16 @@ async def test_commits_behind_a_look_need_none_for_a_while(world, database_url, 
     for name in "abc":
         await one.propose(table, proposal(add(f"x=1/{name}")))
     assert looks == [1]
-    monkeypatch.setattr("tidegate_service.core.instance.log_looks.QUIET_MS", 0)
+    monkeypatch.setattr("tidegate_service.core.instance.log_checks.QUIET_MS", 0)
     await one.propose(table, proposal(add("x=1/later")))
     assert looks == [1, 4]
     monkeypatch.undo()
     await one.propose(table, proposal(add("x=1/more")))
-    made = one.context.looks._made[table.id]
+    made = one.context.log_checks._made[table.id]
 
     async def is_spared():
         head = await get_table(world.context, table.id)
-        return one.context.looks.spare(head, made.at_ms, database=made.database)
+        return one.context.log_checks.spare(head, made.at_ms, database=made.database)
 
     assert await is_spared()
     await rebuild_table(one.context, table.id)
@@ -249,3 +252,29 @@ async def test_a_rebuild_that_breaks_off_is_not_saved_by_the_next_of_its_group(
     assert all(isinstance(outcome, Committed | StorageUnavailable) for outcome in told)
     # Its id is known for ever, whatever was made anew.
     assert (await propose(world.context, table.id, landed)).replayed
+
+
+async def test_a_log_that_cannot_be_taken_in_is_copied_once(world, database_url, monkeypatch):
+    """The table is quarantined until the log is mended."""
+    table, _ = await left_behind(world, database_url)
+    poison = world.log_file(table, 4)
+    features = {"readerFeatures": ["someday"], "writerFeatures": ["someday"]}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    poison.write_text(json.dumps({"protocol": protocol}) + "\n")
+    copies, copy = [], CopiedLog.copy
+
+    async def copied(log, *, through):
+        copies.append(through)
+        await copy(log, through=through)
+
+    monkeypatch.setattr(CopiedLog, "copy", copied)
+    for _ in range(3):
+        with pytest.raises(TableQuarantined, match=r"cannot be taken in.*someday"):
+            await propose(world.context, table.id, proposal(add("x=1/n")))
+    assert len(copies) == 1
+    now = await get_table(world.context, table.id)
+    assert (now.state, now.latest_version) == (TableState.QUARANTINED, 1)
+    poison.unlink()
+    assert (await rebuild_table(world.context, table.id)).state is TableState.ACTIVE
+    landed = await propose(world.context, table.id, proposal(add("x=1/n")))
+    assert landed.record.version == 4

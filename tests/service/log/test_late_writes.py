@@ -15,7 +15,7 @@ from tests.service.world import World
 from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableQuarantined
-from tidegate_service.core.instance.log_looks import LogLooks
+from tidegate_service.core.instance.log_checks import LogChecks
 from tidegate_service.core.log.used_places import MOST_AWAITED
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.ports.store.storage import Log, Storage
@@ -88,7 +88,7 @@ async def test_a_place_that_many_tables_were_at_is_asked_for_a_few_versions(
     world.log_file(table, 3).write_bytes(world.log_file(table, 0).read_bytes())
     left_alone(database_url)
     with pytest.raises(TableQuarantined, match="version 2 is missing"):
-        await propose(replace(read, looks=LogLooks()), table.id, proposal(add("x=1/a")))
+        await propose(replace(read, log_checks=LogChecks()), table.id, proposal(add("x=1/a")))
     behind = [version for version in reads if version > 2]
     assert sorted(set(behind)) == list(range(101, 101 + MOST_AWAITED))
 

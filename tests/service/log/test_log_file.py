@@ -18,7 +18,7 @@ from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.log import log_file
 from tidegate_service.core.log.log_file import (
     LARGE_BYTES,
-    FileRoom,
+    FileMemory,
     OversizedFile,
     SpooledFile,
     read_file,
@@ -34,14 +34,16 @@ def line(number: int) -> bytes:
     return json.dumps({"add": {**add, "dataChange": True}}).encode()
 
 
-def read(content: bytes, *, room: FileRoom | None = None, **bounds: int):
+def read(content: bytes, *, memory: FileMemory | None = None, **bounds: int):
     bounds = {"max_bytes": 64 * MIB, "max_actions": 1_000_000} | bounds
-    return done(read_file(io.BytesIO(content), len(content), room=room or FileRoom(), **bounds))
+    return done(
+        read_file(io.BytesIO(content), len(content), memory=memory or FileMemory(), **bounds)
+    )
 
 
 def spooled(content: bytes, *, at: int = 1000, max_actions: int = 1_000_000) -> SpooledFile:
     """A file of this content that came in pieces of so many bytes."""
-    found = SpooledFile(FileRoom(), max_actions=max_actions)
+    found = SpooledFile(FileMemory(), max_actions=max_actions)
     for start in range(0, len(content), at):
         found.add(content[start : start + at])
     return found
@@ -52,10 +54,10 @@ def reading(share: str | None) -> None:
     correlation.enter(Correlation(id="r", share=share))
 
 
-def fill(room: FileRoom, held: list[object]) -> NoReturn:
+def fill(memory: FileMemory, held: list[object]) -> NoReturn:
     """Hold files of five MiB until one is refused."""
     while True:
-        held.append(read(os.urandom(LARGE_BYTES + MIB), room=room))
+        held.append(read(os.urandom(LARGE_BYTES + MIB), memory=memory))
 
 
 class TestReading:
@@ -67,13 +69,13 @@ class TestReading:
     def test_a_larger_one_is_held_compressed(self):
         content = b"".join(line(number) + b"\n" for number in range(60_000))
         assert len(content) > LARGE_BYTES
-        room = FileRoom()
-        found = read(content, room=room)
+        memory = FileMemory()
+        found = read(content, memory=memory)
         assert isinstance(found, SpooledFile)
         assert b"".join(found.pieces()) == content
         assert len(found) == len(content)
         assert found.sha256 == hashlib.sha256(content).hexdigest()
-        assert room.taken == found.stored_bytes < len(content) // 10
+        assert memory.taken == found.stored_bytes < len(content) // 10
         paths = [action.path for action in found.actions()]
         assert paths == [f"a/{number}" for number in range(60_000)]
 
@@ -82,7 +84,9 @@ class TestReading:
             def read(self, size: int | None = -1) -> bytes:
                 raise AssertionError("nothing of it is of use")
 
-        found = done(read_file(Unread(), MIB + 1, max_bytes=MIB, max_actions=1, room=FileRoom()))
+        found = done(
+            read_file(Unread(), MIB + 1, max_bytes=MIB, max_actions=1, memory=FileMemory())
+        )
         assert isinstance(found, OversizedFile)
         assert len(found) == MIB + 1
         for ask in (found.actions, found.pieces):
@@ -94,12 +98,12 @@ class TestReading:
 
     def test_one_that_grows_while_it_is_read_is_beyond_it_too(self):
         content = b"\n" * (LARGE_BYTES + MIB)
-        room = FileRoom()
+        memory = FileMemory()
         found = done(
-            read_file(io.BytesIO(content), 10, max_bytes=LARGE_BYTES, max_actions=1, room=room)
+            read_file(io.BytesIO(content), 10, max_bytes=LARGE_BYTES, max_actions=1, memory=memory)
         )
         assert isinstance(found, OversizedFile)
-        assert room.taken == 0
+        assert memory.taken == 0
 
     def test_one_that_stays_large_when_it_is_compressed(self, monkeypatch):
         monkeypatch.setattr(log_file, "MAX_STORED_BYTES", LARGE_BYTES)
@@ -111,38 +115,38 @@ class TestReading:
 class TestRoom:
     def test_there_is_no_more_than_there_is(self):
         content = os.urandom(LARGE_BYTES + MIB)
-        room = FileRoom(LARGE_BYTES + 3 * MIB)
-        held = read(content, room=room)
+        memory = FileMemory(LARGE_BYTES + 3 * MIB)
+        held = read(content, memory=memory)
         assert isinstance(held, SpooledFile)
-        taken = room.taken
+        taken = memory.taken
         with pytest.raises(StorageUnavailable, match="large files of logs hold: there are"):
-            read(content, room=room)
+            read(content, memory=memory)
         gc.collect()
-        assert room.taken == taken, "who was refused holds nothing"
+        assert memory.taken == taken, "who was refused holds nothing"
         del held
         gc.collect()
-        assert room.taken == 0
-        assert isinstance(read(content, room=room), SpooledFile)
+        assert memory.taken == 0
+        assert isinstance(read(content, memory=memory), SpooledFile)
 
     def test_one_caller_leaves_room_to_others(self):
-        room = FileRoom(8 * LARGE_BYTES)
+        memory = FileMemory(8 * LARGE_BYTES)
         held = []
         reading("flood")
         with pytest.raises(StorageUnavailable, match="more than 3 times what is left"):
-            fill(room, held)
+            fill(memory, held)
         assert len(held) == 4
         reading("other")
-        held.append(read(os.urandom(LARGE_BYTES + MIB), room=room))
+        held.append(read(os.urandom(LARGE_BYTES + MIB), memory=memory))
         del held
         gc.collect()
-        assert room.taken == 0
+        assert memory.taken == 0
 
     def test_whoever_is_nobody_has_all_of_it(self):
-        room = FileRoom(8 * LARGE_BYTES)
+        memory = FileMemory(8 * LARGE_BYTES)
         reading(None)
         held = []
         with pytest.raises(StorageUnavailable, match="as many as may be"):
-            fill(room, held)
+            fill(memory, held)
         assert len(held) == 6
 
 

@@ -5,7 +5,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.catalog_managed.restoring import backups, body, commit, quiet
+from tests.service.catalog_managed.restoring import body, commit, quiet
 from tests.service.log.test_hidden_log import ROWS
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.propose import propose
@@ -44,12 +44,6 @@ async def test_what_landed_there_does_not_land_again(world, rebuilds):
     assert (again.record.version, again.record.timestamp) == (1, first.timestamp)
     assert again.record.operation == first.operation
     assert again.record.metrics.bytes_added == first.metrics.bytes_added
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 async def test_what_landed_before_a_hole_does_not_land_again(made, database_url):

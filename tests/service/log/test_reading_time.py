@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders.by_x import PROTOCOL, add, metadata
-from tests.service.log.test_foreign_commits import foreign_commit
+from tests.service.log.foreign import foreign_commit
 from tests.service.tables.delta_logs import DeltaLog, folded, lines_of
 from tests.service.world import World, make_world
 from tidegate_service.core.catalog_managed.publish import publish_table

@@ -9,7 +9,7 @@ from tests.builders.proposals import proposal
 from tests.service.world import World
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import IndexUnavailable
-from tidegate_service.core.log.catching_up.catch_up import LATE_LOOKS, read_on, with_log_read
+from tidegate_service.core.log.catching_up.catch_up import LATE_ASKS, read_on, with_log_read
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.maintenance.truncation import Tail
 
@@ -30,7 +30,7 @@ async def test_a_request_whose_time_is_up_does_not_ask_for_ever(world: World):
 
     with pytest.raises(IndexUnavailable):
         await with_log_read(context, table.id, overtaken)
-    assert sections == LATE_LOOKS + 1
+    assert sections == LATE_ASKS + 1
 
 
 async def test_the_question_is_asked_where_the_table_is_by_then(world: World):

@@ -25,10 +25,11 @@ from tidegate_service.core.errors import (
     TableQuarantined,
 )
 from tidegate_service.core.maintenance.end_quarantine import release_table
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.core.ports.records import TableState
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio

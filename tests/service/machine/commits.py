@@ -31,7 +31,7 @@ from tidegate_protocol.ledger.outcomes import (
     VersionNotFound,
     WouldCommit,
 )
-from tidegate_protocol.ledger.state import TableLedger, Tombstone
+from tidegate_protocol.ledger.state import IdState, TableLedger
 from tidegate_protocol.log.codec import decode
 from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, IsolationLevel, Proposal
@@ -134,8 +134,12 @@ class Commits:
                 # The log was looked into; what is found there is kept only where it is of use.
                 outcome = settled.conflict_check(table.id, proposal)
             if self.model.is_quarantined(table) > quarantined:
-                # Whatever was to be said, the log was looked into first.
-                answers.check_problem(answer, Code.TABLE_QUARANTINED)
+                # Whatever else was to be said, the log was looked into first: what became of an id
+                # is still told.
+                said = settled.conflict_check(table.id, proposal)
+                may_be_open = isinstance(said, TransactionAborted)
+                if not (may_be_open and is_problem(answer, Code.TABLE_QUARANTINED)):
+                    answers.check(answer, said, published=self.model.of(table).published_version)
             else:
                 self._answered(table, proposal, way, answer, outcome, in_index=in_index)
             self._check_settled(table, proposal, outcome, settled)
@@ -184,15 +188,10 @@ class Commits:
     def conflict_check(self, table: Table, proposal: Proposal, way: Way) -> None:
         answer = self._send(table, proposal, "conflict-check", way)
         assert answer is not None
-        quarantined = self.model.is_quarantined(table)
         rows, files = self._look(table)
-        settled = self.model.settled(table)
+        expected = self.model.settled(table).conflict_check(table.id, proposal)
         self.model.took_in(table, rows)
-        if self.model.is_quarantined(table) > quarantined:
-            answers.check_problem(answer, Code.TABLE_QUARANTINED)
-        else:
-            expected = settled.conflict_check(table.id, proposal)
-            answers.check(answer, expected, published=self.model.of(table).published_version)
+        answers.check(answer, expected, published=self.model.of(table).published_version)
         self.check(table, rows, files)
 
     def abort(self, table: Table, id_: str, way: Way) -> None:
@@ -247,9 +246,9 @@ class Commits:
         else:
             assert answer.status_code == 200, answer.text
             assert answer.json()["state"] == "aborted"
-            assert self.model.of(table).transaction(id_) is Tombstone.ABORTED
+            assert self.model.of(table).transaction(id_) is IdState.ABORTED
             settled = self.model.settled(table).tables[table.id]
-            assert settled.transaction(id_) is Tombstone.ABORTED, "it lies in the log"
+            assert settled.transaction(id_) is IdState.ABORTED, "it lies in the log"
 
     def write_past(self, table: Table, past: Past, ids: list[str]) -> None:
         """Another writer puts the next file into the log."""
@@ -295,7 +294,7 @@ class Commits:
             else:
                 assert one.version == known.latest_version + len(table.waiting) + 1
                 settled, id_ = self.model.settled(table).tables[table.id], txn_id(one.content)
-                closed = settled.transaction(id_) is Tombstone.ABORTED
+                closed = settled.transaction(id_) is IdState.ABORTED
                 assert not closed, f"{id_} was closed, and its commit arrived"
                 table.waiting.append(one.content)
         self.check(table)

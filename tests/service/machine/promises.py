@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tests.service.machine.model import Model, Table
 from tests.service.machine.seen import Rows
-from tidegate_protocol.ledger.state import TableLedger, Tombstone
+from tidegate_protocol.ledger.state import IdState, TableLedger
 from tidegate_protocol.log.actions import Add
 from tidegate_protocol.log.codec import encode
 from tidegate_protocol.replay.snapshot import Snapshot
@@ -81,7 +81,7 @@ def check_index(model: Model, table: Table, rows: Rows) -> None:
     assert sorted(rows.txns) == sorted(map(encode, latest.txns.values()))
     assert sorted(rows.domains) == sorted(map(encode, latest.domains.values()))
     ids = known.transactions.items()
-    assert rows.aborted == {id_ for id_, what in ids if what is Tombstone.ABORTED}
+    assert rows.aborted == {id_ for id_, what in ids if what is IdState.ABORTED}
 
 
 def check_log(model: Model, table: Table, files: Mapping[int, bytes]) -> None:

@@ -20,12 +20,13 @@ import httpx
 import psycopg
 import uvloop
 
+from tests.memory import folder_of_tests
 from tests.service.machine.wire import Died, Script, ScriptedStorage
 from tests.service.process.severing import Severing, severing
 from tests.service.serving import OF_NO_PAGE
 from tidegate_service.app import open_service
 from tidegate_service.background.publisher import Publisher
-from tidegate_service.core.commit.queue.commit_queue import Together
+from tidegate_service.core.commit.queue.commit_queue import RunGroup
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.context import Context
 from tidegate_service.core.observe.faults import Side, Step
@@ -51,11 +52,11 @@ class Landings:
     def __init__(self) -> None:
         self.plain = self.managed = 0
 
-    def noting(self, together: Together) -> Together:
+    def noting(self, run_group: RunGroup) -> RunGroup:
         """The same, its groups noted."""
 
         async def noted(members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
-            result = await together(members, wait)
+            result = await run_group(members, wait)
             landed = Counter(member.table for member in members if _has_landed(member))
             for table, count in landed.items():
                 if table.catalog_managed:
@@ -93,7 +94,7 @@ class Instance:
         storage = ScriptedStorage(service.context.storage, self.script)
         self.context = replace(service.context, storage=storage, faults=self.script)
         committer = self.context.commit.__self__  # type: ignore[attr-defined]
-        committer._together = self._landings.noting(committer._together)
+        committer._run_group = self._landings.noting(committer._run_group)
         service.app.state.context = self.context
         self._client = await self._stack.enter_async_context(
             httpx.AsyncClient(
@@ -234,7 +235,7 @@ class Rig:
 def rig(database_url: str) -> Iterator[Rig]:
     """A rig on a migrated database of its own."""
     with (
-        tempfile.TemporaryDirectory(prefix="machine-", dir="/tmp") as folder,
+        tempfile.TemporaryDirectory(prefix="machine-", dir=folder_of_tests()) as folder,
         Rig(database_url, Path(folder)) as made,
     ):
         yield made

@@ -15,7 +15,7 @@ from tests.service.machine.ways import Publishing
 from tests.service.machine.wire import Died, die
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.ledger.outcomes import LandedCommit
-from tidegate_protocol.ledger.state import Tombstone
+from tidegate_protocol.ledger.state import IdState
 from tidegate_protocol.log.codec import encode
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.errors import StorageUnavailable
@@ -114,7 +114,7 @@ class Upkeep(Commits):
                 assert told == {"transaction_id": id_, "state": "committed", "version": version}
                 assert (commit["transaction_id"], commit["version"]) == (id_, version)
                 assert commit["replayed"]
-            case Tombstone.ABORTED:
+            case IdState.ABORTED:
                 assert answer.json()["state"] == "aborted"
             case None:
                 answers.check_problem(answer, Code.TRANSACTION_NOT_FOUND)

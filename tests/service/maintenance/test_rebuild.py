@@ -1,6 +1,5 @@
 """Making the index anew from the log: afterwards everything is answered as before."""
 
-import json
 import os
 from dataclasses import replace
 
@@ -9,7 +8,8 @@ import pytest
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.log.test_foreign_commits import FOREIGN_ADD, foreign_commit
+from tests.service.log.foreign import FOREIGN_ADD, foreign_commit
+from tests.service.maintenance.pictures import checkpointed, picture
 from tests.service.maintenance.test_verify import busy_table
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.proposal.transaction import Conflict
@@ -17,7 +17,6 @@ from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
-from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
@@ -27,25 +26,6 @@ from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.scan import ScanRequest, scan
 
 pytestmark = pytest.mark.anyio
-
-
-async def picture(world, table):
-    """All that the index answers about a table, but how often it was made anew."""
-    index = world.context.index
-    versions = range(table.latest_version + 1)
-    return (
-        replace(await get_table(world.context, table.id), epoch=0),
-        [
-            (one.version, one.timestamp, one.transaction_id, one.body_digest, one.content_sha256)
-            for one in await index.history(table.id, from_version=0, to_version=None, limit=100)
-        ],
-        [
-            [add async for batch in index.files(table.id, version) for add in batch]
-            for version in versions
-        ],
-        [await index.state_at(table.id, version) for version in versions],
-        await index.app_transaction(table.id, "stream", known=ReplicatedHeads()),
-    )
 
 
 @pytest.mark.parametrize("catalog_managed", [False, True])
@@ -177,18 +157,6 @@ async def test_ids_outlive_the_versions_that_the_log_forgot(world):
     with pytest.raises(Refused, match="another body"):
         await propose(world.context, table.id, other)
     assert (await verify_table(world.context, table.id)).differences == ()
-
-
-def checkpointed(world, table, version):
-    """A V2 checkpoint in JSON of the versions up to this one, which add files and no more."""
-    lines = []
-    for earlier in range(version + 1):
-        for action in world.actions_of(table, earlier):
-            lines += [] if "commitInfo" in action else [action]
-    lines.append({"checkpointMetadata": {"version": version}})
-    name = f"{version:020d}.checkpoint.11111111-2222-4333-8444-555555555555.json"
-    content = "".join(json.dumps(line) + "\n" for line in lines)
-    (world.log_folder(table) / name).write_text(content)
 
 
 async def test_a_plain_table_is_released_once_the_unreadable_version_is_mended(world):

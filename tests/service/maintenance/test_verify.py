@@ -10,11 +10,12 @@ from deltalake import DeltaTable
 from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
 from tests.service.faults import FaultyLog, FaultyStorage
-from tests.service.log.test_foreign_commits import FOREIGN_ADD, foreign_commit
+from tests.service.log.foreign import FOREIGN_ADD, foreign_commit
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import NotFound, Refused, Unavailable
+from tidegate_service.core.maintenance import verify
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import DifferenceKind, verify_table
 from tidegate_service.core.ports.outcomes import Committed
@@ -204,3 +205,13 @@ async def test_a_table_that_is_rebuilt_meanwhile_is_to_be_asked_for_again(world)
     with pytest.raises(Unavailable, match="made anew"):
         await verify_table(replace(world.context, storage=storage), table.id)
     assert (await verify_table(world.context, table.id)).differences == ()
+
+
+async def test_many_differences_are_counted(world, monkeypatch):
+    monkeypatch.setattr(verify, "MOST_DIFFERENCES", 2)
+    table = await busy_table(world)
+    for version in range(1, 5):
+        world.log_file(table, version).write_bytes(b"other bytes")
+    found = (await verify_table(world.context, table.id)).differences
+    assert [each.version for each in found] == [1, 2, None]
+    assert found[-1].detail.startswith("2 differences of versions 0 and later")

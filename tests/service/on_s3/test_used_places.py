@@ -8,8 +8,8 @@ from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import TableExists
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.tables.delete_forgotten import delete_forgotten
-from tidegate_service.core.tables.lookup import forget_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio

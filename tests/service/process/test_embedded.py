@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.memory import folder_of_tests
 from tidegate_service.index.embedded.account import EmbeddedPostgresError, _overriding
 from tidegate_service.index.embedded.server import DataDirectoryInUse, EmbeddedPostgres
 
@@ -27,7 +28,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def folder():
-    with tempfile.TemporaryDirectory(prefix="tidegate-", dir="/tmp") as path:
+    with tempfile.TemporaryDirectory(prefix="tidegate-", dir=folder_of_tests()) as path:
         yield Path(path)
 
 

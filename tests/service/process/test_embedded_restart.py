@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tidegate
+from tests.memory import folder_of_tests
 from tests.service.serving import Running, running
 from tidegate_service.settings import Settings
 
@@ -16,7 +17,7 @@ from tidegate_service.settings import Settings
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
     """A short path, as sockets need one."""
-    with tempfile.TemporaryDirectory(prefix="tidegate-", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="tidegate-", dir=folder_of_tests()) as folder:
         yield Path(folder)
 
 

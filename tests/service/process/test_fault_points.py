@@ -17,13 +17,15 @@ PLAIN = [Step.M0_FIND_TABLE, *(step for step in Step if step.startswith("O"))]
 
 
 def passed(instance: Instance, steps: list[Step]) -> tuple[list[Point], list[Point]]:
-    """What the instance tells that it passes, of committing and of publishing, until it has
-    passed all of both. Publishing counts from its last beginning: the version before may still
-    be at its end."""
+    """What the instance tells that it passes of these steps, of committing and of publishing, until
+    it has passed all of both. Publishing counts from its last beginning: the version before may
+    still be at its end. Upkeep is at work beside it and has steps of its own."""
     committing: list[Point] = []
     publishing: list[Point] = []
     while len(committing) + len(publishing) < 2 * len(steps):
         point = instance.reached()
+        if point[0] not in steps:
+            continue
         if point[0] not in PUBLISHING:
             committing.append(point)
         elif point == (PUBLISHING[0], Side.BEFORE):

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import TypeVar
 
 from tidegate_protocol.log.content import LogFile
-from tidegate_service.core.log.log_file import FileRoom, read_file
+from tidegate_service.core.log.log_file import FileMemory, read_file
 from tidegate_service.storage.local.files import LocalFiles
 
 R = TypeVar("R")
@@ -31,6 +31,6 @@ def content_of(files: LocalFiles, path: str | PurePosixPath) -> bytes | LogFile 
     """A commit file as the service reads it."""
 
     def read(file, size):
-        return read_file(file, size, max_bytes=2**30, max_actions=10**6, room=FileRoom())
+        return read_file(file, size, max_bytes=2**30, max_actions=10**6, memory=FileMemory())
 
     return done(files.read(str(path), read))

@@ -149,6 +149,26 @@ async def test_columns_of_one_name_are_refused(log, where):
         await read(log, table)
 
 
+@pytest.mark.parametrize(
+    ("foo", "why"),
+    [
+        ("," * 600_000, "more than 500000 values"),
+        ("{" * 300_000, "more than 250000 objects"),
+        ("a\0b", "NUL"),
+    ],
+    ids=["values", "objects", "NUL"],
+)
+async def test_rows_that_could_not_be_read_as_lines_are_refused(log, foo, why):
+    """They are kept as lines: what is taken in here is read again from those."""
+    with pytest.raises(UnreadableFile, match=why):
+        await read(log, files(1, pa.array([foo])))
+
+
+async def test_rows_of_many_bytes_and_few_values_are_read(log):
+    (action,) = await read(log, files(1, pa.array(["x" * 600_000])))
+    assert shown(action) == "x" * 600_000
+
+
 @pytest.mark.parametrize("kind", ["large_list", "fixed_size_list", "in a list"])
 async def test_what_the_file_says_that_its_lists_are(log, kind):
     """Three hundred values that share a megabyte are three hundred megabytes, whatever their list

@@ -169,7 +169,8 @@ def test_no_more_files_are_open_than_are_written_at_once(put, monkeypatch):
     put()
     # Beside them, the folders on the way.
     assert STAGED_AT_ONCE <= most - before <= STAGED_AT_ONCE + 5
-    assert len(os.listdir("/proc/self/fd")) == before
+    # Others of the process may have been closed meanwhile.
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.mark.parametrize("place", [2, STAGED_AT_ONCE, STAGED_AT_ONCE + 5])
@@ -185,7 +186,7 @@ def test_one_that_cannot_be_written_ends_it_behind_those_before(
     assert put() == [PutResult.CREATED] * (place - 1)
     assert there(tmp_path) == [commit_name(version) for version in range(place - 1)]
     assert temporaries(tmp_path) == []
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.mark.parametrize("place", [1, 2, STAGED_AT_ONCE, STAGED_AT_ONCE + 5])

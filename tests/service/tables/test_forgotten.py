@@ -16,9 +16,10 @@ from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.ports.records import Aborted
 from tidegate_service.core.tables.delete_forgotten import delete_forgotten, list_forgotten
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.index.tables import forgetting, forgotten
 

@@ -13,8 +13,9 @@ from tests.service.tables.test_forgotten import AT_ONCE, cleaned_up, kept, refus
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
 

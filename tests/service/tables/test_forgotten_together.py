@@ -11,7 +11,7 @@ from tests.service.catalog_managed.guarded import rows
 from tests.service.catalog_managed.test_backlog import lock_waits
 from tests.service.tables.test_forgotten import kept, register
 from tidegate_service.core.commit.propose import propose
-from tidegate_service.core.tables.lookup import forget_table
+from tidegate_service.core.maintenance.forget import forget_table
 
 pytestmark = pytest.mark.anyio
 

@@ -8,11 +8,9 @@ import pytest
 
 from tests.builders.by_x import PROTOCOL, add, metadata
 from tests.service.tables.delta_logs import DeltaLog, folded, line, lines_of, names
-from tests.service.world import make_world
 from tidegate_protocol.log.actions import Metadata, Protocol
 from tidegate_service.core.errors import Refused, ServiceError, StorageUnavailable
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
 
@@ -162,11 +160,6 @@ BROKEN = {
         "line 1: not valid JSON",
     ),
 }
-
-
-@pytest.fixture
-def world(index, tmp_path):
-    return make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
 
 
 @pytest.fixture

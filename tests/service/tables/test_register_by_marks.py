@@ -6,26 +6,21 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from tests.service.catalog_managed.restoring import backups, body, commit, given_up, publish
-from tests.service.log.test_foreign_commits import FOREIGN_ADD, foreign_commit
-from tests.service.maintenance.test_rebuild import checkpointed, picture
+from tests.service.catalog_managed.restoring import body, commit, given_up, publish
+from tests.service.log.foreign import FOREIGN_ADD, foreign_commit
+from tests.service.maintenance.pictures import checkpointed, picture
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.roles import Caller, Grant, Principal, Role
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Forbidden, Refused, TableQuarantined
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

@@ -8,16 +8,9 @@ import pyarrow as pa
 import pytest
 
 from tests.service.tables.delta_logs import names
-from tests.service.world import make_world
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def world(index, tmp_path):
-    return make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
 
 
 class TestDeltalake:

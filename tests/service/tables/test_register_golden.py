@@ -13,7 +13,6 @@ from deltalake.exceptions import DeltaProtocolError
 
 from tests.service.commit.committing import scanned
 from tests.service.tables.delta_logs import ABSENT, GOLDEN, names
-from tests.service.world import make_world
 from tidegate_protocol.features.known import SUPPORTED_WRITER_FEATURES
 from tidegate_protocol.log.actions import Add
 from tidegate_protocol.log.paths import decode
@@ -23,7 +22,6 @@ from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.core.tables.scan import ScanRequest, scan
-from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
 
@@ -57,11 +55,6 @@ ONLY_BY_DELTA = {
 }
 READ = sorted(set(TABLES) - set(BROKEN) - set(ONLY_BY_DELTA))
 needs_golden = pytest.mark.skipif(not TABLES, reason=ABSENT)
-
-
-@pytest.fixture
-def world(index, tmp_path):
-    return make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
 
 
 async def registered(world, tmp_path: Path, golden: str) -> TableRecord:

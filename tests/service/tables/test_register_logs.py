@@ -44,11 +44,6 @@ HEAD = len(HISTORY) - 1
 
 
 @pytest.fixture
-def world(index, tmp_path):
-    return make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
-
-
-@pytest.fixture
 def log(tmp_path):
     """The history above, all of it as commits."""
     log = DeltaLog(tmp_path / "table")

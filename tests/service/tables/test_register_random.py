@@ -12,7 +12,7 @@ from tests.service.tables.delta_logs import DeltaLog, folded, lines_of, names
 from tests.service.tables.test_register_logs import KINDS, assert_holds
 from tests.service.world import make_world
 from tidegate_protocol.log.actions import Action, DomainMetadata, Txn
-from tidegate_service.core.tables.lookup import forget_table
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage
 

@@ -13,20 +13,18 @@ from tests.service.commit.committing import scanned
 from tests.service.process.severing import Cut, severing
 from tests.service.tables.delta_logs import DeltaLog, folded, lines_of, names
 from tests.service.tables.test_register_broken import rows_left
-from tests.service.world import make_world
 from tidegate_protocol.log.actions import CommitInfo, Txn
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import abort, app_transaction
 from tidegate_service.core.errors import NotFound, Refused, ShuttingDown, TableExists
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.tables.history import content, history
-from tidegate_service.core.tables.lookup import forget_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.core.tables.scan import ScanRequest, scan
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.postgres.engine import create_engine
-from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
 
@@ -36,11 +34,6 @@ HISTORY = (
     (remove("b", "2"), add("d", "2")),
     (add("e", "2"), CommitInfo(txn_id="theirs", operation="WRITE", is_blind_append=True)),
 )
-
-
-@pytest.fixture
-def world(index, tmp_path):
-    return make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
 
 
 @pytest.fixture
@@ -136,7 +129,7 @@ class TestAgain:
     async def test_a_request_that_went_away_leaves_its_registration_to_end(self, world, log):
         asked = RegisterTable(name=next(names), location=log.location)
         request = asyncio.create_task(register_table(world.context, asked))
-        while not world.context.running.under_way((log.location, "register")):
+        while not world.context.running.under_way(("register", log.location)):
             await asyncio.sleep(0)
         request.cancel()
         assert await world.context.running.drain(timeout_s=30)
@@ -271,10 +264,10 @@ class TestBelowTheBase:
         )
         assert [commit.version for commit in commits] == [3, 2]
         for version in (0, 1):
-            with pytest.raises(NotFound, match="reached back to version 2") as missing:
+            with pytest.raises(NotFound, match="the first one that is held is 2") as missing:
                 await scan(world.context, table.id, ScanRequest(version=version))
             assert missing.value.code == "version-not-found"
-            with pytest.raises(NotFound, match="reached back to version 2") as missing:
+            with pytest.raises(NotFound, match="the first one that is held is 2") as missing:
                 await content(world.context, table.id, version)
             assert missing.value.code == "version-not-found"
         with pytest.raises(NotFound, match="the first one here is 2") as missing:

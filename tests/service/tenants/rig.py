@@ -38,7 +38,7 @@ FLOOR_S = 0.5
 """On two cores that others use, too, a call may take so long whatever the service does."""
 SLOWEST_S = 3.0
 """No call takes longer beside an attack."""
-TRIES = 3
+TRIES = 5
 MIB = 1024 * 1024
 WRITERS_SCHEMA = "main.writer"
 WRITERS_TABLE = f"{WRITERS_SCHEMA}.own"

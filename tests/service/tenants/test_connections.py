@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import MIB, Service, attacked
-from tidegate_service.core.context import SCANS
+from tidegate_service.core.context import SCANNED_METADATA_BYTES, SCANS, SCANS_BEGUN
 
 pytestmark = pytest.mark.alone
 
@@ -19,6 +19,10 @@ READING = 2 * SCANS
 GIVE_UP_S = 60.0
 GROWN_MIB = 60
 ANSWER_MIB = 3
+PROPERTIES = 60
+"""Of 64 KiB each."""
+BEGUN_MIB = 128
+"""What a scan that begins makes of them, for a moment."""
 ENDED = select.POLLRDHUP | select.POLLHUP | select.POLLERR
 
 
@@ -72,3 +76,15 @@ def test_that_never_read(service):
     asked = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 2
     with attacked(service, lambda service: held(service, READING, asked)) as measured:
         measured.check(grown_mib=SCANS * ANSWER_MIB + GROWN_MIB)
+
+
+def test_that_never_read_what_a_table_is(service):
+    """A scan's answer begins with the table's metadata."""
+    properties = {f"p{number}": os.urandom(32 * 1024).hex() for number in range(PROPERTIES)}
+    url = service.create("main.other.wide", properties=properties)
+    path = f"{urlsplit(url).path}/scan"
+    # Those that are refused are to end, too.
+    head = "Host: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    asked = f"POST {path} HTTP/1.1\r\n{head}Content-Length: 2\r\n\r\n{{}}".encode()
+    with attacked(service, lambda service: held(service, SCANS, asked)) as measured:
+        measured.check(grown_mib=SCANNED_METADATA_BYTES / MIB + SCANS_BEGUN * BEGUN_MIB)

@@ -35,7 +35,7 @@ CUT_OFF = 0
 
 @pytest.fixture(scope="module")
 def deadline_s():
-    return 5.0
+    return 3.0
 
 
 def status_of(service, url, body):
@@ -83,6 +83,28 @@ def test_long_ones(service, table, kind, call):
     with attacked(service, attack, at_once=4) as measured:
         measured.check(grown_mib=GROWN_MIB)
     assert set(measured.answers) <= {200, 201, 409, OVERDUE, CUT_OFF}, measured.answers
+
+
+@pytest.mark.parametrize("column", ["month", "nothing"])
+@pytest.mark.parametrize("call", ["commits", "scan"])
+def test_many_of_some_hundred_characters(service, call, column):
+    """Each another one, of commits to many tables, which share groups with others'; refused ones
+    are read to their end, too."""
+    name = f"main.other.{call}_{column}"
+    urls = itertools.cycle([service.create(f"{name}_{number}") for number in range(16)])
+    numbers = itertools.count(100)
+
+    def attack(service):
+        number = next(numbers)
+        reads = {"predicates": [f"{column}={number}" + f" or -{column}=-{number}" * 40]}
+        body = {"version": 0, **reads}
+        if call == "commits":
+            body = proposal(add(f"month=5/{number}"), read_version=0, reads=reads)
+        return status_of(service, f"{next(urls)}/{call}", body)
+
+    with attacked(service, attack, at_once=48) as measured:
+        measured.check(grown_mib=GROWN_MIB)
+    assert set(measured.answers) <= {200, 201, 422, OVERDUE, CUT_OFF}, measured.answers
 
 
 def test_too_much_is_refused(service, table):

@@ -12,6 +12,7 @@ from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.core.upkeep.compaction import Compactions
+from tidegate_service.core.upkeep.expired_versions import ExpiredVersions
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
 
@@ -21,6 +22,7 @@ def upkeep(engine: AsyncEngine) -> PostgresUpkeep:
 
 
 Caring = Callable[..., Caretaker]
+Expiring = Callable[..., Caretaker]
 Compacting = Callable[..., Caretaker]
 
 
@@ -37,6 +39,16 @@ def caring(world: World, index: Index, upkeep: PostgresUpkeep) -> Caring:
 @pytest.fixture
 def caretaker(caring: Caring) -> Caretaker:
     return caring()
+
+
+@pytest.fixture
+def expiring(index: Index, upkeep: PostgresUpkeep) -> Expiring:
+    """A caretaker that drops what has expired of the index."""
+
+    def expiring(**options: FaultPoints) -> Caretaker:
+        return Caretaker(index, upkeep, [ExpiredVersions(index, upkeep, **options)], share=1)
+
+    return expiring
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import forget_table
 from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
@@ -128,7 +128,7 @@ async def test_a_lost_claim_is_let_go_of_by_whoever_has_it(
     assert await upkeep.claim(table.id, KIND, by="the first", for_s=60) is not None
     await age(engine)
     assert await upkeep.claim(table.id, KIND, by="the second", for_s=60) is not None
-    await upkeep.hold(table.id, KIND, by="the first", for_s=60)
+    await upkeep.extend_claim(table.id, KIND, by="the first", for_s=60)
     await upkeep.failed(table.id, KIND, "late", by="the first", again_in_s=1)
     assert (await upkeep.standing(table.id))[KIND].trouble is None
     assert await upkeep.claim(table.id, KIND, by="the third", for_s=60) is None

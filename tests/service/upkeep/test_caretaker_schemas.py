@@ -128,3 +128,27 @@ async def test_what_bridges_does_not_make_the_others_rest(
         while len(usual.runs) < ran + 3:
             await asyncio.sleep(0.01)
     assert len(bridging.runs) == 1
+
+
+async def test_beside_one_that_works_for_long_another_works_for_other_schemas(
+    world: World, index: Index, upkeep: PostgresUpkeep
+):
+    slow = [await world.create(), await world.create()]
+    mine = await world.create(name="main.mine.quick")
+    at_work: set[str] = set()
+
+    class EndlessOfOne(Counting):
+        async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
+            if table.id in {each.id for each in slow}:
+                at_work.add(table.id)
+                await asyncio.Event().wait()
+            return await super().run(table, record)
+
+    job = EndlessOfOne(every=0)
+    first = Caretaker(index, upkeep, [job], share=1, interval_s=0.01)
+    second = Caretaker(index, upkeep, [job], share=1, interval_s=0.01, beside=first)
+    async with caring(first), caring(second):
+        while not at_work or job.runs.count((mine.id, 0)) < 3:
+            await asyncio.sleep(0.01)
+        # Of a schema there is never more than one at work.
+        assert len(at_work) == 1

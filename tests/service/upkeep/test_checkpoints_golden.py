@@ -16,18 +16,11 @@ from tests.service.tables.test_register_golden import (
     uses_unsupported,
 )
 from tests.service.upkeep.checkpoints import checkpointed, folder_of, live
-from tests.service.world import make_world
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
 
 TABLES = [name for name in READ if not uses_unsupported(name)]
-
-
-@pytest.fixture
-def world(index, tmp_path):
-    return make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
 
 
 def only_our_checkpoint(folder, version) -> None:

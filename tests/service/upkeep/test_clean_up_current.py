@@ -125,7 +125,7 @@ class Meanwhile:
             foreign(self._world, self._table, 10, kept_for_ever(self._table))
 
 
-@pytest.mark.parametrize("at", [CleanUpStep.L1_CHECK, CleanUpStep.L2_NOTE])
+@pytest.mark.parametrize("at", [CleanUpStep.L1_CHECK, CleanUpStep.L2_RECORD])
 async def test_so_does_one_that_comes_meanwhile(
     world: World, engine: AsyncEngine, caring: Caring, at: CleanUpStep
 ):

@@ -41,7 +41,7 @@ class KilledAt:
     "at",
     [
         (CleanUpStep.L1_CHECK, 1),
-        (CleanUpStep.L2_NOTE, 1),
+        (CleanUpStep.L2_RECORD, 1),
         (CleanUpStep.L3_REMOVE, 1),
         (CleanUpStep.L3_REMOVE, 2),
         (CleanUpStep.L3_REMOVE, 3),

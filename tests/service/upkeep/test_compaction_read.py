@@ -25,10 +25,11 @@ from tidegate_protocol.log.actions import file_key
 from tidegate_protocol.log.codec import decode_lines
 from tidegate_protocol.log.file_names import compacted_name
 from tidegate_protocol.replay.snapshot import Snapshot
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.upkeep import UpkeepRecord
-from tidegate_service.core.tables.lookup import forget_table, get_table
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.core.upkeep import compaction as module
 from tidegate_service.core.upkeep.compaction import Compactions

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.log.test_foreign_commits import foreign_commit
+from tests.service.log.foreign import foreign_commit
 from tests.service.vacuum.test_vacuum import foreign_add
 from tests.service.vacuum.vacuuming import AT_ONCE, ended, folder_of, left, plant
 from tidegate_service.core.access.roles import ANYBODY, Caller, Grant, Principal, Role

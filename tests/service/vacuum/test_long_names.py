@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.log.test_foreign_commits import foreign_commit
+from tests.service.log.foreign import foreign_commit
 from tests.service.vacuum.test_vacuum import foreign_add
 from tests.service.vacuum.vacuuming import left, plant, vacuumed
 from tidegate_service.core.errors import Refused

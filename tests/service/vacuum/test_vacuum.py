@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from tests.builders.by_x import add, add_of_values, remove
 from tests.builders.proposals import proposal
-from tests.service.log.test_foreign_commits import foreign_commit
+from tests.service.log.foreign import foreign_commit
 from tests.service.vacuum.vacuuming import (
     AT_ONCE,
     NOW_MS,

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from tests.service.conftest import faults, world  # noqa: F401
+from tests.service.conftest import faults, made, world  # noqa: F401
+from tests.service.log.watched.conftest import store, watched  # noqa: F401
 from tests.simulation.ports.index import MemoryIndex
 from tests.simulation.ports.network import NoNetwork
 from tests.simulation.ports.server import Server

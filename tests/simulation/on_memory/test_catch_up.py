@@ -1,3 +1,3 @@
-"""The tests of `tests/service/log/test_catch_up.py`, over the index in memory."""
+"""The tests of `tests/service/log/watched/test_catch_up.py`, over the index in memory."""
 
-from tests.service.log.test_catch_up import *  # noqa: F403
+from tests.service.log.watched.test_catch_up import *  # noqa: F403

@@ -10,12 +10,13 @@ from tests.simulation.ports.server import Server
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Add, Txn
 from tidegate_protocol.proposal.transaction import ReadState
-from tidegate_service.core.errors import NotFound
+from tidegate_service.core.errors import IndexUnavailable, NotFound
 from tidegate_service.core.ports.records import (
     Aborted,
     CommitRecord,
     ForgottenTable,
     Glance,
+    TableHead,
     TableRecord,
 )
 from tidegate_service.core.ports.told import HeadsOnStandby
@@ -52,7 +53,10 @@ class MemoryReads:
 
         return await self._of(table_id, seen)
 
-    async def told_table(self, ref: str, *, known: HeadsOnStandby) -> TableRecord | None:
+    async def head(self, ref: str) -> TableHead | None:
+        return await self.table(ref)
+
+    async def told_head(self, ref: str, *, known: HeadsOnStandby) -> TableHead | None:
         def find() -> TableRecord | None:
             rows = self._server.find(as_id(ref))
             return None if rows is None else self._told(rows.record, known)
@@ -62,7 +66,7 @@ class MemoryReads:
     async def told_glance(self, table_id: str, *, known: HeadsOnStandby) -> Glance | None:
         glance = await self.glance(table_id)
         if glance is not None and glance.table.catalog_managed:
-            known.note(glance.table, database=glance.database)
+            known.remember(glance.table, database=glance.database)
         return glance
 
     async def tables(
@@ -136,6 +140,8 @@ class MemoryReads:
                 f"{record.first_version}",
                 code=Code.VERSION_NOT_FOUND,
             )
+        if version > record.latest_version:
+            raise IndexUnavailable("the database failed over since the version was asked for")
         if live:
             yield live
 
@@ -161,7 +167,7 @@ class MemoryReads:
 
     def _told(self, table: TableRecord, known: HeadsOnStandby) -> TableRecord:
         if table.catalog_managed:
-            known.note(table, database=self._server.database)
+            known.remember(table, database=self._server.database)
         return table
 
     async def _read(self, query: Callable[[], T]) -> T:

@@ -1,6 +1,6 @@
 """`core.ports.index.CommitSection` and `CommitGroup` over the database in memory."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tests.simulation.ports.kept import recall
@@ -50,6 +50,16 @@ class MemoryCommitSection:
 
     def _changing(self) -> Rows:
         return self._unit.session.changing(self.table.id)
+
+    async def _changed(self, change: Callable[[], object]) -> None:
+        """Make a change, and see the row with the same statement: behind it, the session may be
+        over, and the row another's."""
+
+        def seen() -> TableRecord:
+            change()
+            return self._rows().record
+
+        self.table = await self._unit.statement(seen)
 
     async def transaction(self, transaction_id: str) -> CommitRecord | Aborted | None:
         if transaction_id in self._unused:
@@ -142,13 +152,13 @@ class MemoryCommitSection:
     async def flush(self) -> None:
         await self._unit.flush()
 
-    def hold(self) -> None:
-        self._unit.hold()
+    def defer_saving(self) -> None:
+        self._unit.defer_saving()
 
-    def let_go(self) -> None:
-        self._unit.let_go()
+    def allow_saving(self) -> None:
+        self._unit.allow_saving()
 
-    def take_back(self, count: int, head: TableRecord) -> None:
+    def unstage(self, count: int, head: TableRecord) -> None:
         self._unit.unstage(count)
         self.table = head
 
@@ -161,12 +171,10 @@ class MemoryCommitSection:
         if self.table.latest_version != -1:
             raise ValueError(f"the table is at version {self.table.latest_version} already")
         batches = [batch async for batch in actions]
-        await self._unit.statement(lambda: self._changing().write_base(commit, batches))
-        self.table = self._rows().record
+        await self._changed(lambda: self._changing().write_base(commit, batches))
 
     async def date_back(self, before: int) -> None:
-        await self._unit.statement(lambda: self._changing().date_back(before))
-        self.table = self._rows().record
+        await self._changed(lambda: self._changing().date_back(before))
 
     async def date_in_order(self) -> None:
         await self._unit.statement(lambda: self._changing().date_in_order())
@@ -182,16 +190,14 @@ class MemoryCommitSection:
 
         await self._unit.statement(close)
 
-    async def note(self, change: Change) -> None:
+    async def record_change(self, change: Change) -> None:
         await self._unit.statement(lambda: None)
 
     async def quarantine(self, reason: str, cause: QuarantineCause = QuarantineCause.LOG) -> None:
-        await self._unit.statement(lambda: self._changing().quarantine(reason, cause))
-        self.table = self._rows().record
+        await self._changed(lambda: self._changing().quarantine(reason, cause))
 
     async def release(self) -> None:
-        await self._unit.statement(lambda: self._changing().release())
-        self.table = self._rows().record
+        await self._changed(lambda: self._changing().release())
 
     async def keep_unpublished(self) -> None:
         def held() -> dict[int, bytes]:
@@ -210,8 +216,7 @@ class MemoryCommitSection:
     async def reset(self) -> None:
         self._unused.clear()
         self._unit.is_half_made = True
-        await self._unit.statement(lambda: self._changing().reset())
-        self.table = self._rows().record
+        await self._changed(lambda: self._changing().reset())
 
     async def rewritten(self) -> int | None:
         return await self._unit.statement(lambda: rewritten(self._rows()))
@@ -222,13 +227,18 @@ class MemoryCommitSection:
         return lost
 
     async def forgotten(
-        self, metadata_ids: Collection[str] | None = None
+        self,
+        metadata_ids: Collection[str] | None = None,
+        *,
+        catalog_managed: bool | None = None,
+        most: int | None = None,
     ) -> Sequence[ForgottenTable]:
         def found() -> list[ForgottenTable]:
             kept = self._unit.session.kept_at(self.table.location)
             wanted = None if metadata_ids is None else frozenset(metadata_ids)
             here = [k.table for k in kept if wanted is None or wanted & k.metadata_ids]
-            return sorted(here, key=lambda table: -table.forgotten_ms)
+            here = [t for t in here if catalog_managed in (None, t.catalog_managed)]
+            return sorted(here, key=lambda table: -table.forgotten_ms)[:most]
 
         return await self._unit.statement(found)
 

@@ -1,8 +1,8 @@
 """One transaction of the database in memory, and what commits have not written into it yet.
 
-As `index/locking/unit_of_work.py`: commits are collected, written together, and held until their
-files are there. What a write or a COMMIT may meet is a choice: the session is ended, an answer is
-lost, a COMMIT arrives after its sender has given up.
+As `index/locking/unit_of_work.py`: commits are collected, written together, and deferred until
+their files are there. What a write or a COMMIT may meet is a choice: the session is ended, an
+answer is lost, a COMMIT arrives after its sender has given up.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class MemoryUnit:
         self._session = session
         self._faults = faults or NO_DATABASE_FAULTS
         self._staged: list[Staged] = []
-        self._is_held = False
+        self._is_deferred = False
         self._writing: asyncio.Task[None] | None = None
         self._counted: dict[str, Callable[[TableRecord], None]] = {}
 
@@ -67,21 +67,21 @@ class MemoryUnit:
 
     @property
     def is_full(self) -> bool:
-        return not self._is_held and len(self._staged) >= STAGED_COMMITS
+        return not self._is_deferred and len(self._staged) >= STAGED_COMMITS
 
-    def hold(self) -> None:
-        self._is_held = True
+    def defer_saving(self) -> None:
+        self._is_deferred = True
 
-    def let_go(self) -> None:
-        self._is_held = False
+    def allow_saving(self) -> None:
+        self._is_deferred = False
 
     def unstage(self, count: int) -> None:
         if count > len(self._staged):
-            raise ValueError(f"{count} commits to drop, and {len(self._staged)} are held")
+            raise ValueError(f"{count} commits to drop, and {len(self._staged)} are deferred")
         del self._staged[len(self._staged) - count :]
 
     def write_ahead(self) -> None:
-        if self._writing is None and self._staged and not self.broken and not self._is_held:
+        if self._writing is None and self._staged and not self.broken and not self._is_deferred:
             self._writing = asyncio.create_task(self._ahead(), name="write-ahead")
 
     async def flush(self) -> None:
@@ -156,7 +156,7 @@ class MemoryUnit:
         self._check_usable()
 
     async def _ahead(self) -> None:
-        while self._staged and not self._is_held:
+        while self._staged and not self._is_deferred:
             staged, self._staged = self._staged, []
             await self._write(staged)
 

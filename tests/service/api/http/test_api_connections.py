@@ -16,7 +16,7 @@ import pytest
 from tests.builders.flights import add, proposal, table_body
 from tidegate_service.api.server import connections as connections_module
 from tidegate_service.api.server import server as server_module
-from tidegate_service.api.server.connections import OTHER_FILES, Connections, room_for
+from tidegate_service.api.server.connections import OTHER_FILES, Connections, most_connections
 from tidegate_service.api.server.server import MAX_HEAD_BYTES, MAX_PIPELINED
 
 GIVE_UP_S = 20.0
@@ -226,8 +226,8 @@ def test_there_are_as_many_as_files_may_be_open():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (OTHER_FILES + 200, before[1]))
-        assert room_for(300) == 300
+        assert most_connections(300) == 300
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == OTHER_FILES + 300
-        assert room_for(10**9) == before[1] - OTHER_FILES
+        assert most_connections(10**9) == before[1] - OTHER_FILES
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -9,7 +9,7 @@ from tests.builders.flights import add, proposal, table_body
 from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tidegate_protocol.schema.table_schema import MAX_FIELDS
 from tidegate_service.api.bodies.decoding import MAX_VALUES_BESIDE
-from tidegate_service.api.bodies.proposals import MAX_TOLD_BYTES
+from tidegate_service.api.bodies.proposals import MAX_TOLD_BYTES, MAX_TOLD_VALUES
 from tidegate_service.core.access.locations import MAX_FOLDERS
 from tidegate_service.core.tables import scan as scanning
 
@@ -49,13 +49,20 @@ def test_commas_in_texts_are_none_of_them(shared_api, flights):
     "fields",
     [
         {"operation_metrics": {"a": [[]] * (MAX_TOLD_BYTES // 3)}},
+        {"operation_parameters": {str(n): n for n in range(MAX_TOLD_VALUES)}},
         {"tags": {"a": "a" * (MAX_TOLD_BYTES // 2)}, "user_metadata": "a" * (MAX_TOLD_BYTES // 2)},
     ],
-    ids=["many values", "long texts"],
+    ids=["many lists", "many parameters", "long texts"],
 )
 def test_what_is_told_for_the_history(shared_api, flights, fields):
     body = proposal(add(), **fields)
     assert told(shared_api.post(f"/tables/{flights}/commits", json=body)) == TOO_LARGE
+
+
+def test_commas_in_what_is_told_are_no_values(shared_api, flights):
+    parameters = {"predicate": "a,[{" * (MAX_TOLD_VALUES * 3)}
+    body = proposal(add("month=5/told"), operation_parameters=parameters)
+    assert shared_api.post(f"/tables/{flights}/commits", json=body).status_code == 201
 
 
 def test_columns_that_a_scan_names(shared_api, flights):

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from tests.builders.flights import add, proposal
+from tests.builders.flights import add, ndjson, proposal
 from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE
+from tidegate_protocol.scan import reads
+from tidegate_protocol.scan.predicates import parse_predicate
 from tidegate_service.api.bodies import proposals
 from tidegate_service.core.sharing.pools import Pool
+from tidegate_service.core.tables import scan
 
 GIVE_UP_S = 20.0
 GZIP = {"Content-Encoding": "gzip"}
@@ -77,17 +80,42 @@ def test_others_are_answered_while_a_body_is_decoded(shared_server, flights, hel
         assert checked.result().status_code in (200, 409, 413, 422)
 
 
+@pytest.mark.parametrize("call", ["commits", "conflict-check", "scan"])
+@pytest.mark.parametrize("column", ["month", "nothing"])
+def test_predicates_that_are_no_short_ones_are_parsed_in_a_thread(
+    shared_api, flights, monkeypatch, call, column
+):
+    """Refused or not, by whoever decides, and once."""
+    parsed: list[str] = []
+
+    def noted(*args, **kwargs):
+        parsed.append(threading.current_thread().name)
+        return parse_predicate(*args, **kwargs)
+
+    for module in (reads, scan):
+        monkeypatch.setattr(module, "parse_predicate", noted)
+    predicates = [f"carrier = '{call}'" + f" or {column} = -1" * 6]
+    body = {"predicates": predicates}
+    if call != "scan":
+        body = proposal(add(f"{call}/{column}"), read_version=0, reads=body)
+    answer = shared_api.post(f"/tables/{flights}/{call}", json=body)
+    assert answer.status_code in ((200, 201) if column == "month" else (422,))
+    (thread,) = parsed
+    assert thread.startswith(("tidegate-predicates", "tidegate-scans"))
+
+
 @pytest.mark.parametrize("headers", [JSON_TYPE, NDJSON_TYPE], ids=["JSON", "NDJSON"])
 def test_an_ordinary_proposal_waits_for_no_thread(shared_api, flights, monkeypatch, headers):
     def run(*_):
-        raise AssertionError("a proposal of fifty files went to a thread")
+        raise AssertionError("a proposal of fifty files, and a short predicate, went to a thread")
 
     monkeypatch.setattr(Pool, "run", run)
     actions = [add(f"month=5/part-{n:05}.parquet") for n in range(50)]
+    read = {"read_version": 0, "reads": {"predicates": ["month = 7 and carrier = 'AA'"]}}
     content = (
-        json.dumps(proposal(*actions)).encode()
+        json.dumps(proposal(*actions, **read)).encode()
         if headers is JSON_TYPE
-        else b"".join([FIRST, *(json.dumps(action).encode() + b"\n" for action in actions)])
+        else ndjson(*actions, **read)
     )
     answer = shared_api.post(f"/tables/{flights}/commits", content=content, headers=headers)
     assert answer.status_code == 201

@@ -16,7 +16,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.api.http.requests import SCANS_SHARE, Gate, RequestState
 from tidegate_service.core.access.roles import Principal
 from tidegate_service.core.errors import Unavailable
-from tidegate_service.core.log.log_file import LARGE_BYTES, FileRoom
+from tidegate_service.core.log.log_file import LARGE_BYTES, FileMemory
 
 SOMEBODY = Principal(name="p", grants=())
 
@@ -136,13 +136,13 @@ def test_a_scan_that_its_caller_does_not_read_counts(start_service, database_url
 def test_a_large_file_of_a_log_is_held_in_its_reader_s_name(
     start_service, database_url, monkeypatch
 ):
-    names, take = set[str | None](), FileRoom.take
+    names, take = set[str | None](), FileMemory.take
 
-    def noted(room: FileRoom, who: str | None, size: int) -> None:
+    def noted(memory: FileMemory, who: str | None, size: int) -> None:
         names.add(who)
-        take(room, who, size)
+        take(memory, who, size)
 
-    monkeypatch.setattr(FileRoom, "take", noted)
+    monkeypatch.setattr(FileMemory, "take", noted)
     guarded = Guarded(start_service(auth="tokens").url, database_url)
     with guarded.client(guarded.token("admin", "*", label="busy")) as client:
         location = client.post("/tables", json=table_body()).json()["location"]

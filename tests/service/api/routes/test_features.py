@@ -3,7 +3,6 @@
 import json
 
 import deltalake
-import msgspec
 import pytest
 
 from tests.builders.by_x import add, remove
@@ -184,9 +183,9 @@ class TestColumnMapping:
             for field in json.loads(head.metadata.schema_string)["fields"]
         )
         files = [
-            msgspec.structs.replace(
-                add(path),
-                partition_values={x: path},
+            add(
+                path,
+                partitionValues={x: path},
                 stats=json.dumps(
                     {"numRecords": 1, "minValues": {v: value}, "maxValues": {v: value}}
                 ),

@@ -40,13 +40,13 @@ class Held:
 
 @pytest.fixture
 def held(monkeypatch) -> Held:
-    found, told_table = Held(), PostgresIndex.told_table
+    found, told_head = Held(), PostgresIndex.told_head
 
     async def held_up(index: PostgresIndex, ref: str, *, known: HeadsOnStandby):
         await found.wait()
-        return await told_table(index, ref, known=known)
+        return await told_head(index, ref, known=known)
 
-    monkeypatch.setattr(PostgresIndex, "told_table", held_up)
+    monkeypatch.setattr(PostgresIndex, "told_head", held_up)
     return found
 
 

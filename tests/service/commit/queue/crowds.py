@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
+from tidegate_protocol.proposal.transaction import Reads
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.roles import Caller, Principal
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue, QueueLimits
@@ -92,6 +93,7 @@ class Crowd:
         *,
         actions: int = 1,
         size: int = 0,
+        reads: Reads | None = None,
         plain: bool = False,
         alone: bool = False,
         store: str = "one",
@@ -105,7 +107,9 @@ class Crowd:
             table=TableIdentity(
                 id=table, name=table, location=f"s3://{store}/{table}", catalog_managed=not plain
             ),
-            proposal=proposal(*[add("a")] * actions, transaction_id=id_, size=size),
+            proposal=proposal(
+                *[add("a")] * actions, transaction_id=id_, size=size, reads=reads or Reads()
+            ),
             started=time.monotonic(),
             variables=contextvars.copy_context(),
             answer=asyncio.get_running_loop().create_future(),

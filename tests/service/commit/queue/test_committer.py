@@ -5,7 +5,12 @@ import asyncio
 import pytest
 
 from tests.service.commit.queue.crowds import Crowd
-from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
+from tidegate_protocol.proposal.transaction import (
+    BYTES_AN_ACTION,
+    LONG_PREDICATES,
+    VERY_LONG_PREDICATES,
+    Reads,
+)
 from tidegate_service.core.commit.queue.table_queue import GROUP_ACTIONS, GROUP_MEMBERS
 
 pytestmark = pytest.mark.anyio
@@ -99,6 +104,29 @@ async def test_a_proposal_of_many_bytes_goes_by_itself():
     await crowd.settle()
     assert [group.ids for group in crowd.groups] == [["a"], ["heavy"], ["b"]]
     assert crowd.is_forgotten()
+
+
+@pytest.mark.parametrize(
+    ("length", "most"), [(9, 55), (LONG_PREDICATES - 65, 32), (VERY_LONG_PREDICATES - 65, 4)]
+)
+async def test_predicates_count_in_a_group(length, most):
+    """So that a group reads, and judges by, no more than some milliseconds' worth of them."""
+    crowd = Crowd()
+    reads = Reads(predicates=("x" * length,))
+    for number in range(60):
+        crowd.send(f"t{number}", f"a{number}", reads=reads)
+    await crowd.settle()
+    assert [len(group.members) for group in crowd.groups] == [most, min(most, 60 - most)]
+    await crowd.end()
+
+
+async def test_very_long_predicates_go_by_themselves():
+    crowd = Crowd()
+    crowd.send("t", "a", reads=Reads(predicates=("x" * VERY_LONG_PREDICATES,)))
+    crowd.send("u", "b")
+    await crowd.settle()
+    assert [(group.ids, group.wait) for group in crowd.groups] == [(["a"], True), (["b"], False)]
+    await crowd.end()
 
 
 async def test_a_member_that_is_alone_goes_by_itself():

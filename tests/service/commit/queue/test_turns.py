@@ -9,7 +9,7 @@ from tidegate_service.core.observe import correlation
 from tidegate_service.core.observe.correlation import Correlation
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.pools import Pool
-from tidegate_service.core.sharing.turns import OwnTurns, Passes, Turns
+from tidegate_service.core.sharing.turns import OwnTurns, Passes, SharedTurns, Turns
 
 pytestmark = pytest.mark.anyio
 
@@ -189,3 +189,22 @@ async def test_own_turns_are_forgotten_with_the_last_of_them():
     gone.cancel()
     await asyncio.wait([gone])
     assert turns.principals == 0
+
+
+async def test_shared_turns_leave_one_to_others():
+    turns = SharedTurns(3)
+    done = asyncio.Event()
+
+    async def long(principal):
+        async with turns.turn(principal):
+            began.append(principal)
+            await done.wait()
+
+    began: list[str | None] = []
+    held = [asyncio.create_task(long(who)) for who in ["a", "a", "a", None, "b"]]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert began == ["a", "a", None]
+    done.set()
+    await asyncio.gather(*held)
+    assert sorted(map(str, began)) == ["None", "a", "a", "a", "b"]

@@ -30,19 +30,13 @@ from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.index.reading import reads
-from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def store(tmp_path):
-    return WatchedStorage(ObjectStorage(warehouse=tmp_path.as_uri()))
-
-
-@pytest.fixture
-def world(index, store, tmp_path):
-    return make_world(index, store, tmp_path.as_uri()).limited(portion_versions=PORTION)
+def world(watched):
+    return watched.limited(portion_versions=PORTION)
 
 
 async def blind(context, table):

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.service.catalog_managed.restoring import backups, body, commit, publish, quiet
-from tests.service.log.test_foreign_commits import FOREIGN_ADD, foreign_commit
-from tidegate_service.core.catalog_managed.set_back import looked_ahead
+from tests.service.catalog_managed.restoring import body, commit, publish, quiet
+from tests.service.log.foreign import FOREIGN_ADD, foreign_commit
+from tidegate_service.core.catalog_managed.set_back import check_ahead
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable, TableQuarantined
 from tidegate_service.core.log.catching_up.sight import SeenBefore
@@ -15,12 +15,6 @@ from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def made(postgres_server, tmp_path, anyio_backend):
-    async with backups(postgres_server.url, tmp_path) as made:
-        yield made
 
 
 async def test_a_look_is_two_reads_at_once_at_the_start_and_after_a_quiet_time(
@@ -170,7 +164,7 @@ async def test_a_look_ahead_forgets_nothing_that_is_known_by_then(made, database
         return log
 
     monkeypatch.setattr(made.storage, "log", overtaken)
-    assert not await looked_ahead(world.context, table.id, SeenBefore())
+    assert not await check_ahead(world.context, table.id, SeenBefore())
     assert world.context.heads.known(table.id).version == 2
 
 

@@ -12,8 +12,7 @@ from tests.builders.proposals import proposal
 from tests.service.commit.committing import quarantine
 from tests.service.commit.far_ahead import written_past
 from tests.service.log.test_hidden_log import left_behind
-from tests.service.maintenance.test_rebuild import checkpointed, picture
-from tests.service.storage.watched_store import WatchedStorage
+from tests.service.maintenance.pictures import checkpointed, picture
 from tests.service.world import World, make_world
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import (
@@ -22,31 +21,22 @@ from tidegate_service.core.errors import (
     StorageUnavailable,
     TableQuarantined,
 )
-from tidegate_service.core.instance.copy_room import CopyRoom
+from tidegate_service.core.instance.copy_limits import CopyLimits
 from tidegate_service.core.limits import CommitLimits
-from tidegate_service.core.log import copied_log, copy_file, log_file
-from tidegate_service.core.log.copied_log import CopiedLog
-from tidegate_service.core.log.copy_file import CopyFile
+from tidegate_service.core.log import log_file
+from tidegate_service.core.log.copying import copied_log, copy_file
+from tidegate_service.core.log.copying.copied_log import CopiedLog
+from tidegate_service.core.log.copying.copy_file import CopyFile
 from tidegate_service.core.log.log_file import SpooledFile
 from tidegate_service.core.log.reading_time import ReadingTime
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.records import TableState
-from tidegate_service.core.tables.lookup import forget_table, get_table
-from tidegate_service.storage import ObjectStorage
+from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.storage.local import files as local_files
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def store(tmp_path):
-    return WatchedStorage(ObjectStorage(warehouse=tmp_path.as_uri()))
-
-
-@pytest.fixture
-def world(index, store, tmp_path):
-    return make_world(index, store, tmp_path.as_uri())
 
 
 async def committed(world, count):
@@ -95,6 +85,25 @@ class TestRebuilds:
         after = await rebuild_table(world.context, table.id)
         assert done
         assert (after.latest_version, after.num_files) == (3, 3)
+
+    async def test_however_long_the_copy_is_read(self, world, store, monkeypatch):
+        """A second is for the store, not for what the section does besides."""
+        table = await committed(world, 2)
+
+        async def deed():
+            await propose(world.context, table.id, proposal(add("meanwhile")))
+
+        while_copied(store, deed, version=2)
+        now_s = [0.0]
+        text = CopyFile.text
+
+        async def slow(file, place):
+            now_s[0] += 10 * copied_log.READ_ON_S
+            return await text(file, place)
+
+        monkeypatch.setattr(CopyFile, "text", slow)
+        context = replace(world.context, monotonic_s=lambda: now_s[0])
+        assert (await rebuild_table(context, table.id)).latest_version == 3
 
     async def test_where_that_takes_long_more_is_copied(self, world, store, monkeypatch):
         monkeypatch.setattr(copied_log, "READ_ON_S", 0.0)
@@ -160,6 +169,16 @@ class TestRebuilds:
         with pytest.raises(IndexUnavailable, match="made anew meanwhile"):
             await rebuild_table(world.context, table.id)
         assert (await get_table(world.context, table.id)).epoch == table.epoch + 1
+
+    async def test_a_quarantine_that_came_meanwhile_stays(self, world, index, store):
+        """It may be of what the copy has not."""
+        table = await committed(world, 2)
+        while_copied(store, lambda: quarantine(index, table, "to see"), version=1)
+        with pytest.raises(IndexUnavailable, match="was quarantined"):
+            await rebuild_table(world.context, table.id)
+        now = await get_table(world.context, table.id)
+        assert (now.state, now.epoch) == (TableState.QUARANTINED, table.epoch)
+        assert (await rebuild_table(world.context, table.id)).state is TableState.ACTIVE
 
     async def test_a_table_that_is_forgotten_meanwhile(self, world, store):
         table = await committed(world, 2)
@@ -227,7 +246,7 @@ class TestReloads:
 class TestTheDisk:
     @pytest.fixture
     def made_small(self, world):
-        return World(replace(world.context, copies=CopyRoom(most_bytes=500)))
+        return World(replace(world.context, copies=CopyLimits(most_bytes=500)))
 
     async def test_a_copy_that_is_too_large_changes_nothing(self, made_small):
         table = await committed(made_small, 5)
@@ -275,9 +294,9 @@ class TestTheDisk:
         written_past(world, table, 1, 3)
         checkpointed(world, table, 2)
         (checkpoint,) = (path.name for path in world.log_folder(table).glob("*.checkpoint.*"))
-        room = CopyRoom()
+        limits = CopyLimits()
         log = store.log(table.location)
-        with CopyFile(room, who=None) as file:
+        with CopyFile(limits, who=None) as file:
             time = ReadingTime(CommitLimits(), lambda: 0.0)
             copied = CopiedLog(
                 log, file, location=table.location, time=time, monotonic_s=lambda: 0.0
@@ -293,7 +312,7 @@ class TestTheDisk:
                 action async for batch in copied.checkpoint_actions(checkpoint) for action in batch
             ]
             assert store.reads == []
-            assert room.taken > 0
+            assert limits.taken > 0
         assert f"{3:020d}.json" in names
         assert {type(action).__name__ for action in actions} >= {"Add", "Metadata", "Protocol"}
-        assert room.taken == 0
+        assert limits.taken == 0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tidegate_service.index.postgres.together import Together
+from tidegate_service.index.postgres.batching import Batching
 
 pytestmark = pytest.mark.anyio
 
@@ -38,18 +38,18 @@ class Answering:
 
 async def test_those_of_one_moment_are_answered_together():
     answering = Answering()
-    together = Together(answering, apart_s=0.0)
-    assert await asyncio.gather(*(together.ask(n) for n in range(5))) == [0, 2, 4, 6, 8]
+    batching = Batching(answering, apart_s=0.0)
+    assert await asyncio.gather(*(batching.ask(n) for n in range(5))) == [0, 2, 4, 6, 8]
     assert answering.asked == [[0, 1, 2, 3, 4]]
 
 
 async def test_who_asks_meanwhile_is_answered_with_all_who_did():
     answering = Answering()
-    together = Together(answering, apart_s=0.0)
+    batching = Batching(answering, apart_s=0.0)
     answering.may.clear()
-    first = asyncio.create_task(together.ask(1))
+    first = asyncio.create_task(batching.ask(1))
     await answering.begun.wait()
-    others = [asyncio.create_task(together.ask(n)) for n in (2, 3)]
+    others = [asyncio.create_task(batching.ask(n)) for n in (2, 3)]
     await asyncio.sleep(0)
     answering.may.set()
     assert await asyncio.gather(first, *others) == [2, 4, 6]
@@ -58,28 +58,28 @@ async def test_who_asks_meanwhile_is_answered_with_all_who_did():
 
 async def test_answers_are_so_far_apart_and_the_first_is_not_kept_waiting():
     answering = Answering()
-    together = Together(answering, apart_s=0.2)
+    batching = Batching(answering, apart_s=0.2)
     began = asyncio.get_running_loop().time()
-    await together.ask(1)
+    await batching.ask(1)
     assert answering.times[0] - began < 0.2
-    assert await asyncio.gather(together.ask(2), together.ask(3)) == [4, 6]
+    assert await asyncio.gather(batching.ask(2), batching.ask(3)) == [4, 6]
     assert answering.asked == [[1], [2, 3]]
     assert answering.times[1] - answering.times[0] >= 0.2
 
 
 async def test_what_is_raised_is_raised_to_those_of_that_time_alone():
     answering = Answering()
-    together = Together(answering, apart_s=0.0)
-    found = await asyncio.gather(together.ask(-1), together.ask(1), return_exceptions=True)
+    batching = Batching(answering, apart_s=0.0)
+    found = await asyncio.gather(batching.ask(-1), batching.ask(1), return_exceptions=True)
     assert [type(one) for one in found] == [ZeroDivisionError] * 2
-    assert await together.ask(1) == 2
+    assert await batching.ask(1) == 2
 
 
 async def test_one_who_leaves_takes_nothing_from_the_others():
     answering = Answering()
-    together = Together(answering, apart_s=0.0)
+    batching = Batching(answering, apart_s=0.0)
     answering.may.clear()
-    leaving, staying = (asyncio.create_task(together.ask(n)) for n in (1, 2))
+    leaving, staying = (asyncio.create_task(batching.ask(n)) for n in (1, 2))
     await answering.begun.wait()
     leaving.cancel()
     await asyncio.wait([leaving])
@@ -90,9 +90,9 @@ async def test_one_who_leaves_takes_nothing_from_the_others():
 
 async def test_when_the_last_one_has_left_nothing_is_under_way():
     answering = Answering()
-    together = Together(answering, apart_s=0.0)
+    batching = Batching(answering, apart_s=0.0)
     answering.may.clear()
-    leaving = [asyncio.create_task(together.ask(n)) for n in (1, 2)]
+    leaving = [asyncio.create_task(batching.ask(n)) for n in (1, 2)]
     await answering.begun.wait()
     for one in leaving:
         one.cancel()
@@ -100,18 +100,18 @@ async def test_when_the_last_one_has_left_nothing_is_under_way():
     assert answering.ended == 1
     answering.may.set()
     async with asyncio.timeout(PATIENCE_S):
-        assert await together.ask(3) == 6
+        assert await batching.ask(3) == 6
     assert answering.asked == [[1, 2], [3]]
 
 
 async def test_who_comes_while_the_last_one_leaves_is_answered():
     answering = Answering()
-    together = Together(answering, apart_s=0.0)
+    batching = Batching(answering, apart_s=0.0)
     answering.may.clear()
-    leaving = asyncio.create_task(together.ask(1))
+    leaving = asyncio.create_task(batching.ask(1))
     await answering.begun.wait()
     leaving.cancel()
-    coming = asyncio.create_task(together.ask(2))
+    coming = asyncio.create_task(batching.ask(2))
     answering.may.set()
     async with asyncio.timeout(PATIENCE_S):
         assert await coming == 4

@@ -8,33 +8,21 @@ import pytest
 from tests.service.catalog_managed.restoring import body, commit, publish, quiet
 from tests.service.commit.far_ahead import Lock, written_past
 from tests.service.log.test_hidden_log import left_behind
-from tests.service.maintenance.test_rebuild import checkpointed
-from tests.service.storage.watched_store import WatchedStorage
-from tests.service.world import World, make_world
-from tidegate_service.core.commit.group import commit_together
+from tests.service.maintenance.pictures import checkpointed
+from tests.service.world import World
+from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.transaction_ids import abort
-from tidegate_service.core.instance.head_looks import HeadLooks
+from tidegate_service.core.instance.head_checks import HeadChecks
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
 
 HANGS_S = 3.0
 ASKED_EACH_S = 0.25
-
-
-@pytest.fixture
-def store(tmp_path):
-    return WatchedStorage(ObjectStorage(warehouse=tmp_path.as_uri()))
-
-
-@pytest.fixture
-def world(index, store, tmp_path):
-    return make_world(index, store, tmp_path.as_uri())
 
 
 class SlowOnce:
@@ -137,7 +125,7 @@ async def test_a_slow_put_that_found_its_version_taken_is_the_only_one_under_its
 
 def started(world):
     """An instance that has just started, and is sure of no table."""
-    own = {"heads": HeadLooks(), "commit": CommitQueue(commit_together).commit}
+    own = {"heads": HeadChecks(), "commit": CommitQueue(run_group).commit}
     return World(replace(world.context, **own))
 
 

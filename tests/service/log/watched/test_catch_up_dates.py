@@ -6,11 +6,9 @@ from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.commit.far_ahead import FAR, PORTION, times, written_past
 from tests.service.storage.watched_store import WatchedStorage
-from tests.service.world import make_world
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
 
@@ -18,13 +16,8 @@ NEVER = 10**9
 
 
 @pytest.fixture
-def store(tmp_path):
-    return WatchedStorage(ObjectStorage(warehouse=tmp_path.as_uri()))
-
-
-@pytest.fixture
-def world(index, store, tmp_path):
-    return make_world(index, store, tmp_path.as_uri()).limited(portion_versions=PORTION)
+def world(watched):
+    return watched.limited(portion_versions=PORTION)
 
 
 class TestDates:

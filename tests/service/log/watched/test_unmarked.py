@@ -7,31 +7,20 @@ import pytest
 
 from tests.service.catalog_managed.restoring import body, commit
 from tests.service.commit.far_ahead import Lock
-from tests.service.storage.watched_store import WatchedStorage
-from tests.service.world import World, make_world
-from tidegate_service.core.commit.group import commit_together
+from tests.service.world import World
+from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, TableQuarantined
-from tidegate_service.core.instance.head_looks import HeadLooks
-from tidegate_service.core.tables.lookup import forget_table, get_table
-from tidegate_service.storage import ObjectStorage
+from tidegate_service.core.instance.head_checks import HeadChecks
+from tidegate_service.core.maintenance.forget import forget_table
+from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
 
 PUT = 30
 """The last version that lies in the log."""
-
-
-@pytest.fixture
-def store(tmp_path):
-    return WatchedStorage(ObjectStorage(warehouse=tmp_path.as_uri()))
-
-
-@pytest.fixture
-def world(index, store, tmp_path):
-    return make_world(index, store, tmp_path.as_uri())
 
 
 @pytest.fixture
@@ -48,7 +37,7 @@ async def table(world):
 
 def started(world: World, **changed: object) -> World:
     """An instance that has just started, and is sure of no table."""
-    own = {"heads": HeadLooks(), "commit": CommitQueue(commit_together).commit}
+    own = {"heads": HeadChecks(), "commit": CommitQueue(run_group).commit}
     return World(replace(world.context, **own, **changed))
 
 

@@ -7,8 +7,8 @@ import pytest
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.commit.committing import paths, ratified
+from tests.service.commit.test_buffered_files import in_the_log, watching
 from tests.service.commit.test_group_files import appended, foreign
-from tests.service.commit.test_held_files import in_the_log, watching
 from tests.service.faults import FaultyLog
 from tidegate_service.core.commit.buffered_puts import BufferedPuts
 from tidegate_service.core.ports.index import FilesFirst
@@ -92,14 +92,14 @@ async def test_rows_whose_files_are_not_put_cannot_be_saved(watched):
     async with index.commit_group({table.id: ["an-id"]}, wait=True) as group:
         section = group.sections[table.id]
         head = section.table
-        section.hold()
+        section.defer_saving()
         await section.append(ratified(2, add("c"), timestamp=head.latest_timestamp + 1))
         with pytest.raises(FilesFirst):
             await group.save()
         with pytest.raises(FilesFirst):
             await section.transaction("another-id")
-        section.take_back(1, head)
-        section.let_go()
+        section.unstage(1, head)
+        section.allow_saving()
         await group.save()
     head = await index.table(table.id)
     assert (head.latest_version, head.num_files) == (1, 2)

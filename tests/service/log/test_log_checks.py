@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.service.commit.test_table_ids import table
-from tidegate_service.core.instance.log_looks import QUIET_MS, LogLooks
+from tidegate_service.core.instance.log_checks import QUIET_MS, LogChecks
 
 DATABASE = "1/5/7"
 AT_MS = 1_700_000_000_000
@@ -26,29 +26,29 @@ AT_MS = 1_700_000_000_000
     ],
 )
 def test_a_look_speaks_for_what_came_soon_after_it(later, after_ms, spared):
-    made, found = LogLooks(), table()
-    made.note(found, AT_MS, database=DATABASE)
+    made, found = LogChecks(), table()
+    made.remember(found, AT_MS, database=DATABASE)
     assert made.spare(replace(found, **later), AT_MS + after_ms, database=DATABASE) is spared
 
 
 def test_in_one_database_only():
-    made, found = LogLooks(), table()
-    made.note(found, AT_MS, database=DATABASE)
+    made, found = LogChecks(), table()
+    made.remember(found, AT_MS, database=DATABASE)
     later = replace(found, latest_version=4)
     assert made.spare(later, AT_MS, database=DATABASE)
     assert not made.spare(later, AT_MS, database="1/5/8")
 
 
 def test_of_one_table_only():
-    made, one, other = LogLooks(), table(latest_version=3), table(latest_version=4)
-    made.note(one, AT_MS, database=DATABASE)
+    made, one, other = LogChecks(), table(latest_version=3), table(latest_version=4)
+    made.remember(one, AT_MS, database=DATABASE)
     assert not made.spare(other, AT_MS, database=DATABASE)
 
 
 def test_the_oldest_looks_make_room():
-    made, tables = LogLooks(tables=2), [table() for _ in range(3)]
+    made, tables = LogChecks(tables=2), [table() for _ in range(3)]
     for found in (*tables[:2], tables[0], tables[2]):
-        made.note(found, AT_MS, database=DATABASE)
+        made.remember(found, AT_MS, database=DATABASE)
     assert [
         made.spare(replace(each, latest_version=4), AT_MS, database=DATABASE) for each in tables
     ] == [

@@ -1,0 +1,1 @@
+"""Logs over a store that is watched: what is read of it, when, and under which lock."""

@@ -1,0 +1,52 @@
+"""Requests about one's own table with megabytes of metadata, many at a time."""
+
+import itertools
+
+import pytest
+
+from tests.service.tenants.rig import Service, attacked
+
+NAME = "main.other.wide"
+COLUMNS, LENGTH = 6_000, 300
+AT_ONCE = 120
+
+
+@pytest.fixture(scope="module")
+def wide(service: Service) -> str:
+    fields = [
+        {"name": f"c{number}" + "x" * LENGTH, "type": "string", "nullable": True, "metadata": {}}
+        for number in range(COLUMNS)
+    ]
+    body = {
+        "name": NAME,
+        "schema": {"type": "struct", "fields": fields},
+        "catalog_managed": True,
+    }
+    service.client.post(f"{service.api}/tables", json=body).raise_for_status()
+    return f"{service.api}/tables/{NAME}"
+
+
+def test_aborts(service: Service, wide: str):
+    """Each reads the table under its lock; before, each that waited held what it had read."""
+    ids = itertools.count()
+
+    def attack(_: Service) -> int:
+        headers = {"Content-Type": "application/json"}
+        url = f"{wide}/transactions/t{next(ids)}/abort"
+        return service.client.post(url, headers=headers).status_code
+
+    with attacked(service, attack, at_once=AT_ONCE) as measured:
+        measured.check(grown_mib=256)
+    assert set(measured.answers) <= {200, 429, 503}
+
+
+@pytest.mark.parametrize("path", ["", "/scan"])
+def test_reads(service: Service, wide: str, path: str):
+    def attack(_: Service) -> int:
+        if path:
+            return service.client.post(f"{wide}{path}", json={}).status_code
+        return service.client.get(wide).status_code
+
+    with attacked(service, attack, at_once=24) as measured:
+        measured.check(grown_mib=256)
+    assert set(measured.answers) <= {200, 429, 503}
