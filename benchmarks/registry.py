@@ -17,6 +17,12 @@ MODULES = {
     "b9": "benchmarks.b09_large_commit",
     "b10": "benchmarks.b10_spark",
     "b11": "benchmarks.b11_many_tables",
+    "b12": "benchmarks.b12_opening",
+    "b13": "benchmarks.b13_checkpoint",
+    "b14": "benchmarks.b14_v2_checkpoint",
+    "b15": "benchmarks.b15_upkeep",
+    "b16": "benchmarks.b16_vacuum",
+    "b17": "benchmarks.b17_index_size",
 }
 
 
