@@ -23,6 +23,7 @@ from tidegate_protocol.log.actions import Metadata, Protocol, holds
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.proposal import operations
 from tidegate_protocol.proposal.transaction import Demand, Invalid, Proposal, ReadState
+from tidegate_protocol.schema import table_schema
 from tidegate_protocol.schema.table_schema import (
     InvalidSchema,
     StructType,
@@ -213,6 +214,14 @@ def _size(definition: _Definition) -> int:
 
 
 _known = remember(_parse_known, weigh=_size)
+
+
+def is_cheap(metadata: Metadata) -> bool:
+    """Whether `prepare`, and whoever reads the schema after it, takes little time for a table's
+    definition: it is small, or was checked not long ago. One of 64 KiB takes some ten
+    milliseconds."""
+    definition = (metadata.schema_string, tuple(metadata.configuration.items()))
+    return table_schema.is_cheap(metadata.schema_string) and _known.is_cheap(definition)
 
 
 def check_features(properties: TableProperties, schema: StructType) -> Invalid | None:

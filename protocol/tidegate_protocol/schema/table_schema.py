@@ -131,6 +131,12 @@ def _parse(text: str) -> StructType:
 _remembered = remember(_parse, weigh=len)
 
 
+def is_cheap(text: str) -> bool:
+    """Whether `parse_schema` takes little time for a `schemaString`: it is small, or was parsed not
+    long ago."""
+    return _remembered.is_cheap(text)
+
+
 def parse_type(name: str) -> DataType:
     """The type that goes by this name, as in `delta.typeChanges`. Raises `InvalidSchema`."""
     return _named_type(name, ())

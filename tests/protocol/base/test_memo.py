@@ -1,13 +1,14 @@
 """What is remembered of definitions of tables, and what is made only once."""
 
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.builders.actions import add, remove
 from tests.builders.ledgers import prepared as prepared_from
 from tests.builders.proposals import proposal, reads
-from tidegate_protocol.base.memo import FEW, MANY, SMALL, remember
+from tidegate_protocol.base.memo import FEW, MANY, MEDIUM, SMALL, SOME, remember
 
 
 class Counted:
@@ -38,13 +39,39 @@ class TestRemember:
         assert counted.remembered("a") == 1
 
     def test_only_the_newest_are_held_and_few_large_ones(self):
-        for size, held in ((4, MANY), (SMALL + 1, FEW)):
+        for size, held in ((4, MANY), (SMALL + 1, SOME), (MEDIUM, SOME), (MEDIUM + 1, FEW)):
             counted = Counted()
             keys = [f"{at:04}".rjust(size, "x") for at in range(held + 1)]
             for key in (*keys, keys[-1], keys[0]):
                 counted.remembered(key)
             # The first had to go for the last.
             assert counted.calls == [*keys, keys[0]]
+
+
+    def test_one_that_is_used_stays(self):
+        for size, held in ((SMALL + 1, SOME), (MEDIUM + 1, FEW)):
+            counted = Counted()
+            keys = [f"{at:04}".rjust(size, "x") for at in range(held + 1)]
+            for key in (*keys[:-1], keys[0], keys[-1], keys[0]):
+                counted.remembered(key)
+            assert counted.calls == keys
+
+    def test_what_is_cheap(self):
+        counted = Counted()
+        assert counted.remembered.is_cheap("x" * SMALL)
+        for size in (SMALL + 1, MEDIUM + 1):
+            key = "x" * size
+            assert not counted.remembered.is_cheap(key)
+            counted.remembered(key)
+            assert counted.remembered.is_cheap(key)
+        assert len(counted.calls) == 2
+
+    def test_threads_share_it(self):
+        counted = Counted()
+        keys = [f"{at:04}".rjust(SMALL + 1, "x") for at in range(2 * SOME)]
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(counted.remembered, keys * 20))
+        assert found == [SMALL + 1] * len(found)
 
 
 class TestMadeOnce:

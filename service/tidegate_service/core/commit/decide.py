@@ -11,6 +11,7 @@ from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.prepare.table import is_cheap
 from tidegate_protocol.proposal.isolation import may_skip
 from tidegate_protocol.proposal.transaction import (
     Conflict,
@@ -29,7 +30,7 @@ from tidegate_service.core.sharing import offload
 
 MOST_WITH_ROW_IDS = 250_000
 LONG_METADATA_OF_TABLE = 64 * 1024
-"""In bytes of the table's own metadata, whose schema may have to be parsed."""
+"""In bytes of the table's own metadata. Looking at more of it takes long, parsed or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +139,9 @@ async def _checked(
 
 def _long(metadata: Metadata | None) -> int:
     """How heavy the table's own metadata is, of which less is looked at than of a proposal's."""
-    is_long = metadata is not None and len(metadata.raw) > LONG_METADATA_OF_TABLE
+    if metadata is None:
+        return 0
+    is_long = len(metadata.raw) > LONG_METADATA_OF_TABLE or not is_cheap(metadata)
     return offload.LONG if is_long else 0
 
 

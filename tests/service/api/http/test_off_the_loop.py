@@ -1,5 +1,6 @@
 """What takes long to decode holds up nobody else, however short it is when it is sent."""
 
+import asyncio
 import gzip
 import json
 import threading
@@ -12,8 +13,10 @@ import pytest
 
 from tests.builders.flights import add, ndjson, proposal
 from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE
+from tidegate_protocol.base.memo import MEDIUM, SMALL, SOME
 from tidegate_protocol.scan import reads
 from tidegate_protocol.scan.predicates import parse_predicate
+from tidegate_protocol.schema import table_schema
 from tidegate_service.api.bodies import proposals
 from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.core.tables import scan
@@ -102,6 +105,38 @@ def test_predicates_that_are_no_short_ones_are_parsed_in_a_thread(
     assert answer.status_code in ((200, 201) if column == "month" else (422,))
     (thread,) = parsed
     assert thread.startswith(("tidegate-predicates", "tidegate-scans"))
+
+
+@pytest.mark.parametrize("call", ["commits", "conflict-check"])
+def test_schemas_of_hundreds_of_columns_are_parsed_in_a_thread(shared_api, monkeypatch, call):
+    """Where they are not remembered: as many tables have come since as are."""
+    fields = [
+        {"name": f"{call}{n}".ljust(60, "x"), "type": "long", "nullable": True, "metadata": {}}
+        for n in range(300)
+    ]
+    assert SMALL < len(json.dumps(fields, separators=(",", ":"))) < MEDIUM
+    names = [f"main.columns.{call.replace('-', '_')}_{at}" for at in range(SOME + 1)]
+    for at, name in enumerate(names):
+        own = {**fields[0], "name": f"own{at}"}
+        schema = {"type": "struct", "fields": [*fields, own]}
+        body = {"name": name, "schema": schema, "catalog_managed": True}
+        shared_api.post("/tables", json=body).raise_for_status()
+    decode, on_loop = table_schema.strict_json.decode, []
+
+    def noted(text, *args, **kwargs):
+        if b'"name":"own0"' in text and b'"fields"' in text:
+            try:
+                asyncio.get_running_loop()
+                on_loop.append(True)
+            except RuntimeError:
+                on_loop.append(False)
+        return decode(text, *args, **kwargs)
+
+    monkeypatch.setattr(table_schema.strict_json, "decode", noted)
+    sent = proposal(add("f", partitionValues={}))
+    answers = [shared_api.post(f"/tables/{names[0]}/{call}", json=sent) for _ in range(2)]
+    assert {answer.status_code for answer in answers} <= {200, 201}
+    assert on_loop == [False]
 
 
 @pytest.mark.parametrize("headers", [JSON_TYPE, NDJSON_TYPE], ids=["JSON", "NDJSON"])
