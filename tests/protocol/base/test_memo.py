@@ -47,7 +47,6 @@ class TestRemember:
             # The first had to go for the last.
             assert counted.calls == [*keys, keys[0]]
 
-
     def test_one_that_is_used_stays(self):
         for size, held in ((SMALL + 1, SOME), (MEDIUM + 1, FEW)):
             counted = Counted()
