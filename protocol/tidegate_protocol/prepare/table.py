@@ -6,7 +6,7 @@ and metaData actions, with the protocol upgrade that new metadata implies.
 
 from dataclasses import dataclass
 
-from tidegate_protocol.base.memo import remember
+from tidegate_protocol.base.memo import SMALL, remember
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features import table_features
 from tidegate_protocol.features.known import CATALOG_MANAGED
@@ -220,6 +220,8 @@ def is_cheap(metadata: Metadata) -> bool:
     """Whether `prepare`, and whoever reads the schema after it, takes little time for a table's
     definition: it is small, or was checked not long ago. One of 64 KiB takes some ten
     milliseconds."""
+    if len(metadata.raw) <= SMALL:
+        return True
     definition = (metadata.schema_string, tuple(metadata.configuration.items()))
     return table_schema.is_cheap(metadata.schema_string) and _known.is_cheap(definition)
 
