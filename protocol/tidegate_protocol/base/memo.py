@@ -1,9 +1,7 @@
 """Remembering what a pure function said of the definitions of tables, which commits share."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import lru_cache
-from threading import Lock
 from typing import Generic, TypeVar
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -53,25 +51,21 @@ class _Newest(Generic[_Key, _Result]):
 
     def __init__(self, function: Callable[[_Key], _Result], most: int) -> None:
         self._function = function
-        self._most = most
-        self._results: OrderedDict[_Key, _Result] = OrderedDict()
-        self._lock = Lock()
+        self._held: Callable[[_Key], list[_Result]] = lru_cache(maxsize=most)(_nothing_yet)
 
     def __contains__(self, key: _Key) -> bool:
-        with self._lock:
-            return key in self._results
+        return bool(self._held(key))
 
     def __call__(self, key: _Key) -> _Result:
-        with self._lock:
-            if key in self._results:
-                self._results.move_to_end(key)
-                return self._results[key]
-        result = self._function(key)
-        with self._lock:
-            self._results[key] = result
-            if len(self._results) > self._most:
-                self._results.popitem(last=False)
-        return result
+        held = self._held(key)
+        if not held:
+            # Another thread may do the same: the first result is the one that is handed out.
+            held.append(self._function(key))
+        return held[0]
+
+
+def _nothing_yet(_: object) -> list[_Result]:
+    return []
 
 
 def remember(
