@@ -1,8 +1,12 @@
 """A request that asks for HTTP/2, as every one of a JVM's does, is answered with its body read."""
 
 import json
+import socket
+import uuid
+from urllib.parse import urlsplit
 
 import httptools
+import httpx
 import pytest
 
 from tests.builders.flights import add, proposal, table_body
@@ -16,10 +20,6 @@ LAST = b"Connection: close, Upgrade\r\nUpgrade: h2c\r\n"
 
 @pytest.fixture
 def table(shared_server):
-    import uuid
-
-    import httpx
-
     name = f"main.upgrades.t{uuid.uuid4().hex}"
     with httpx.Client(base_url=f"{shared_server}/api/v1") as client:
         assert client.post("/tables", json=table_body(name)).status_code == 201
@@ -67,9 +67,6 @@ def test_one_after_the_other_on_a_connection(shared_server, table):
 
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_however_it_is_cut(shared_server, table, size):
-    import socket
-    from urllib.parse import urlsplit
-
     sent = post(table) + post(table, more=LAST)
     parts = urlsplit(shared_server)
     with socket.create_connection((parts.hostname, parts.port), timeout=60) as connection:
