@@ -105,6 +105,9 @@ class FaultyLog:
     async def read(self, version: int) -> bytes | None:
         return await self._log.read(version)
 
+    async def read_staged(self, name: str) -> bytes | None:
+        return await self._log.read_staged(name)
+
     async def holds_anything(self, *, but_version: int | None = None) -> bool:
         return await self._log.holds_anything(but_version=but_version)
 

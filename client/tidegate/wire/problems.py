@@ -46,6 +46,9 @@ ERRORS: dict[Code, type[TidegateError]] = {
     Code.TABLE_EXISTS: TableAlreadyExists,
     Code.READ_VERSION_TOO_OLD: ReadVersionTooOld,
     Code.TRANSACTION_COMMITTED: TransactionCommitted,
+    # Only Unity Catalog's API answers these two.
+    Code.VERSION_TAKEN: UnexpectedAnswer,
+    Code.REQUIREMENT_FAILED: UnexpectedAnswer,
     Code.TRANSACTION_ABORTED: TransactionAborted,
     Code.TABLE_NOT_FOUND: TableNotFound,
     Code.VERSION_NOT_FOUND: VersionNotFound,

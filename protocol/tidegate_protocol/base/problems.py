@@ -25,6 +25,8 @@ class Code(StrEnum):
     TABLE_EXISTS = "table-exists"
     READ_VERSION_TOO_OLD = "read-version-too-old"
     TRANSACTION_COMMITTED = "transaction-committed"
+    VERSION_TAKEN = "version-taken"
+    REQUIREMENT_FAILED = "requirement-failed"
     # 410
     TRANSACTION_ABORTED = "transaction-aborted"
     # 404
@@ -126,6 +128,8 @@ PROBLEMS: dict[Code, Problem] = {
         409, "The history since the read version is no longer in the index"
     ),
     Code.TRANSACTION_COMMITTED: Problem(409, "The transaction has landed and cannot be aborted"),
+    Code.VERSION_TAKEN: Problem(409, "Another commit landed as this version"),
+    Code.REQUIREMENT_FAILED: Problem(409, "The table is not what the request requires"),
     Code.TRANSACTION_ABORTED: Problem(410, "The transaction id was aborted and will never land"),
     Code.TABLE_NOT_FOUND: Problem(404, "There is no such table"),
     Code.VERSION_NOT_FOUND: Problem(404, "The table has no such version"),

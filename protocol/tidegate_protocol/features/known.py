@@ -14,6 +14,9 @@ IDENTITY_HIGH_WATER_MARK = "delta.identity.highWaterMark"
 IDENTITY_EXPLICIT = "delta.identity.allowExplicitInsert"
 """Keys in a field's metadata."""
 
+UNITY_TABLE_ID = "io.unitycatalog.tableId"
+"""The property that names a catalog-managed table to clients of Unity Catalog's API."""
+
 READER_FEATURES_VERSION = 3
 WRITER_FEATURES_VERSION = 7
 
@@ -33,6 +36,7 @@ class Feature:
 
 CATALOG_MANAGED = "catalogManaged"
 IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+VACUUM_PROTOCOL_CHECK = "vacuumProtocolCheck"
 COLUMN_MAPPING = "columnMapping"
 CHECKPOINT_PROTECTION_FEATURE = "checkpointProtection"
 CLUSTERING = "clustering"

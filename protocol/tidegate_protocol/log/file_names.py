@@ -95,6 +95,18 @@ _NAME = re.compile(
 )
 
 
+_STAGED = re.compile(rf"(?P<version>[0-9]{{20}})\.{_UUID}\.json")
+
+
+def staged_version(name: str) -> int | None:
+    """The version of a staged commit by the name of its file in `_staged_commits`,
+    `<version>.<uuid>.json`; None for any other name."""
+    match = _STAGED.fullmatch(name)
+    if match is None or int(match["version"]) > MAX_VERSION:
+        return None
+    return int(match["version"])
+
+
 def commit_name(version: int) -> str:
     """The name of a version's commit file. Raises `ValueError` for what is no version."""
     if not 0 <= version <= MAX_VERSION:

@@ -27,6 +27,7 @@ from tidegate_protocol.log.actions import (
 from tidegate_protocol.log.content import Content, pieces_of
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.log.weights import weight_of_all
+from tidegate_protocol.proposal.staged import StagedCommit
 
 LONG_PREDICATES = 128
 """From so many characters on, reading the predicates of a transaction takes a millisecond and
@@ -109,7 +110,8 @@ class Proposal:
     `application_id` says who sends it, for commitInfo: a Spark application's id. Another
     application may send the same work again, so it is no part of what the digest names.
     `has_new_id` says that the id was made for this copy, so that there was no other before.
-    `size` is how many bytes it came in, 0 for one that was not sent.
+    `size` is how many bytes it came in, 0 for one that was not sent. `staged` is the commit
+    where its writer has written that whole.
     """
 
     transaction_id: str
@@ -126,6 +128,7 @@ class Proposal:
     skip_if_empty: bool = False
     application_id: str | None = None
     has_new_id: bool = False
+    staged: StagedCommit | None = None
     size: int = field(default=0, compare=False)
     _digest: str | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -144,6 +147,8 @@ class Proposal:
         return self._digest
 
     def _made_digest(self) -> str:
+        if self.staged is not None:
+            return self.staged.digest()
         envelope = [
             self.operation,
             self.read_version,

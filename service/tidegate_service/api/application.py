@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from tidegate_protocol.base.problems import Code
 from tidegate_service.api.http.body_memory import memory_for_bodies
 from tidegate_service.api.http.edge import Edge
+from tidegate_service.api.http.faces import UNITY_PREFIX
 from tidegate_service.api.http.limits import Limits
 from tidegate_service.api.http.problems import of_http_exception, of_service_error, of_validation
 from tidegate_service.api.http.readiness import Readiness
@@ -37,6 +38,7 @@ from tidegate_service.api.routes import (
 from tidegate_service.api.routes.docs import docs_router
 from tidegate_service.api.routes.policies import require_policies
 from tidegate_service.api.routes.route import Shortcut
+from tidegate_service.api.unity_catalog import classic, delta
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError
@@ -89,6 +91,8 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
     )
     for resource in resources:
         app.include_router(resource.router, prefix=PREFIX)
+    for part in (delta, classic):
+        app.include_router(part.router, prefix=UNITY_PREFIX)
     app.include_router(health.router)
     app.include_router(metrics.router)
     app.include_router(docs_router())

@@ -12,9 +12,11 @@ from tidegate_service.api.answers import types, upkeep
 from tidegate_service.api.bodies import proposals, resources
 from tidegate_service.api.describe.documents import ref
 from tidegate_service.api.describe.examples import ANSWERS
+from tidegate_service.api.http.faces import UNITY_PREFIX
 from tidegate_service.api.http.problems import ProblemBody
 from tidegate_service.api.http.requests import JSON
 from tidegate_service.api.routes.policies import Public, policy_of
+from tidegate_service.api.unity_catalog import describing as unity_catalog
 
 DESCRIPTION = """\
 Many writers, one order: Tidegate ratifies the commits of Delta Lake tables.
@@ -47,6 +49,7 @@ TAGS = [
         "name": "maintenance",
         "description": "Compare a table with its log; mend the index; write checkpoints.",
     },
+    *unity_catalog.TAGS,
     {"name": "health", "description": "For whoever runs the service."},
 ]
 
@@ -115,6 +118,11 @@ def describe(app: FastAPI) -> dict[str, Any]:
         routes=app.routes,
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
     )
+    for path, methods in document["paths"].items():
+        if path.startswith(UNITY_PREFIX):
+            for operation in methods.values():
+                # FastAPI's own, of a call that has none.
+                operation["responses"].pop("422", None)
     _add_examples(document)
     _add_security(document, app)
     document["components"] = {"schemas": schemas(), "securitySchemes": {_TOKEN: _TOKEN_SCHEME}}

@@ -14,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 
-from tidegate_service.core.catalog_managed.own_log import OwnLogs
 from tidegate_service.core.catalog_managed.publish import Batch, publish_batch, publish_table
 from tidegate_service.core.errors import ServiceError
+from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry

@@ -12,6 +12,7 @@ from tidegate_service.core.instance.copy_limits import CopyLimits
 from tidegate_service.core.instance.head_checks import HeadChecks
 from tidegate_service.core.instance.log_checks import LogChecks
 from tidegate_service.core.instance.long_predicates import LongPredicates
+from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.instance.pending_proposals import PendingProposals
 from tidegate_service.core.instance.running_commits import RunningCommits
 from tidegate_service.core.instance.table_cache import TableCache, TableIdentity
@@ -102,6 +103,7 @@ class Context:
     tables: TableCache = field(default_factory=TableCache)
     log_checks: LogChecks = field(default_factory=LogChecks)
     heads: HeadChecks = field(default_factory=HeadChecks)
+    own_logs: OwnLogs = field(default_factory=OwnLogs)
     limits: CommitLimits = field(default_factory=CommitLimits)
     pending: PendingProposals = field(default_factory=PendingProposals)
     long_predicates: LongPredicates = field(default_factory=LongPredicates)

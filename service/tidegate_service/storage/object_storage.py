@@ -17,6 +17,7 @@ from tidegate_protocol.log.file_names import (
     commit_name,
     compacted_name,
     parse,
+    staged_version,
 )
 from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
@@ -41,7 +42,8 @@ PROBE = f"{PROBE_FOLDER}/put-if-absent"
 PROBE_ATTEMPTS = 3
 SMALL_FILE_BYTES = 64 * 1024 * 1024
 """The most that `ObjectLog.read_file` reads into memory."""
-_FOLDERS_OF_A_LOG = (SIDECARS, "_staged_commits", "_commits")
+_STAGED = "_staged_commits"
+_FOLDERS_OF_A_LOG = (SIDECARS, _STAGED, "_commits")
 """The last one is what `_staged_commits` was called before."""
 
 
@@ -88,6 +90,11 @@ class ObjectLog:
 
     async def read(self, version: int) -> bytes | LogFile | None:
         return await self._root.read(self._commit(version), self._read, self._share)
+
+    async def read_staged(self, name: str) -> bytes | LogFile | None:
+        if staged_version(name) is None:
+            raise ValueError(f"{excerpt(name)} is no staged commit's name")
+        return await self._root.read(f"{self._folder}/{_STAGED}/{name}", self._read, self._share)
 
     async def holds_anything(self, *, but_version: int | None = None) -> bool:
         """Also raises `Refused`, like `entries`."""

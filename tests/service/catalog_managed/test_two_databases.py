@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.service.catalog_managed.restoring import body, commit, publish
-from tidegate_service.core.catalog_managed.own_log import OwnLogs
 from tidegate_service.core.catalog_managed.publish import publish_batch
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import IndexUnavailable, TableQuarantined
+from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import QuarantineCause, TableState, Waiting

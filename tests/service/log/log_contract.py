@@ -44,6 +44,7 @@ FOREIGN_LOG_FILES = [
     "_staged_commits/00000000000000000000.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
     "_commits/00000000000000000001.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
 ]
+STAGED = "00000000000000000001.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
 OTHER_FILES = [
     "README.md",
     "0.json",
@@ -308,6 +309,15 @@ class LogContract:
 
         with pytest.raises(UnreadableFile):
             await storage.log(location).read_file(name)
+
+    async def test_a_staged_commit_is_read_by_its_name(
+        self, storage: Storage, location, plant: Plant
+    ):
+        log, name = storage.log(location), STAGED
+        assert await log.read_staged(name) is None
+        plant(location, f"_staged_commits/{name}", b"staged\n")
+        assert await log.read_staged(name) == b"staged\n"
+        assert await log.read(1) is None
 
     @pytest.mark.parametrize("name", [name for name in UNUSUAL_NAMES if "%2F" not in name])
     async def test_a_table_may_have_any_name(self, storage: Storage, location, name):

@@ -216,6 +216,9 @@ class MemoryLog:
     async def read(self, version: int) -> bytes | None:
         return await self._read(commit_name(version))
 
+    async def read_staged(self, name: str) -> bytes | None:
+        return await self._read(f"_staged_commits/{name}")
+
     async def _read(self, name: str) -> bytes | None:
         def found() -> bytes | None:
             if self._faults.reads[1] and self._network.choices.pick(

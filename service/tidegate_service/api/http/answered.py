@@ -6,6 +6,7 @@ import time
 from msgspec import Struct
 from starlette.types import Scope
 
+from tidegate_service.api.http.faces import UNITY_PREFIX
 from tidegate_service.api.http.requests import PREFIX, RequestState
 from tidegate_service.core.observe.telemetry import Telemetry
 
@@ -94,7 +95,10 @@ def answered(
 def _route_of(scope: Scope) -> str | None:
     """The template of the route that took the request, as the OpenAPI document has it."""
     template: str | None = getattr(scope.get("route"), "path", None)
-    if template is None or template.startswith(PREFIX):
-        return template
+    if template is None:
+        return None
     # A route knows its path within its router, not the prefix that the router was given.
-    return PREFIX + template if scope["path"].startswith(f"{PREFIX}/") else template
+    for prefix in (PREFIX, UNITY_PREFIX):
+        if scope["path"].startswith(f"{prefix}/"):
+            return template if template.startswith(prefix) else prefix + template
+    return template

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tidegate_protocol.base.problems import Code
 from tidegate_service.api.http.answered import CLIENT_GONE, HEALTH_PATHS, answered
 from tidegate_service.api.http.deadlines import Deadline, Deadlines
+from tidegate_service.api.http.faces import face_of
 from tidegate_service.api.http.heads import Headers, address_of, safe_id, trace_headers
 from tidegate_service.api.http.limits import Limits
 from tidegate_service.api.http.problems import AnswerBrokenOff, of_service_error, problem
@@ -75,6 +76,7 @@ class Edge:
                 id=safe_id(headers, b"x-request-id") or f"{self._ids.getrandbits(128):032x}",
                 application_id=safe_id(headers, b"x-spark-application-id"),
                 headers=headers,
+                face=face_of(scope["method"], scope["path"]),
             ),
         )
         with self._telemetry.request(trace_headers(headers)) as trace_id:
@@ -308,11 +310,7 @@ class _Exchange:
 
     async def _defect(self, error: Exception) -> None:
         error_id = uuid.uuid4().hex
-        defect_log.error(
-            "unhandled exception",
-            exc_info=error,
-            extra={"error_id": error_id},
-        )
+        defect_log.error("unhandled exception", exc_info=error, extra={"error_id": error_id})
         if self._status is None:
             detail = "the service met a defect of its own; its log has it under the error id"
             if self.state.may_land:

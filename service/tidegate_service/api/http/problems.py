@@ -18,7 +18,9 @@ from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PRE
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import PartitionValues
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
-from tidegate_service.api.http.requests import RequestState
+from tidegate_service.api.http import unity_problems
+from tidegate_service.api.http.faces import Face
+from tidegate_service.api.http.requests import JSON, RequestState
 from tidegate_service.core.errors import CommitStateUnknown, Refused, ServiceError, root_cause
 
 T = TypeVar("T")
@@ -196,6 +198,13 @@ def problem(
         all_headers["WWW-Authenticate"] = 'Bearer realm="tidegate"'
     if kind.status in (429, 503):
         all_headers["Retry-After"] = str(RETRY_AFTER_S.get(code, USUAL_RETRY_AFTER_S))
+    if state.face is not Face.OWN:
+        return Response(
+            unity_problems.body_of(state.face, code, detail),
+            status_code=unity_problems.status_of(state.face, code),
+            headers=all_headers,
+            media_type=JSON,
+        )
     return Response(
         msgspec.json.encode(body),
         status_code=kind.status,

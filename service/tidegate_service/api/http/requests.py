@@ -10,6 +10,7 @@ from fastapi import Request
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.api.http.body_memory import BodyMemory
+from tidegate_service.api.http.faces import Face
 from tidegate_service.api.http.readiness import Readiness
 from tidegate_service.core.access.roles import ANYBODY, Caller, Principal, share_of
 from tidegate_service.core.access.tokens import Authenticator
@@ -39,8 +40,8 @@ class RequestState(Correlation):
     ends without an answer says nothing about its outcome. `cause` is for the log alone. A call
     that reads a whole log, or lands a long body, asks for the longer deadline by `take_long`,
     and while it takes the body in, for the usual one once more by `begin_anew`. `headers` are by
-    name in lower case; of those with one name, the first. Two fields are the gate's: `counted`, and
-    `reads_for`, the principal in whose turn at reading it is.
+    name in lower case; of those with one name, the first. `face` is the API that it is for. Two
+    fields are the gate's: `counted`, and `reads_for`, the principal in whose turn at reading it is.
     """
 
     may_land: bool = False
@@ -53,6 +54,7 @@ class RequestState(Correlation):
     take_long: Callable[[], None] = _no_deadline
     begin_anew: Callable[[], None] = _no_deadline
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
+    face: Face = Face.OWN
     counted: bool = False
     reads_for: str | None = None
 

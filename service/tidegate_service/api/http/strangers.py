@@ -11,6 +11,7 @@ from collections.abc import Callable
 from starlette.types import Scope
 
 from tidegate_service.api.http.answered import HEALTH_PATHS, METRICS_PATH
+from tidegate_service.api.http.faces import UNITY_PREFIX
 from tidegate_service.api.http.heads import Headers
 from tidegate_service.api.http.limits import Limits
 from tidegate_service.api.http.requests import PREFIX
@@ -85,6 +86,6 @@ class Lines:
         path = scope["path"]
         if path in HEALTH_PATHS:
             return self.health
-        if path.startswith(PREFIX) or path == METRICS_PATH:
+        if path.startswith((PREFIX, UNITY_PREFIX)) or path == METRICS_PATH:
             return self.others if limits.tokens and b"authorization" not in headers else None
         return self.others

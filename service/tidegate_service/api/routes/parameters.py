@@ -1,5 +1,7 @@
 """Path and query parameters that several routes share."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
@@ -35,17 +37,16 @@ def printable(where: str, text: str) -> None:
         )
 
 
-async def table_ref(
-    request: Request,
-    table: Annotated[
-        str,
-        Path(
-            description="The table's full name, `catalog.schema.table` in any case, or its id.",
-            examples=["main.air.flights"],
-        ),
-    ],
-) -> str:
-    """The reference to a table in the path. Raises `NotFound` for what can be none."""
+class TableReference(ABC):
+    """Base of the dependencies that give a table's reference: a full name, or an id."""
+
+    @abstractmethod
+    def of(self, request: Request, path: Mapping[str, str]) -> str:
+        """By the parameters of the path. Raises `NotFound` for what can be none."""
+
+
+def checked(request: Request, table: str) -> str:
+    """The reference, noted for the request's log line. Raises `NotFound` for what can be none."""
     # Names and ids are ASCII; what is not names no table, and NUL must not reach Postgres.
     if not (table.isascii() and table.isprintable()):
         raise no_such_table(table)
@@ -53,4 +54,22 @@ async def table_ref(
     return table
 
 
-TableRef = Annotated[str, Depends(table_ref)]
+class _ByOnePart(TableReference):
+    async def __call__(
+        self,
+        request: Request,
+        table: Annotated[
+            str,
+            Path(
+                description="The table's full name, `catalog.schema.table` in any case, or its id.",
+                examples=["main.air.flights"],
+            ),
+        ],
+    ) -> str:
+        return checked(request, table)
+
+    def of(self, request: Request, path: Mapping[str, str]) -> str:
+        return checked(request, path["table"])
+
+
+TableRef = Annotated[str, Depends(_ByOnePart())]

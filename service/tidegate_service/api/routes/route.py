@@ -9,6 +9,7 @@ endpoint are run, and nothing else is looked for.
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from fastapi import Request
 from fastapi.dependencies.utils import request_params_to_args
@@ -18,7 +19,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tidegate_service.api.routes.parameters import table_ref
+from tidegate_service.api.http.faces import UNITY_PREFIX
+from tidegate_service.api.routes.parameters import TableReference
 from tidegate_service.api.routes.policies import OnTable, Policy
 
 Handlers = Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Response]]]
@@ -27,13 +29,14 @@ Handlers = Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Res
 class Route(APIRoute):
     """Of `async def endpoint(...) -> Response` under one policy.
 
-    The endpoint may take a `request: Request`, a `table: TableRef`, and parameters of the path and
-    the query. Raises `TypeError` for one that takes anything else: `api.bodies` reads bodies.
+    The endpoint may take a `request: Request`, a `table` by a `TableReference`, and parameters of
+    the path and the query. Raises `TypeError` for one that takes anything else: `api.bodies` reads
+    bodies.
     """
 
     _policy: Any
     _asks_of_table: bool
-    _takes_table: bool
+    _table: TableReference | None
     _takes_request: bool
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -41,12 +44,13 @@ class Route(APIRoute):
         needs: list[Any] = [dependency.call for dependency in self.dependant.dependencies]
         policies = [call for call in needs if isinstance(call, Policy)]
         others = [call for call in needs if not isinstance(call, Policy)]
+        refs = [call for call in others if isinstance(call, TableReference)]
         own = self.dependant
         names = {field.name for field in (*own.path_params, *own.query_params)}
         taken = set(inspect.signature(self.endpoint).parameters) - names
         if (
             len(policies) != 1
-            or others not in ([], [table_ref])
+            or len(others) > len(refs)
             or (isinstance(policies[0], OnTable) and not others)
             or taken - {"request"} != ({"table"} if others else set())
             or own.header_params
@@ -59,7 +63,7 @@ class Route(APIRoute):
             )
         (self._policy,) = policies
         self._asks_of_table = isinstance(self._policy, OnTable)
-        self._takes_table = bool(others)
+        self._table = refs[0] if refs else None
         self._takes_request = "request" in taken
         return self.answer
 
@@ -68,8 +72,8 @@ class Route(APIRoute):
         `RequestValidationError` for parameters that are not as declared."""
         path = request.scope["path_params"]
         values: dict[str, Any] = {"request": request} if self._takes_request else {}
-        if self._takes_table:
-            values["table"] = await table_ref(request, path["table"])
+        if self._table is not None:
+            values["table"] = self._table.of(request, path)
         if self._asks_of_table:
             await self._policy(request, values["table"])
         else:
@@ -83,6 +87,16 @@ class Route(APIRoute):
             values |= of_path | of_query
         response: Response = await self.endpoint(**values)
         return response
+
+
+def _path_of(scope: Scope) -> tuple[str, bool]:
+    """The path to be matched, and whether its parts are to be decoded. Clients of Unity Catalog's
+    API send names with slashes in them, which are no slashes of the path."""
+    path: str = scope["path"]
+    raw = scope.get("raw_path")
+    if raw is None or not path.startswith(UNITY_PREFIX):
+        return path, False
+    return raw.decode("latin-1"), True
 
 
 class Shortcut:
@@ -105,10 +119,14 @@ class Shortcut:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            path, is_raw = _path_of(scope)
             for match, route in self._routes.get(scope["method"], ()):
-                found = match(scope["path"])
+                found = match(path)
                 if found is not None:
-                    scope["route"], scope["path_params"] = route, found.groupdict()
+                    parts = found.groupdict()
+                    if is_raw:
+                        parts = {name: unquote(part) for name, part in parts.items()}
+                    scope["route"], scope["path_params"] = route, parts
                     response = await self._answer(route, Request(scope, receive, send))
                     await response(scope, receive, send)
                     return

@@ -19,7 +19,7 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn._types import ASGI3Application
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
 from tidegate_service.api.http.deadlines import Deadlines
@@ -27,6 +27,7 @@ from tidegate_service.api.http.problems import USUAL_RETRY_AFTER_S, problem_body
 from tidegate_service.api.http.requests import Gate
 from tidegate_service.api.server.connections import Connections, end_at_once
 from tidegate_service.api.server.joined import Joined
+from tidegate_service.api.server.upgrades import UpgradeFreeProtocol
 
 access_log = logging.getLogger("tidegate.access")
 
@@ -37,8 +38,7 @@ HEAD_DEADLINE_S = 10.0
 """From the first byte of a request to the last of its head; and, once a request is answered
 whose body has not ended, to the end of that."""
 KEEP_ALIVE_S = 75.0
-"""From an answer to the next request. Longer than clients and proxies keep an idle connection, 5 to
-60 s as they come: a request must not meet the end of its connection."""
+"""From an answer to the next request: longer than clients and proxies keep an idle connection."""
 _VERSIONS = ("1.0", "1.1")
 MAX_PIPELINED = 64
 """Requests of one connection that wait for the one before. Whoever sends more sends them again."""
@@ -48,7 +48,7 @@ DISCONNECT_S = 1
 """How long answers may still be sent after that."""
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(UpgradeFreeProtocol):
     """Refuses a request whose head is too large, too slow in coming or for no path of ours."""
 
     _in_head = False

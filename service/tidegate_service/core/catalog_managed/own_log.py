@@ -15,7 +15,6 @@ published, the log is another table's if its version 0 is; where version 0 is go
 decides in the same way.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from tidegate_protocol.log.actions import Metadata
@@ -23,7 +22,6 @@ from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.segment import BrokenLog
 from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit, table_id
 from tidegate_service.core.catalog_managed.questions import Beginning, FirstCheckpoint, Versions
-from tidegate_service.core.instance.log_checks import TABLES
 from tidegate_service.core.log.catching_up.sight import Sight
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import CommitRecord
@@ -165,23 +163,3 @@ async def _id_at(section: CommitSection, version: int) -> str | None:
     head, since a catalog-managed table keeps its id."""
     at = await section.state_at(min(version, section.table.latest_version))
     return None if at is None or at.metadata is None else at.metadata.id
-
-
-class OwnLogs:
-    """The tables whose logs one publisher has seen to be their own: for each, the database and the
-    version that it was published to. A table that goes back behind that version is looked at
-    again."""
-
-    def __init__(self) -> None:
-        self._seen: OrderedDict[str, tuple[str, int]] = OrderedDict()
-
-    def has(self, table_id: str, through: int, *, database: str) -> bool:
-        """Whether the log was seen to be the table's, at `through` or an earlier version."""
-        seen = self._seen.get(table_id)
-        return seen is not None and seen[0] == database and seen[1] <= through
-
-    def remember(self, table_id: str, through: int, *, database: str) -> None:
-        self._seen[table_id] = (database, through)
-        self._seen.move_to_end(table_id)
-        while len(self._seen) > TABLES:
-            self._seen.popitem(last=False)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.log.segment import BrokenLog
 from tidegate_service.core.catalog_managed.findings import strange, unlike
-from tidegate_service.core.catalog_managed.own_log import OwnLogs
 from tidegate_service.core.catalog_managed.questions import Ends, Hole, is_begun
 from tidegate_service.core.catalog_managed.set_back import quarantine_for
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, StorageUnknown
+from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around

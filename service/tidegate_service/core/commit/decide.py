@@ -11,8 +11,10 @@ from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.prepare.staged import complete_staged
 from tidegate_protocol.prepare.table import is_cheap
 from tidegate_protocol.proposal.isolation import may_skip
+from tidegate_protocol.proposal.staged import StagedCommit
 from tidegate_protocol.proposal.transaction import (
     Conflict,
     Invalid,
@@ -26,6 +28,7 @@ from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, around, steps_of
 from tidegate_service.core.ports.index import CommitSection, TakesLong
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.sharing import offload
 
 MOST_WITH_ROW_IDS = 250_000
@@ -64,14 +67,16 @@ async def decide(
     async with around(faults, steps.compose):
         return await offload.run(
             weight,
-            partial(
-                complete,
-                checked,
-                version=section.table.latest_version + 1,
-                now_ms=section.now_ms,
-                previous_timestamp=section.table.latest_timestamp,
-            ),
+            partial(_completed, checked, section),
         )
+
+
+def _completed(checked: PreparedTransaction, section: CommitSection) -> ReadyCommit | Invalid:
+    head, now_ms = section.table, section.now_ms
+    version, before = head.latest_version + 1, head.latest_timestamp
+    if checked.proposal.staged is not None:
+        return complete_staged(checked, checked.proposal.staged, previous_timestamp=before)
+    return complete(checked, version=version, now_ms=now_ms, previous_timestamp=before)
 
 
 async def _checked(
@@ -91,6 +96,8 @@ async def _checked(
             f"at version {table.latest_version}; tables are created by POST /tables",
             code=Code.TABLE_EXISTS,
         )
+    if proposal.staged is not None:
+        _check_next(proposal.staged, table)
     try:
         state = await locked.state_at(read_version)
     except TakesLong:
@@ -135,6 +142,22 @@ async def _checked(
         return await _with_partition(section, prepared, checked)
     # Last, since it reads all files of the table.
     return await _check_live_files(section, prepared) or checked
+
+
+def _check_next(staged: StagedCommit, table: TableHead) -> None:
+    """Raise `Refused` unless a staged commit is for the next version of a table that takes such."""
+    if not table.catalog_managed:
+        raise Refused(
+            f"table {table.name} is not catalog-managed and takes no staged commits",
+            code=Code.UNSUPPORTED_FEATURE,
+        )
+    if staged.version <= table.latest_version:
+        raise Refused(
+            f"version {staged.version} of {table.name} is another commit; the latest version is "
+            f"{table.latest_version}",
+            code=Code.VERSION_TAKEN,
+            hint="read the table again, check for conflicts, and stage it as the next version",
+        )
 
 
 def _long(metadata: Metadata | None) -> int:

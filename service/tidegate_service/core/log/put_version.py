@@ -35,7 +35,7 @@ def ratified(
         timestamp=ready.timestamp,
         transaction_id=proposal.transaction_id,
         # From commitInfo: hashing every action again under the row lock would only repeat it.
-        body_digest=body_digest(ready.commit_info),
+        body_digest=proposal.digest() if proposal.staged else body_digest(ready.commit_info),
         content_sha256=sha256_of(ready.content),
         operation=proposal.operation,
         operation_parameters=proposal.operation_parameters,

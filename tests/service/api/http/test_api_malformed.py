@@ -23,6 +23,7 @@ def calls() -> list[Any]:
             id=f"{operation['operationId']} {kind}",
         )
         for path, methods in document()["paths"].items()
+        if path.startswith("/api/v1")
         for operation in methods.values()
         for kind, content in operation.get("requestBody", {}).get("content", {}).items()
     ]

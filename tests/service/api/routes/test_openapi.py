@@ -19,6 +19,8 @@ from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.api.describe import codes, examples
 from tidegate_service.app import application
 
+UNITY = "/api/2.1/unity-catalog"
+SCHEMA = f"{UNITY}/delta/v1/catalogs/{{catalog}}/schemas/{{schema}}"
 EXPECTED = {
     ("POST", "/api/v1/tables"): "create_table",
     ("POST", "/api/v1/tables/register"): "register_table",
@@ -42,6 +44,21 @@ EXPECTED = {
     ("POST", "/api/v1/tables/{table}/vacuum"): "vacuum_table",
     ("GET", "/api/v1/forgotten-tables"): "list_forgotten_tables",
     ("DELETE", "/api/v1/forgotten-tables/{table_id}"): "delete_forgotten_table",
+    ("GET", f"{UNITY}/schemas"): "uc_list_schemas",
+    ("POST", f"{UNITY}/schemas"): "uc_create_schema",
+    ("GET", f"{UNITY}/schemas/{{full_name}}"): "uc_get_schema",
+    ("DELETE", f"{UNITY}/schemas/{{full_name}}"): "uc_delete_schema",
+    ("GET", f"{UNITY}/tables"): "uc_list_tables",
+    ("GET", f"{UNITY}/tables/{{table}}"): "uc_get_table",
+    ("DELETE", f"{UNITY}/tables/{{table}}"): "uc_delete_table",
+    ("GET", f"{UNITY}/delta/v1/config"): "uc_delta_config",
+    ("POST", f"{SCHEMA}/staging-tables"): "uc_stage_table",
+    ("POST", f"{SCHEMA}/tables"): "uc_create_table",
+    ("GET", f"{SCHEMA}/tables/{{table}}"): "uc_load_table",
+    ("POST", f"{SCHEMA}/tables/{{table}}"): "uc_update_table",
+    ("POST", f"{SCHEMA}/tables/{{table}}/metrics"): "uc_report_metrics",
+    ("GET", f"{SCHEMA}/tables/{{table}}/credentials"): "uc_table_credentials",
+    ("GET", f"{UNITY}/delta/v1/staging-tables/{{table_id}}/credentials"): "uc_staging_credentials",
     ("GET", "/healthz"): "healthz",
     ("GET", "/readyz"): "readyz",
     ("GET", "/metrics"): "metrics",
@@ -54,7 +71,14 @@ WITH_BODY = {
     "scan",
     "checkpoint_table",
     "vacuum_table",
+    "uc_create_schema",
+    "uc_stage_table",
+    "uc_create_table",
+    "uc_update_table",
 }
+
+OWN = "/api/v1/"
+OF_UNITY_CATALOG = {name for (_, path), name in EXPECTED.items() if path.startswith(UNITY)}
 
 
 def operations() -> dict[str, dict[str, Any]]:
@@ -174,7 +198,7 @@ class TestAnswers:
         for (_, path), name in EXPECTED.items():
             for answer in operations()[name]["responses"].values():
                 content = answer.get("content", {}).get("application/json")
-                if content is None or not path.startswith("/api"):
+                if content is None or not path.startswith(OWN):
                     continue
                 kind = answer_type(content["schema"]["$ref"].rpartition("/")[2])
                 example = msgspec.json.encode(content["example"])
@@ -198,15 +222,17 @@ class TestProblems:
     def test_every_call_of_the_api_can_meet_these(self):
         usual = {*codes.ALWAYS, Code.INDEX_UNAVAILABLE}
         for (_, path), name in EXPECTED.items():
-            if path.startswith("/api"):
+            if path.startswith(OWN):
                 assert usual <= documented_codes(operations()[name]), name
 
     def test_calls_with_a_body_name_the_media_type(self):
-        for name in WITH_BODY:
+        for name in WITH_BODY - OF_UNITY_CATALOG:
             assert Code.UNSUPPORTED_MEDIA_TYPE in documented_codes(operations()[name])
 
     def test_calls_on_a_table_can_miss_it(self):
         for (_, path), name in EXPECTED.items():
+            if name in OF_UNITY_CATALOG:
+                continue
             named = "{table}" in path or "{table_id}" in path
             assert (Code.TABLE_NOT_FOUND in documented_codes(operations()[name])) == named
 
@@ -215,7 +241,21 @@ class TestProblems:
             code for operation in operations().values() for code in documented_codes(operation)
         }
         elsewhere = {Code.ROUTE_NOT_FOUND, Code.METHOD_NOT_ALLOWED, Code.MALFORMED_HTTP}
+        elsewhere |= {Code.VERSION_TAKEN, Code.REQUIREMENT_FAILED}
         assert found | elsewhere == set(Code)
+
+
+class TestUnityCatalog:
+    """Its answers are another project's; the document says what a status means."""
+
+    def test_every_call_can_meet_these(self):
+        for name in OF_UNITY_CATALOG:
+            assert {"400", "401", "429", "500", "503"} <= set(operations()[name]["responses"])
+
+    def test_calls_on_a_table_can_miss_it(self):
+        for (_, path), name in EXPECTED.items():
+            if name in OF_UNITY_CATALOG:
+                assert ("404" in operations()[name]["responses"]) == ("{table}" in path)
 
 
 class TestPage:

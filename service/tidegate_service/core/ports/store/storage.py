@@ -83,6 +83,11 @@ class Log(LogReader, Protocol):
         for the commit `but_version`."""
         ...
 
+    async def read_staged(self, name: str) -> bytes | LogFile | None:
+        """A file of `_staged_commits`, like `read`. `name` is one that `file_names.staged_version`
+        knows."""
+        ...
+
     async def read_file(self, name: str) -> bytes | None:
         """A small file of the folder, like `_last_checkpoint`; None where there is none."""
         ...

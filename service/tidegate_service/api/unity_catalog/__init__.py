@@ -1,0 +1,1 @@
+"""Unity Catalog's API: what stock engines call, over the same use cases as the service's own."""

@@ -1,0 +1,1 @@
+"""The service as stock engines call it, by Unity Catalog's API."""
