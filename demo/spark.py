@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,10 @@ SETTINGS_VARIABLE = "TIDEGATE_DEMO_SPARK"
 """What further settings every session of the demo has: a JSON object in the environment, because
 secrets are among them."""
 
+ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
+"""Spark's classes as `demo.classes` keeps them. Java takes no archive of another Java or other
+jars, says so, and loads the classes itself."""
+
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = (
     # Several Javas start at once on few cores. Compiling for the long run, and threads that collect
@@ -18,16 +23,28 @@ _JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+    # What Java says itself goes beside what writers print.
+    "-Xlog:disable",
+    "-Xlog:all=warning:stderr",
 )
 
 
-def session(name: str, *, cores: int) -> SparkSession:
+def java_options(further: Mapping[str, str], archive: Path = ARCHIVE) -> tuple[str, ...]:
+    """Of a session with these further settings. Their jars are not among those of the archive."""
+    if further or not archive.exists():
+        return _JAVA_OPTIONS
+    return (*_JAVA_OPTIONS, f'"-XX:SharedArchiveFile={archive}"')
+
+
+def session(name: str, *, cores: int, further_java: tuple[str, ...] = ()) -> SparkSession:
     """A local session with this many cores, a gigabyte of memory and no web page."""
+    further: Mapping[str, str] = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
+    java = (*java_options(further), *further_java)
     builder = (
         SparkSession.builder.master(f"local[{cores}]")
         .appName(name)
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", " ".join(_JAVA_OPTIONS))
+        .config("spark.driver.extraJavaOptions", " ".join(java))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
@@ -35,7 +52,6 @@ def session(name: str, *, cores: int) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", str(cores))
     )
-    further: Mapping[str, str] = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
     for setting, value in further.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()

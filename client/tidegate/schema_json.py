@@ -24,7 +24,7 @@ or as Spark has it."""
 
 
 def schema_text(schema: SchemaLike) -> str:
-    """The schema's JSON text. Only its being a JSON object is checked: the service judges it.
+    """The schema's JSON text. Only its being a JSON object is checked here.
 
     Raises `InvalidRequest`, and `TypeError` for what is no schema at all.
     """

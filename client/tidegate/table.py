@@ -23,7 +23,7 @@ class Table(TableHandle):
         self, *, transaction_id: str | None = None, head: TableHead | None = None
     ) -> Transaction:
         """Begin a transaction at the latest version, or at the one that `head` has, of an
-        earlier `head()` of this table: what has changed since then is judged as a conflict.
+        earlier `head()` of this table: what has changed since then is checked as a conflict.
 
         A `transaction_id` of the caller's own names work that may be done again after a crash:
         it lands at most once, `Transaction.landed` tells whether it has, and as it may have been

@@ -159,7 +159,7 @@ async def _all_under_one_lock(
     """Behind a version that was taken, the log is read to its end at once."""
     self.must_save = True
     while found is not None:
-        await take_found(self.section, found, began_s=0, now_s=0)
+        await take_found(self.section, found, began_s=0, now_s=0, race_s=1)
         found = await self._log.read(self.section.table.latest_version + 1)
 
 

@@ -15,7 +15,7 @@ PROBLEM_TYPE_PREFIX = "urn:tidegate:problem:"
 class Code(StrEnum):
     """Every problem code, in the order of the HTTP contract."""
 
-    # 409: judged against the log and lost.
+    # 409: checked against the log and lost.
     CONCURRENT_APPEND = "concurrent-append"
     CONCURRENT_DELETE_READ = "concurrent-delete-read"
     CONCURRENT_DELETE_DELETE = "concurrent-delete-delete"

@@ -1,6 +1,6 @@
 """JSON that no two readers read differently.
 
-The bytes that are judged are the bytes that land, and other engines read them with other
+The bytes that are checked are the bytes that land, and other engines read them with other
 parsers. So what parsers disagree on is refused here: duplicate keys, NaN, numbers out of range,
 lone surrogates and other invalid Unicode, NUL in a string, and nesting that exhausts a stack.
 """

@@ -27,7 +27,7 @@ def protocol_rule(
     if unsupported is not None:
         return cannot_check(winner, f"changed the protocol: {unsupported.detail}")
     # The transaction's protocol is that of the version before the winner: what earlier winners
-    # added was judged when they were.
+    # added was checked when they were.
     if table_features.removes_features(protocol, txn.protocol):
         return conflict(Code.PROTOCOL_CHANGED, winner, "dropped features from the protocol")
     added = table_features.added_features(protocol, txn.protocol)

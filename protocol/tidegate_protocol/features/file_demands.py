@@ -19,7 +19,7 @@ def first_violation(
     demands: Sequence[Demand], files: Iterable[Add], actions: Sequence[Action]
 ) -> tuple[Add, Demand] | None:
     """The first of the live files that is not as demanded, and what of it is not; those that the
-    actions remove or commit again are judged by what becomes of them."""
+    actions remove or commit again are checked by what becomes of them."""
     replaced: set[str] | None = None
     for add in files:
         unmet = _unmet(demands, add)

@@ -231,7 +231,7 @@ def protocol_for(
 ) -> Protocol:
     """The lowest protocol that a new table needs (Delta: Protocol.forNewTable): what it uses and
     what its properties request, on top of reader version 1 and writer version 2. It may ask for
-    more than is supported; `check_supported` judges it."""
+    more than is supported; `check_supported` checks it."""
     reader, writer = properties.requested_versions or (1, 2)
     if writer < WRITER_FEATURES_VERSION:
         reader = min(reader, READER_FEATURES_VERSION - 1)

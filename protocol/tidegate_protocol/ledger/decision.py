@@ -30,7 +30,7 @@ Decision = (
 
 
 def decide(table: TableLedger, proposal: Proposal) -> Decision:
-    """The transaction judged through the table's latest version, or why it does not land.
+    """The transaction checked through the table's latest version, or why it does not land.
 
     The transaction id comes first, before anything that could have changed since the first
     answer; then validation, then the winners, then what it demands of the table's files.

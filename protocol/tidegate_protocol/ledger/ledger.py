@@ -94,7 +94,7 @@ class Ledger:
         """Check a proposal for conflicts with everything since its read version, and land it.
 
         An answer of `Conflict` or `Invalid` is final: the same id and body never land later.
-        A proposal without a read version is judged by the table as it is now, so that only
+        A proposal without a read version is checked by the table as it is now, so that only
         an aborted id can keep that promise for it, unless no table would take it.
         """
         table = self.tables.get(table_id)

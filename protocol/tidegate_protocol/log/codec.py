@@ -1,7 +1,7 @@
 """Log lines to actions and back (PROTOCOL.md, "Actions"; one JSON object a line).
 
 `decode` refuses what two readers could read differently (see `strict_json`), because the bytes
-that are judged are the bytes that land.
+that are checked are the bytes that land.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -36,10 +36,10 @@ _SINCE = (IN_COMMIT_TIMESTAMPS_SINCE_VERSION, IN_COMMIT_TIMESTAMPS_SINCE_TIMESTA
 def complete(
     txn: PreparedTransaction, *, now_ms: int, previous_timestamp: int, version: int
 ) -> ReadyCommit:
-    """The commit of a transaction that was judged against every version before `version`.
+    """The commit of a transaction that was checked against every version before `version`.
 
     `previous_timestamp` is that of version - 1 in ms (-1 where there is none); the commit's is
-    later, whatever the clock says. Raises `ValueError` where the transaction was not judged
+    later, whatever the clock says. Raises `ValueError` where the transaction was not checked
     against exactly the versions before this one: a decision is never used twice.
     """
     if version != txn.checked_through + 1:

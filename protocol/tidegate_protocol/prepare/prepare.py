@@ -1,4 +1,4 @@
-"""From a proposal to a transaction that may be judged.
+"""From a proposal to a transaction that may be checked for conflicts.
 
 Everything that Delta's `commitImpl` and `prepareCommit` refuse before looking at any other
 commit is refused here, as a value. The first thing wrong is the answer, in this order: the kinds

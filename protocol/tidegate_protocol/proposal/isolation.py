@@ -1,4 +1,4 @@
-"""Isolation levels: which one a transaction is judged at (Delta: TransactionHelper.scala)."""
+"""Isolation levels: which one a transaction is checked at (Delta: TransactionHelper.scala)."""
 
 from collections.abc import Sequence
 
@@ -48,7 +48,7 @@ def level_of(
 
 
 def can_downgrade(level: IsolationLevel, *, operation: str, actions: Sequence[Action]) -> bool:
-    """Whether a transaction at this level may be judged under snapshot isolation.
+    """Whether a transaction at this level may be checked under snapshot isolation.
 
     It may when no file action changes data and nothing but file actions is committed. Under
     WriteSerializable the operation must not be one that changes data, either: a DELETE that

@@ -104,7 +104,7 @@ class Reads:
 class Proposal:
     """A transaction as a writer proposes it (HTTP contract, "A proposal").
 
-    `read_version` is None for "judge me at the head" (only for a proposal that read nothing
+    `read_version` is None for "check me at the head" (only for a proposal that read nothing
     and only adds files) and -1 for the first commit of a table.
 
     `application_id` says who sends it, for commitInfo: a Spark application's id. Another

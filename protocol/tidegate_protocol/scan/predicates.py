@@ -1,6 +1,6 @@
-"""Predicates over a table's columns, judged for whole files.
+"""Predicates over a table's columns, evaluated for whole files.
 
-A predicate is Spark SQL text, the whole filter of one scan. It is judged from what the log says
+A predicate is Spark SQL text, the whole filter of one scan. It is evaluated from what the log says
 of a file: its partition values, and its statistics where they are asked for. The answer is "may
 match": False only where it is proven that no row of the file can make the predicate true, in
 either of Spark's modes (ANSI or not), with the session's time zone at UTC.
@@ -84,7 +84,7 @@ class Predicate:
         return frozenset(column.name for column in self._columns if not column.is_partition)
 
     def matches_partition(self, partition_values: PartitionValues) -> bool:
-        """Whether rows of this partition may match, as Delta's conflict detection judges it.
+        """Whether rows of this partition may match, as Delta's conflict detection evaluates it.
 
         Of the operands of the AND at the top, those that name a data column are left out. In the
         rest, what holds a function that is unknown here or not deterministic counts as true,

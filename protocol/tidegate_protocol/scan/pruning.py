@@ -11,7 +11,7 @@ from tidegate_protocol.scan.predicates import Predicate, go_on
 
 _REMEMBERED_PARTITIONS = 1_000
 _REMEMBERED_LENGTH = 4_096
-"""Longer ones are judged for each file: writers make values as long as they like."""
+"""Longer ones are evaluated for each file: writers make values as long as they like."""
 _PARTITION_VALUES = msgspec.json.Decoder(PartitionValues)
 
 

@@ -1,4 +1,4 @@
-"""What a transaction read, judged against files that others added."""
+"""What a transaction read, evaluated against files that others added."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,13 +18,13 @@ from tidegate_protocol.schema.data_types import StructType
 from tidegate_protocol.schema.table_schema import parse_schema
 
 MOST_WORK = 1_000_000
-"""Terms of predicates times partitions, or files, that they are judged for; about a second."""
+"""Terms of predicates times partitions, or files, that they are evaluated for; about a second."""
 _SEEN_PARTITIONS = 4_096
 
 
 @dataclass(slots=True)
 class _Work:
-    """What may still be judged. A partition that was seen costs nothing: it is remembered."""
+    """What may still be evaluated. A partition that was seen costs nothing: it is remembered."""
 
     left: int = MOST_WORK
     _seen: set[int] = field(default_factory=set)
@@ -118,16 +118,16 @@ class ReadPredicates:
 
     def covers_everything(self, *, use_statistics: bool) -> bool:
         """Whether every file counts, whatever it says of itself."""
-        judged = self.is_partitioned or (use_statistics and self.predicates)
-        return self.whole_table or not judged
+        evaluated = self.is_partitioned or (use_statistics and self.predicates)
+        return self.whole_table or not evaluated
 
     def covered(self, partitions: Iterable[Partition]) -> Iterator[Partition]:
         """Those of the partitions whose rows a predicate may match; `first_match` is of such a one,
         where not every file counts."""
-        judges = [predicate.may_match_files_of for predicate in self.predicates]
+        evaluators = [predicate.may_match_files_of for predicate in self.predicates]
         for partition in partitions:
             if self._work.is_over(self.terms, partition) or any(
-                may_match(partition) for may_match in judges
+                may_match(partition) for may_match in evaluators
             ):
                 yield partition
 

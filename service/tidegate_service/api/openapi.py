@@ -22,7 +22,7 @@ DESCRIPTION = """\
 Many writers, one order: Tidegate ratifies the commits of Delta Lake tables.
 
 A writer reads a version, writes its data files, and proposes a transaction: what it read, and the
-actions that are to land. The service judges it against every commit since, by Delta's own conflict
+actions that are to land. The service checks it against every commit since, by Delta's own conflict
 rules, and lands it as an ordinary `_delta_log/<version>.json`.
 
 **What an answer says.** A 2xx to a proposal: it landed. A 409, 410 or 422: this id and body will
@@ -170,7 +170,7 @@ def schemas() -> dict[str, Any]:
         "title": _ACTION,
         "description": "One line of the Delta log: an object with one key, the kind of the "
         "action. Fields that nobody here knows reach the log as they are; an unknown kind is "
-        "kept too, but conflicts over it cannot be judged.",
+        "kept too, but conflicts over it cannot be checked.",
         "type": "object",
         "properties": {kind: ref(struct.__name__) for kind, struct in KINDS.items()},
         "minProperties": 1,

@@ -30,6 +30,13 @@ class CommitLimits:
     actions: three times what it takes on two busy cores. A version counts as `actions_a_version`
     beside its own.
 
+    No further PUT is begun under a lock after one that took longer than `race_s` to find its
+    version taken by another writer.
+
+    One comparison of an index with its log tells of `told_differences` one by one, and how many
+    more it found. A table is vacuumed where at most `clones` other tables name files of it: each
+    is read through.
+
     A commit has its table name no post-commit hooks but those of `table_hooks`, and those that it
     named before.
     """
@@ -49,6 +56,9 @@ class CommitLimits:
     log_s: float = 600.0
     log_s_a_million: float = 600.0
     actions_a_version: int = 10
+    race_s: float = 1.0
+    told_differences: int = 1_000
+    clones: int = 100
     table_hooks: frozenset[str] = frozenset()
 
     def why_not_hooks(self, after: Mapping[str, str], before: Mapping[str, str]) -> str | None:

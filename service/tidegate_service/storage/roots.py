@@ -59,7 +59,7 @@ class Staged(Protocol):
         ...
 
     def leave(self) -> None:
-        """Let go of what is not its name's."""
+        """Release what is not its name's."""
         ...
 
 

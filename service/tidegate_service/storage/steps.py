@@ -24,7 +24,7 @@ class _Ended(Generic[R]):
 
 
 class _Steps(Generic[Y, R]):
-    """A generator that one thread at a time is in. What it holds is let go of by `leave`, or by
+    """A generator that one thread at a time is in. What it holds is released by `leave`, or by
     the thread that is in it then."""
 
     def __init__(self, steps: Generator[Y, None, R]) -> None:

@@ -13,7 +13,6 @@ from tests.builders.proposals import proposal
 from tests.service.faults import Fault, FaultyLog, FaultyStorage
 from tests.service.world import World
 from tidegate_service.background.publisher import SLOTS, Publisher
-from tidegate_service.core.catalog_managed import publish
 from tidegate_service.core.catalog_managed.publish import TAKEN_AT_ONCE, publish_table
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable
@@ -62,15 +61,14 @@ async def test_a_table_whose_store_fails_waits_for_the_next_round(
     assert [await lag(world, table) for table in tables] == [0, 0]
 
 
-async def test_versions_are_published_in_batches(world: World, index: Index, monkeypatch):
-    monkeypatch.setattr(publish, "BATCH_VERSIONS", 3)
+async def test_versions_are_published_in_batches(world: World, index: Index):
     table = await world.create(catalog_managed=True)
     await commits(world, table, 7)
     ratified = [await index.content(table.id, version) for version in range(8)]
-    assert await publish_table(index, world.context.storage, table) == 3
+    assert await publish_table(index, world.context.storage, table, versions=3) == 3
     assert await lag(world, table) == 5
     head = await get_table(world.context, table.id)
-    assert await publish_table(index, world.context.storage, head) == 5
+    assert await publish_table(index, world.context.storage, head, versions=3) == 5
     assert [world.log_file(table, version).read_bytes() for version in range(8)] == ratified
     assert [await index.content(table.id, version) for version in range(8)] == [None] * 8
 

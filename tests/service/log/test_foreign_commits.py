@@ -12,7 +12,6 @@ from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import Refused, TableQuarantined
-from tidegate_service.core.log.catching_up import foreign_commits
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table
 
@@ -50,9 +49,9 @@ async def test_a_foreign_commit_is_ingested_and_judged_against(world):
     assert (head.latest_version, head.num_files) == (3, 2)
 
 
-async def test_a_decision_taken_again_behind_foreign_versions_is_an_attempt(world, monkeypatch):
+async def test_a_decision_taken_again_behind_foreign_versions_is_an_attempt(world):
     # However slow the machine is: else the second one is read without the lock.
-    monkeypatch.setattr(foreign_commits, "LONGEST_RACE_S", math.inf)
+    world = world.limited(race_s=math.inf)
     table = await world.create()
     first = await propose(world.context, table.id, proposal(add("a")))
     assert first.record.metrics.attempts == 1

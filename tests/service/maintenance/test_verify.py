@@ -15,7 +15,6 @@ from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import NotFound, Refused, Unavailable
-from tidegate_service.core.maintenance import verify
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import DifferenceKind, verify_table
 from tidegate_service.core.ports.outcomes import Committed
@@ -207,8 +206,8 @@ async def test_a_table_that_is_rebuilt_meanwhile_is_to_be_asked_for_again(world)
     assert (await verify_table(world.context, table.id)).differences == ()
 
 
-async def test_many_differences_are_counted(world, monkeypatch):
-    monkeypatch.setattr(verify, "MOST_DIFFERENCES", 2)
+async def test_many_differences_are_counted(world):
+    world = world.limited(told_differences=2)
     table = await busy_table(world)
     for version in range(1, 5):
         world.log_file(table, version).write_bytes(b"other bytes")

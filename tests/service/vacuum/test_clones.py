@@ -7,7 +7,6 @@ from tests.service.vacuum.test_vacuum import foreign_add
 from tests.service.vacuum.vacuuming import AT_ONCE, ended, folder_of, left, plant
 from tidegate_service.core.access.roles import ANYBODY, Caller, Grant, Principal, Role
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.vacuum import begin
 from tidegate_service.core.vacuum.begin import begin_vacuum
 from tidegate_service.index.commit_index import PostgresIndex
 
@@ -43,10 +42,10 @@ async def test_they_are_read_one_after_the_other(world, table, monkeypatch):
     assert most == 1
 
 
-async def test_more_than_are_read_are_refused(world, table, monkeypatch):
-    monkeypatch.setattr(begin, "MAX_CLONES", 2)
+async def test_more_than_are_read_are_refused(world, table):
+    context = world.limited(clones=2).context
     with pytest.raises(Refused, match="3 other tables name files of it, and those of at most 2"):
-        await begin_vacuum(world.context, table.id, AT_ONCE)
+        await begin_vacuum(context, table.id, AT_ONCE)
 
 
 async def test_their_names_are_told_to_those_who_may_know_them(world, table):

@@ -119,7 +119,7 @@ class _PushFilters:
 
 def _check_decided(where: str, layout: TableLayout, scan: Scan) -> None:
     """Raise `InvalidRequest` unless the predicate is true for every row of every file: the tasks
-    cannot judge rows by SQL text."""
+    cannot evaluate rows by SQL text."""
     not_true = otherwise(where, layout)
     for file in scan.files:
         statistics = None if file.stats is None else FileStatistics.parse(file.stats)

@@ -1,4 +1,4 @@
-"""Predicates where Spark and the service both have to judge them.
+"""Predicates where Spark and the service both have to evaluate them.
 
 The service prunes files by a predicate's text, and reads times in UTC; Spark decides about rows,
 and reads times in the session's zone. What the two could read differently is not pruned by. The
@@ -90,7 +90,7 @@ def otherwise(where: str, layout: TableLayout) -> Predicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPredicate:
-    """A predicate over partition columns, judged without Spark."""
+    """A predicate over partition columns, evaluated without Spark."""
 
     where: str
     _is_true: Predicate

@@ -1,4 +1,4 @@
-"""Spark SQL predicates: text to something that judges files.
+"""Spark SQL predicates: text to something that is evaluated for files.
 
 `dialect`, `lexing` and `parsing` read the text, with `queries` for what stands in it and is not
 evaluated; `binding` compiles the tree over a table's columns, with `names` beside it; `values` and

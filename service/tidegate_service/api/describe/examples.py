@@ -65,7 +65,7 @@ REGISTER_TABLE: dict[str, Example] = {
 
 PROPOSALS: dict[str, Example] = {
     "append": {
-        "summary": "An append that read nothing, judged at the head",
+        "summary": "An append that read nothing, checked at the head",
         "value": {"operation": "WRITE", "actions": [{"add": _ADD}]},
     },
     "overwrite": {

@@ -51,7 +51,7 @@ router = APIRouter(prefix="/tables/{table}", tags=["commits"], route_class=Route
     openapi_extra=doc.proposal_body(),
 )
 async def propose_commit(request: Request, table: TableRef) -> Response:
-    """Judges the transaction against every commit since its read version and, if it wins, lands
+    """Checks the transaction against every commit since its read version and, if it wins, lands
     it as the table's next version.
 
     A 2xx means landed. A 409, 410 or 422 means that this id and body will never land. Any other

@@ -57,9 +57,10 @@ async def publish_table(
     own: OwnLogs | None = None,
     faults: FaultPoints = NO_FAULTS,
     monotonic_s: Callable[[], float] = elapsed_s,
+    versions: int = BATCH_VERSIONS,
 ) -> int:
-    """Publish the waiting versions, up to the table's latest version at least. Returns how many
-    versions became published here.
+    """Publish the waiting versions, `versions` at a time, up to the table's latest version at
+    least. Returns how many versions became published here.
 
     Safe to run in several instances at once: the second one finds equal bytes. Ends early where a
     version cannot be published; the next run publishes the rest. Raises `StorageUnavailable` where
@@ -71,7 +72,13 @@ async def publish_table(
     while published < table.latest_version:
         try:
             batch = await publish_batch(
-                index, storage, table, own=own, faults=faults, monotonic_s=monotonic_s
+                index,
+                storage,
+                table,
+                own=own,
+                faults=faults,
+                monotonic_s=monotonic_s,
+                versions=versions,
             )
         except StorageUnavailable:
             if count:
@@ -92,9 +99,10 @@ async def publish_batch(
     own: OwnLogs | None = None,
     faults: FaultPoints = NO_FAULTS,
     monotonic_s: Callable[[], float] = elapsed_s,
+    versions: int = BATCH_VERSIONS,
 ) -> Batch:
-    """Publish the first waiting versions in the index, whatever versions `table` has. Raises as
-    `publish_table` does.
+    """Publish the first waiting versions in the index, `versions` at most, whatever versions
+    `table` has. Raises as `publish_table` does.
 
     A log that is not in `own` yet is looked at first. If it is not the table's own, the table is
     quarantined, and nothing is put there.
@@ -109,7 +117,7 @@ async def publish_batch(
         },
     )
     while True:
-        waiting = await index.unpublished_versions(table.id, limit=BATCH_VERSIONS)
+        waiting = await index.unpublished_versions(table.id, limit=versions)
         if not waiting.versions:
             # Another publisher was here first, or the table was forgotten.
             return Batch(count=0, through=table.published_version, behind=0, is_over=True)

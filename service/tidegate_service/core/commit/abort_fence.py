@@ -159,7 +159,8 @@ async def fence(
         found = await take_next(context, locked, log, transaction_id)
         if found is None:
             return None
-        await take_found(section, found, began_s=began_s, now_s=context.monotonic_s())
+        now_s, race_s = context.monotonic_s(), context.limits.race_s
+        await take_found(section, found, began_s=began_s, now_s=now_s, race_s=race_s)
         known = await section.transaction(transaction_id)
         if not is_open(known):
             return known

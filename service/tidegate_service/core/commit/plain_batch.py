@@ -165,8 +165,14 @@ class PlainBatch(TableBatch):
 
     async def _take(self, context: Context, found: bytes | LogFile, began_s: float) -> None:
         self.must_save = True
-        now_s = context.monotonic_s()
-        await take_found(self.section, found, began_s=began_s, now_s=now_s, to=self.locked)
+        await take_found(
+            self.section,
+            found,
+            began_s=began_s,
+            now_s=context.monotonic_s(),
+            race_s=context.limits.race_s,
+            to=self.locked,
+        )
 
     def _may_wait(self, ready: ReadyCommit) -> bool:
         """Whether the commit's file is buffered, to be put with others."""

@@ -204,7 +204,7 @@ async def _from_log(
     await section.reset()
     older: tuple[int, ...] = ()
     if through is None or through >= 0:
-        # Nobody is shown a file by this, and who scans the table is judged then.
+        # Nobody is shown a file by this, and who scans the table is checked then.
         paths = DataPaths(location=before.location, policy=context.locations, reader=None)
         read = await adopt(section, log, paths, time, least=least, through=through)
         older = read.older

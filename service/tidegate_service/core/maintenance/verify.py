@@ -42,8 +42,6 @@ SMALL_BYTES = 64 * 1024
 """Contents that are larger are looked at in threads."""
 PAGE_S = 10.0
 """How long one call goes on taking further versions, in seconds."""
-MOST_DIFFERENCES = 1_000
-"""One call tells of so many one by one, and how many more it found."""
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Content)
@@ -322,7 +320,7 @@ class _Page:
             )
 
     def _found(self, version: int | None, kind: DifferenceKind, detail: str) -> None:
-        if len(self._differences) == MOST_DIFFERENCES:
+        if len(self._differences) == self._context.limits.told_differences:
             self._untold += 1
             return
         self._differences.append(Difference(version=version, kind=kind, detail=detail))

@@ -32,7 +32,7 @@ Ts = TypeVarTuple("Ts")
 _LONG_SCHEMA = 16 * 1024
 """In characters. A longer one is parsed, and looked into, in a thread."""
 _INLINE = 1_000
-"""Terms of predicates times files that are judged in a millisecond or so."""
+"""Terms of predicates times files that are evaluated in a millisecond or so."""
 _INLINE_BYTES = 256 * 1024
 """So much of log lines, or of partition values, is looked through in as long."""
 _AT_ONCE = 20_000

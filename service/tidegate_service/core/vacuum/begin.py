@@ -26,9 +26,6 @@ from tidegate_service.core.vacuum.request import (
 )
 from tidegate_service.core.vacuum.vacuum import Vacuum
 
-MAX_CLONES = 100
-"""Other tables that name files of the one that is vacuumed: each is read through."""
-
 DELETING: Mapping[Method, AnyStep] = {
     DataFiles.delete: VacuumStep.V3_DELETE,
     DataFiles.remove_empty_folders: VacuumStep.V4_FOLDERS,
@@ -37,7 +34,7 @@ DELETING: Mapping[Method, AnyStep] = {
 
 async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Vacuum:
     """Raises `NotFound`, `Refused` for a retention that is too short or reaches behind the index
-    and for more clones than `MAX_CLONES`, and `Unavailable`, all before anything is listed."""
+    and for more clones than the limits allow, and `Unavailable`, all before anything is listed."""
     table = await get_table(context, ref)
     check_table(table)
     # What others have committed past the service is read in, and the log is looked at.
@@ -48,10 +45,10 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
     check_table(table)
     retain_ms = retention_ms(table, request)
     clones = await context.index.tables_naming(f"{identity(table.location)}/", but=table.id)
-    if len(clones) > MAX_CLONES:
+    if len(clones) > context.limits.clones:
         raise Refused(
             f"table {table.name} cannot be vacuumed: {len(clones)} other tables name files of it, "
-            f"and those of at most {MAX_CLONES} are looked through",
+            f"and those of at most {context.limits.clones} are looked through",
             code=Code.INVALID_REQUEST,
             hint="forget clones that are not needed any more",
         )

@@ -17,7 +17,7 @@ VACUUM = "vacuum"
 def proposal_of(
     context: Context, operation: str, parameters: dict[str, object], metrics: dict[str, str]
 ) -> Proposal:
-    """An empty one, judged at the head."""
+    """An empty one, checked at the head."""
     return Proposal(
         transaction_id=context.new_id(),
         operation=operation,

@@ -90,7 +90,7 @@ def starts_with(text: Node, prefix: Node) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class _Matching:
-    """`of_text` judges a known text, `of_range` the texts of a range."""
+    """`of_text` evaluates a known text, `of_range` the texts of a range."""
 
     of_text: Callable[[str], Truth]
     of_range: Callable[[Range], Truth]

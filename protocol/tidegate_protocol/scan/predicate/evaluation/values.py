@@ -1,4 +1,4 @@
-"""What is known of a value, and of a truth, when a whole file is judged at once.
+"""What is known of a value, and of a truth, when a whole file is evaluated at once.
 
 A value is a plain Python one where it is known (dates are days and timestamps microseconds since
 1970-01-01 UTC, so that none is out of range), None where it is null, and a `Range` where only

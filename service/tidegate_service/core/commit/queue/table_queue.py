@@ -12,7 +12,7 @@ GROUP_MEMBERS = 256
 GROUP_ACTIONS = 2_000
 """Bounds of one group, in actions by `weight_of`. A larger proposal is decided alone."""
 _CHARACTERS = 2
-"""So many characters of predicates take about as long to read, or to judge by, as an action takes
+"""So many characters of predicates take about as long to read, or to evaluate, as an action takes
 to be decided."""
 
 

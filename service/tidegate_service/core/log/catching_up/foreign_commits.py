@@ -43,8 +43,6 @@ FENCED_ID = "transactionId"
 
 MOST_RACES = 2
 """How many PUTs under one lock may find their version taken by another writer."""
-LONGEST_RACE_S = 1.0
-"""No further PUT is begun under a lock after one that took so long to find its version taken."""
 
 
 def see_end(section: CommitSection, sight: SeenBefore) -> None:
@@ -66,10 +64,11 @@ async def take_found(
     *,
     began_s: float,
     now_s: float,
+    race_s: float,
     to: Appends | None = None,
 ) -> None:
     """Write into the index the next version, as a PUT that was begun at `began_s` found it in the
-    log. `to` is as in `take_in`. The caller saves the section.
+    log. `race_s` is of the limits. `to` is as in `take_in`. The caller saves the section.
 
     Raises `Behind` for a large version, and where the store is slow: what may lie behind it is read
     without the lock. Raises `TableQuarantined`, after saving the quarantine, for a version that
@@ -83,7 +82,7 @@ async def take_found(
         reason = await quarantine_for(section, error)
         await section.save()
         raise TableQuarantined(f"table {section.table.name}: {reason}") from None
-    if now_s - began_s > LONGEST_RACE_S:
+    if now_s - began_s > race_s:
         raise Behind
 
 
