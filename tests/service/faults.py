@@ -114,8 +114,8 @@ class FaultyLog:
     def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
         return self._log.entries(behind=behind)
 
-    async def read_file(self, name: str) -> bytes | None:
-        return await self._log.read_file(name)
+    async def read_file(self, name: str, *, most_bytes: int | None = None) -> bytes | None:
+        return await self._log.read_file(name, most_bytes=most_bytes)
 
     def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
         return self._log.checkpoint_actions(name)

@@ -10,6 +10,8 @@ from urllib.parse import quote
 import msgspec
 
 CHECKSUM = "checksum"
+MOST_BYTES = 256 * 1024
+"""Of a file that is read. Delta writes some ten thousand characters of a schema there at most."""
 
 _JSON = msgspec.json.Encoder()
 
@@ -59,10 +61,12 @@ def version_of(content: bytes) -> int | None:
 
 
 def pointer_of(content: bytes) -> "Pointer | None":
-    """What such a file points to; None where it cannot be read."""
+    """What such a file points to; None where it cannot be read, or is longer than `MOST_BYTES`."""
+    if len(content) > MOST_BYTES:
+        return None
     try:
         return _POINTER.decode(content)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 
 
@@ -98,16 +102,18 @@ def _text(value: str) -> str:
 
 
 class Pointer(msgspec.Struct, frozen=True, rename="camel"):
-    """A checkpoint's version, and its size in bytes as its writer says it, in whatever form."""
+    """A checkpoint's version, and its size in bytes as its writer says it, in whatever form: what
+    is in there is not made into values."""
 
     version: int
-    size_in_bytes: object = None
+    size_in_bytes: msgspec.Raw = msgspec.Raw()
 
     @property
     def size(self) -> int | None:
         """The size; None where the writer did not say one."""
-        told = self.size_in_bytes
-        return told if isinstance(told, int) and told >= 0 else None
+        told = bytes(self.size_in_bytes)
+        return int(told) if told.isdigit() and len(told) <= _DIGITS else None
 
 
+_DIGITS = 18
 _POINTER = msgspec.json.Decoder(Pointer)

@@ -47,6 +47,8 @@ WIDE_TABLES = 1
 such table."""
 LISTINGS = 1
 """Pages of tables that are read for one principal at a time: there may be wide tables on them."""
+OPENINGS = 2
+"""Logs that are looked through for one principal at a time, to say what a reader has to read."""
 MANIFESTS = 1
 """Tables whose manifests are made for one principal at a time; its others wait."""
 MAINTAINED = 1
@@ -118,6 +120,7 @@ class Context:
     listings: OwnTurns = field(default_factory=lambda: OwnTurns(LISTINGS))
     wide_sections: OwnTurns = field(default_factory=lambda: OwnTurns(WIDE_TABLES))
     wide_tables: OwnTurns = field(default_factory=lambda: OwnTurns(WIDE_TABLES))
+    openings: OwnTurns = field(default_factory=lambda: OwnTurns(OPENINGS))
     manifests: OwnTurns = field(default_factory=lambda: OwnTurns(MANIFESTS))
     checkpoints: AskedCheckpoints[Any] = field(default_factory=AskedCheckpoints)
     maintaining: OwnTurns = field(default_factory=lambda: OwnTurns(MAINTAINED))

@@ -136,9 +136,10 @@ class ObjectLog:
                 f"the location cannot be used: {error.detail}", code=Code.INVALID_LOCATION
             ) from error
 
-    async def read_file(self, name: str) -> bytes | None:
-        """Also raises `UnreadableFile` for more than `SMALL_FILE_BYTES`."""
-        return await self._share.run(self._read_small, name)
+    async def read_file(self, name: str, *, most_bytes: int | None = None) -> bytes | None:
+        """No more than `SMALL_FILE_BYTES` are read of any file."""
+        most = SMALL_FILE_BYTES if most_bytes is None else min(most_bytes, SMALL_FILE_BYTES)
+        return await self._share.run(self._read_small, name, most)
 
     def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
         """Also raises `StorageUnavailable`."""
@@ -154,16 +155,15 @@ class ObjectLog:
         """
         return self._root.open(self._file(name))
 
-    def _read_small(self, name: str) -> bytes | None:
+    def _read_small(self, name: str, most: int) -> bytes | None:
         file = self.open_file(name)
         if file is None:
             return None
         with file:
-            content = file.read(SMALL_FILE_BYTES + 1)
-        if len(content) > SMALL_FILE_BYTES:
+            content = file.read(most + 1)
+        if len(content) > most:
             raise UnreadableFile(
-                f"{excerpt(name)} is expected to be a small file and has more than "
-                f"{SMALL_FILE_BYTES} bytes"
+                f"{excerpt(name)} is expected to be a small file and has more than {most} bytes"
             )
         return content
 

@@ -5,11 +5,13 @@ import json
 import pytest
 
 from tidegate_protocol.checkpoint.last_checkpoint import (
+    MOST_BYTES,
     LastCheckpoint,
     V2Files,
     canonical,
     checksum,
     encode,
+    pointer_of,
     version_of,
 )
 
@@ -70,3 +72,24 @@ def test_of_parts_and_of_v2():
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"version":"7"}', b"\xff", b"[7]"])
 def test_what_points_nowhere(content):
     assert version_of(content) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "size"),
+    [("5", 5), ("null", None), ("-1", None), ("1.5", None), ('"5"', None), ("9" * 400, None)],
+)
+def test_the_size_that_a_writer_says(told, size):
+    pointer = pointer_of(f'{{"version":3,"sizeInBytes":{told}}}'.encode())
+    assert pointer is not None
+    assert (pointer.version, pointer.size) == (3, size)
+
+
+@pytest.mark.parametrize("depth", [10_000, 100_000])
+def test_what_is_deep_points_nowhere(depth):
+    assert pointer_of(b'{"version":3,"x":' + b"[" * depth + b"]" * depth + b"}") is None
+
+
+def test_what_is_long_is_not_looked_into():
+    for size in (MOST_BYTES - 100, MOST_BYTES):
+        found = pointer_of(b'{"version":3,"sizeInBytes":[' + b" " * size + b"]}")
+        assert (found is not None) == (size < MOST_BYTES)

@@ -72,8 +72,8 @@ class _WatchedLog:
         async for entries in self._log.entries(behind=behind):
             yield entries
 
-    async def read_file(self, name: str) -> bytes | None:
-        return await self._log.read_file(name)
+    async def read_file(self, name: str, *, most_bytes: int | None = None) -> bytes | None:
+        return await self._log.read_file(name, most_bytes=most_bytes)
 
     async def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
         await self._storage.listing()

@@ -70,3 +70,24 @@ def test_in_the_way_of_publishing(service, kind):
 
     with attacked(service, attack) as measured:
         measured.check(grown_mib=GROWN_MIB)
+
+
+def test_a_pointer_to_a_checkpoint(service):
+    """Of as many values as fit into a small file, and of one long text."""
+    wanted = {
+        "values": b'{"version":0,"sizeInBytes":[' + b"[]," * (8 * MIB // 3) + b"[]]}",
+        "text": b'{"version":0,"x":"' + b"x" * (62 * MIB) + b'"}',
+    }
+    urls = []
+    for kind, content in wanted.items():
+        url, log = made(service, f"main.other.points_{kind}", catalog_managed=False)
+        (log / "_last_checkpoint").write_bytes(content)
+        urls.append(f"{url}/upkeep")
+    turns = itertools.cycle(urls)
+
+    def attack(_: Service) -> int:
+        return service.client.get(next(turns)).status_code
+
+    with attacked(service, attack, at_once=16) as measured:
+        measured.check(grown_mib=128)
+    assert set(measured.answers) <= {200, 429, 503}

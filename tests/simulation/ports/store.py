@@ -257,10 +257,13 @@ class MemoryLog:
         for start in range(0, len(found), ENTRIES_A_BATCH):
             yield found[start : start + ENTRIES_A_BATCH]
 
-    async def read_file(self, name: str) -> bytes | None:
+    async def read_file(self, name: str, *, most_bytes: int | None = None) -> bytes | None:
         if not name or "/" in name or name in (".", ".."):
             raise UnreadableFile(f"{name!r} is no file of the log's folder")
-        return await self._read(name)
+        content = await self._read(name)
+        if content is not None and most_bytes is not None and len(content) > most_bytes:
+            raise UnreadableFile(f"{name!r} has more than {most_bytes} bytes")
+        return content
 
     async def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
         def actions() -> Sequence[Action] | None:

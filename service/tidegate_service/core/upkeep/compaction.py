@@ -127,7 +127,7 @@ async def _checkpointed(log: Log, published: int) -> int:
     """The version of the checkpoint that readers begin at, as the log's pointer has it, whoever
     wrote that; -1 where there is none. One that is wrong costs readers time only."""
     try:
-        pointer = await log.read_file(LAST_CHECKPOINT)
+        pointer = await log.read_file(LAST_CHECKPOINT, most_bytes=last_checkpoint.MOST_BYTES)
     except UnreadableFile:
         return -1
     version = None if pointer is None else last_checkpoint.version_of(pointer)

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from tidegate_protocol.checkpoint.last_checkpoint import pointer_of
+from tidegate_protocol.checkpoint.last_checkpoint import MOST_BYTES, Pointer, pointer_of
 from tidegate_protocol.log.file_names import CommitFile, parse
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError
@@ -31,15 +31,14 @@ async def opening_of(context: Context, table: TableHead) -> Opening | None:
     say. Compacted files are left out: some readers pass over them."""
     log = context.storage.log(table.location, who=context.who)
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with context.openings.turn(context.who), asyncio.timeout(PATIENCE_S):
             return await _opening(log, table.published_version)
     except (ServiceError, UnreadableFile, TimeoutError):
         return None
 
 
 async def _opening(log: Log, head: int) -> Opening:
-    content = await log.read_file(POINTER)
-    pointer = None if content is None else pointer_of(content)
+    pointer = await _pointer(log)
     if pointer is not None and not 0 <= pointer.version <= head:
         pointer = None
     version = None if pointer is None else pointer.version
@@ -55,3 +54,11 @@ async def _opening(log: Log, head: int) -> Opening:
         commits=commits,
         commit_bytes=size,
     )
+
+
+async def _pointer(log: Log) -> Pointer | None:
+    try:
+        content = await log.read_file(POINTER, most_bytes=MOST_BYTES)
+    except UnreadableFile:
+        return None
+    return None if content is None else pointer_of(content)

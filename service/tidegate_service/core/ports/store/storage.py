@@ -88,8 +88,9 @@ class Log(LogReader, Protocol):
         knows."""
         ...
 
-    async def read_file(self, name: str) -> bytes | None:
-        """A small file of the folder, like `_last_checkpoint`; None where there is none."""
+    async def read_file(self, name: str, *, most_bytes: int | None = None) -> bytes | None:
+        """A small file of the folder, like `_last_checkpoint`; None where there is none. Raises
+        `UnreadableFile` for one of more than `most_bytes`, or than is read of any small file."""
         ...
 
 

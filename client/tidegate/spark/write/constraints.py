@@ -1,0 +1,162 @@
+"""What a table asks of each row, as Spark's plan checks it while the rows are written.
+
+The checks are part of a column that is written. As a filter, Spark would move them below a join or
+an aggregation, where there are rows that are never written.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, BooleanType, StructField
+
+from tidegate.spark.errors import UnsupportedTable, marked
+from tidegate.spark.tables.assignment import quoted, required
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.refusals import INVARIANTS
+from tidegate_protocol.features.known import GENERATION_EXPRESSION
+
+MOST_CHARACTERS = 500
+"""Of what is told of a row that breaks a constraint."""
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Constraint:
+    """A condition that is true of every row. `name` and `expression` are what messages call it."""
+
+    name: str
+    expression: str
+    condition: Column
+
+
+def generated_columns(layout: TableLayout) -> dict[str, str]:
+    """The expressions of the table's generated columns, by column."""
+    return {
+        field.name: field.metadata[GENERATION_EXPRESSION]
+        for field in layout.spark_schema.fields
+        if GENERATION_EXPRESSION in field.metadata
+    }
+
+
+def constraints_of(layout: TableLayout, *, given: Iterable[str]) -> list[Constraint]:
+    """The CHECK constraints and column invariants of the table, and what has to hold of the
+    generated columns that are `given`. Null is not true, as in Delta."""
+    generated = generated_columns(layout)
+    return [
+        *(
+            Constraint(name=name, expression=expression, condition=F.expr(expression))
+            for name, expression in sorted(layout.properties.constraints.items())
+        ),
+        *(
+            Constraint(name=f"of column {field.name}", expression=sql, condition=F.expr(sql))
+            for field in layout.spark_schema.fields
+            if (sql := invariant(field)) is not None
+        ),
+        *(_is_generated(layout.spark_schema[name], generated[name]) for name in given),
+    ]
+
+
+def invariant(field: StructField) -> str | None:
+    """The condition of a column's invariant (PROTOCOL.md, "Column Invariants"); None where there is
+    none. Raises `UnsupportedTable`
+    for one that cannot be read."""
+    text = field.metadata.get(INVARIANTS)
+    if text is None:
+        return None
+    try:
+        expression = json.loads(text)["expression"]["expression"]
+    except (ValueError, KeyError, TypeError):
+        expression = None
+    if not isinstance(expression, str):
+        raise UnsupportedTable(
+            f'column {field.name} has the {INVARIANTS} {text!r}; expected {{"expression": '
+            '{"expression": "<SQL>"}}'
+        )
+    return expression
+
+
+def with_generated(df: DataFrame, layout: TableLayout, *, missing: Sequence[str]) -> DataFrame:
+    """The DataFrame, which has the table's other columns, with its missing generated columns.
+    Raises `UnsupportedTable` for an expression that this session cannot read."""
+    if not missing:
+        return df
+    known = generated_columns(layout)
+    columns = {}
+    for name in missing:
+        field = layout.spark_schema[name]
+        value = F.expr(known[name]).cast(field.dataType)
+        columns[name] = value if field.nullable else required(value, name=name)
+    try:
+        found = df.select("*", *(value.alias(name) for name, value in columns.items()))
+    except (AnalysisException, ParseException) as error:
+        raise UnsupportedTable(
+            f"table {layout.name} has generated columns, of {list(columns)}, that this session "
+            f"cannot compute: {error.getMessage()}"
+        ) from error
+    return found.select(*(quoted(name) for name in layout.spark_schema.names))
+
+
+def check_conditions(df: DataFrame, layout: TableLayout, found: Sequence[Constraint]) -> None:
+    """Raise `UnsupportedTable` for a constraint that is no condition over the columns of the
+    DataFrame in this session. No job runs."""
+    for each in found:
+        try:
+            types = [field.dataType for field in df.select(each.condition).schema.fields]
+        except (AnalysisException, ParseException) as error:
+            raise UnsupportedTable(
+                f"table {layout.name} has the CHECK constraint {each.name} ({each.expression}), "
+                f"which this session cannot evaluate: {error.getMessage()}"
+            ) from error
+        if types != [BooleanType()]:
+            raise UnsupportedTable(
+                f"table {layout.name} has the CHECK constraint {each.name} ({each.expression}); "
+                f"expected a condition, found {[each.simpleString() for each in types]}"
+            )
+
+
+def checked(value: Column, df: DataFrame, found: Sequence[Constraint]) -> Column:
+    """The value, which raises for a row of the DataFrame of which a constraint is not true
+    (`errors.refused_rows`); the first one is named."""
+    for each in reversed(found):
+        holds = F.coalesce(each.condition, F.lit(False))
+        value = F.when(holds, value).otherwise(F.raise_error(_violation(each, df)))
+    return value
+
+
+def _is_generated(field: StructField, sql: str) -> Constraint:
+    column = quoted(field.name)
+    return Constraint(
+        name="Generated Column",
+        expression=f"({field.name} <=> ({sql}))",
+        condition=column.eqNullSafe(F.expr(sql).cast(field.dataType)),
+    )
+
+
+def _violation(constraint: Constraint, df: DataFrame) -> Column:
+    words = {word.lower() for word in _WORD.findall(constraint.expression)}
+    fields = [field for field in df.schema.fields if words & _words(field.name)]
+    values = [
+        F.concat(F.lit(f"\n - {field.name} : "), F.coalesce(_shown(field), F.lit("null")))
+        for field in fields
+    ]
+    text = (
+        f"CHECK constraint {constraint.name} {constraint.expression} violated by row with values:"
+    )
+    return F.concat(
+        F.lit(marked("")), F.substring(F.concat(F.lit(text), *values), 1, MOST_CHARACTERS)
+    )
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(name)}
+
+
+def _shown(field: StructField) -> Column:
+    value = quoted(field.name)
+    return F.hex(value) if isinstance(field.dataType, BinaryType) else value.cast("string")
