@@ -5,7 +5,11 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from tests.spark.layouts import layout_of
 from tidegate.spark import UnsupportedTable
-from tidegate.spark.tables.refusals import check_readable, check_writable
+from tidegate.spark.tables.refusals import (
+    check_readable,
+    check_writable,
+    check_writable_by_arrow,
+)
 from tidegate_protocol.log.actions import Add, DeletionVector, Protocol
 
 PLAIN = Protocol(min_reader_version=1, min_writer_version=2)
@@ -33,8 +37,23 @@ class TestWriting:
     def test_a_rule_in_a_column_is_named(self, metadata, named):
         schema = StructType([StructField("a", StringType(), metadata=metadata)])
         with pytest.raises(UnsupportedTable, match=f"column a .* uses {named}") as refusal:
-            check_writable(layout_of(schema), PLAIN)
+            check_writable_by_arrow(layout_of(schema), PLAIN)
         assert refusal.value.definite
+
+    @pytest.mark.parametrize(("metadata", "named"), COLUMN_RULES)
+    def test_spark_s_plan_enforces_some(self, metadata, named):
+        schema = StructType([StructField("a", StringType(), metadata=metadata)])
+        if named in ("invariants", "generatedColumns", "char and varchar lengths"):
+            assert check_writable(layout_of(schema), PLAIN) is None
+        else:
+            with pytest.raises(UnsupportedTable, match=f"column a .* uses {named}"):
+                check_writable(layout_of(schema), PLAIN)
+
+    def test_lengths_inside_of_a_column_are_named(self):
+        metadata = {"__CHAR_VARCHAR_TYPE_STRING": "array<varchar(3)>"}
+        schema = StructType([StructField("a", ArrayType(StringType()), metadata=metadata)])
+        with pytest.raises(UnsupportedTable, match=r"column a .* char and varchar lengths"):
+            check_writable(layout_of(schema), PLAIN)
 
     def test_a_rule_deep_inside_is_found(self):
         inner = StructType([StructField("x", StringType(), metadata=COLUMN_RULES[0][0])])
@@ -44,8 +63,10 @@ class TestWriting:
 
     def test_check_constraints_are_named(self):
         layout = layout_of("a int", properties={"delta.constraints.positive": "a > 0"})
-        with pytest.raises(UnsupportedTable, match=r"CHECK constraints \['positive'\]"):
-            check_writable(layout, PLAIN)
+        with pytest.raises(UnsupportedTable, match=r"CHECK constraints \['positive'\]") as refusal:
+            check_writable_by_arrow(layout, PLAIN)
+        assert "Table.append" in str(refusal.value)
+        assert check_writable(layout, PLAIN) is None
 
     @pytest.mark.parametrize(
         ("properties", "named"),

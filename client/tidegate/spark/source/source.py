@@ -26,7 +26,7 @@ from tidegate.spark.storage.arrow import NO_SETTINGS, ArrowStore, S3Settings
 from tidegate.spark.storage.hadoop import s3_settings
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import PartitionPredicate
-from tidegate.spark.tables.refusals import check_writable
+from tidegate.spark.tables.refusals import check_writable_by_arrow
 from tidegate.spark.write.arrow_columns import BatchColumns
 from tidegate.spark.write.write import check_removable
 
@@ -70,7 +70,7 @@ class TidegateSource(DataSource):
         with options.service.connect() as lake:
             head = lake.table(options.table).head()
         layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
-        check_writable(layout, head.protocol)
+        check_writable_by_arrow(layout, head.protocol)
         where = None if options.where is None else PartitionPredicate.parse(options.where, layout)
         # Before any row is computed.
         ArrowStore(layout.location, self.storage).check()

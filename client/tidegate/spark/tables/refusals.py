@@ -8,14 +8,14 @@ from collections.abc import Iterable
 
 from tidegate.spark.errors import UnsupportedTable
 from tidegate.spark.tables.layout import TableLayout
-from tidegate_protocol.features.known import FIELD_FEATURES
+from tidegate_protocol.features.known import FIELD_FEATURES, GENERATION_EXPRESSION
 from tidegate_protocol.features.table_features import (
     check_supported,
     implied_features,
     required_features,
 )
 from tidegate_protocol.log.actions import Add, Protocol
-from tidegate_protocol.schema.data_types import TYPE_CHANGES, walk
+from tidegate_protocol.schema.data_types import STRING, TYPE_CHANGES, Field, walk
 
 # NOT NULL, the one invariant that is enforced here, is found in the columns themselves. Row ids are
 # given out by the service, from the number of rows that every file of this client tells.
@@ -36,32 +36,64 @@ _DONE_BY_WRITERS = frozenset(
 )
 # What asks something of every writer as soon as the protocol has it.
 _ASKED_BY_PROTOCOL = frozenset({"clustering"})
-_LENGTH_LIMIT = "__CHAR_VARCHAR_TYPE_STRING"
+LENGTH_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+"""A field's metadata: `char(n)` or `varchar(n)`, as a string column was declared."""
+INVARIANTS = "delta.invariants"
+_DONE_IN_PLANS = frozenset({GENERATION_EXPRESSION, INVARIANTS, LENGTH_KEY})
+_FEATURES_OF_PLANS = frozenset({"checkConstraints", "generatedColumns"})
+_BY_TABLE = "use Table.append or Table.overwrite, where Spark's plan enforces it"
 _DONE_IN_FIELDS = {
     key: feature for key, feature in FIELD_FEATURES.items() if feature not in _DONE_BY_WRITERS
-} | {"delta.invariants": "invariants", _LENGTH_LIMIT: "char and varchar lengths"}
+} | {INVARIANTS: "invariants", LENGTH_KEY: "char and varchar lengths"}
 # Values that Spark's reader would take for others, or for nothing: columns under other names, types
 # that were others when older files were written, text that compares in other ways.
 _READ_OTHERWISE = frozenset({"collations-preview", "columnMapping", "variantType"})
 
 
 def check_writable(layout: TableLayout, protocol: Protocol) -> None:
-    """Raise `UnsupportedTable`, naming what, unless this client may write rows to the table."""
+    """Raise `UnsupportedTable`, naming what, unless Spark's own writer may write rows to the table:
+    its plan checks what the table asks of each row (`tidegate.spark.write.constraints`)."""
     _check_protocol(layout, protocol)
-    for path, field, _ in walk(layout.schema):
-        for key in sorted(_DONE_IN_FIELDS.keys() & field.metadata.keys()):
-            raise UnsupportedTable(
-                f"column {'.'.join(path)} of table {layout.name} uses {_DONE_IN_FIELDS[key]} "
-                f"({key}), which this client does not enforce"
-            )
+    _check_fields(layout, _DONE_IN_PLANS)
+    _check_features(layout, protocol, _DONE_BY_WRITERS | _FEATURES_OF_PLANS)
+
+
+def check_writable_by_arrow(layout: TableLayout, protocol: Protocol) -> None:
+    """Raise `UnsupportedTable`, naming what, unless the Arrow writer of the data source, whose
+    tasks see batches and no plan, may write rows to the table."""
+    _check_protocol(layout, protocol)
     if layout.properties.constraints:
         raise UnsupportedTable(
             f"table {layout.name} has the CHECK constraints "
-            f"{sorted(layout.properties.constraints)}, which this client does not enforce"
+            f"{sorted(layout.properties.constraints)}, which the data source does not enforce",
+            hint=_BY_TABLE,
         )
+    _check_fields(layout, frozenset(), hint=_BY_TABLE)
+    _check_features(layout, protocol, _DONE_BY_WRITERS)
+
+
+def _check_fields(layout: TableLayout, done: frozenset[str], *, hint: str | None = None) -> None:
+    """`done` are keys of a whole column's metadata that ask for nothing more."""
+    for path, field, _ in walk(layout.schema):
+        for key in sorted(_DONE_IN_FIELDS.keys() & field.metadata.keys()):
+            if key in done and len(path) == 1 and _is_whole(key, field):
+                continue
+            raise UnsupportedTable(
+                f"column {'.'.join(path)} of table {layout.name} uses {_DONE_IN_FIELDS[key]} "
+                f"({key}), which this client does not enforce",
+                hint=hint if len(path) == 1 and key in _DONE_IN_PLANS else None,
+            )
+
+
+def _is_whole(key: str, field: Field) -> bool:
+    """Whether a length is that of the column, and not of something inside of it."""
+    return key != LENGTH_KEY or field.type == STRING
+
+
+def _check_features(layout: TableLayout, protocol: Protocol, done: frozenset[str]) -> None:
     used = required_features(layout.properties, layout.schema, catalog_managed=False)
     asked = implied_features(protocol) & _ASKED_BY_PROTOCOL
-    if unknown := (used - _DONE_BY_WRITERS) | asked:
+    if unknown := (used - done) | asked:
         raise UnsupportedTable(
             f"table {layout.name} uses the features {sorted(unknown)}, which this client does not "
             "write"

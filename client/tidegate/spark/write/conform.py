@@ -8,29 +8,55 @@ from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.tables.assignment import assign, quoted, required
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import folder_value
+from tidegate.spark.write.constraints import (
+    check_conditions,
+    checked,
+    constraints_of,
+    generated_columns,
+    with_generated,
+)
+from tidegate.spark.write.lengths import within_length
 
 
 def conform(df: DataFrame, layout: TableLayout) -> DataFrame:
     """The DataFrame with the table's columns in their order, ready for Spark's Parquet writer.
 
-    Columns are matched by name in any case. Nullable ones that are missing become null; partition
-    columns may not be missing, and come in the form that their folders are named by. Raises
-    `SchemaMismatch`. Rows that do not fit make the job fail (`errors.refused_rows`).
+    Columns are matched by name in any case. Nullable ones that are missing become null, and
+    generated ones are computed; other partition columns may not be missing, and come in the form
+    that their folders are named by. Raises `SchemaMismatch`, and `UnsupportedTable` for expressions
+    of the table that this session cannot read. Rows that do not fit, or break a constraint, make
+    the job fail (`errors.refused_rows`).
     """
     known = _columns(df)
-    table = {field.name.lower() for field in layout.spark_schema.fields}
+    fields = layout.spark_schema.fields
+    table = {field.name.lower() for field in fields}
     extra = [field.name for name, field in known.items() if name not in table]
     if extra:
         raise SchemaMismatch(
             f"the DataFrame has the columns {extra}, which table {layout.name} does not have; "
             f"it has {layout.spark_schema.names}"
         )
-    return df.select(
+    generated = generated_columns(layout)
+    missing = [name for name in generated if name.lower() not in known]
+    given = df.select(
         *(
             _conformed(field, known.get(field.name.lower()), layout).alias(field.name)
-            for field in layout.spark_schema.fields
+            for field in fields
+            if field.name not in missing
         )
     )
+    rows = with_generated(given, layout, missing=missing)
+    constraints = constraints_of(layout, given=[name for name in generated if name not in missing])
+    check_conditions(rows, layout, constraints)
+    written = {field.name: quoted(field.name) for field in fields}
+    for column in layout.partition_columns:
+        value = folder_value(written[column], layout.spark_schema[column].dataType, name=column)
+        written[column] = value
+    if constraints:
+        # One that is in the files: every writer evaluates it.
+        carrier = layout.data_schema.fields[0].name
+        written[carrier] = checked(written[carrier], rows, constraints)
+    return rows.select(*(value.alias(name) for name, value in written.items()))
 
 
 def _columns(df: DataFrame) -> dict[str, StructField]:
@@ -59,8 +85,7 @@ def _conformed(field: StructField, found: StructField | None, layout: TableLayou
             )
         return F.lit(None).cast(field.dataType)
     value = assign(quoted(found.name), found.dataType, field.dataType, name=name)
-    if is_partition:
-        value = folder_value(value, field.dataType, name=name)
+    value = within_length(value, field)
     if not field.nullable:
         # Folder names cannot tell "" from null, and neither can the log.
         as_text = is_partition and isinstance(field.dataType, StringType | BinaryType)
