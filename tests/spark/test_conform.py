@@ -158,9 +158,16 @@ class TestNotNull:
         df = conform(spark.sql("SELECT array(1, null) AS a"), layout_of(schema))
         assert "column a.element is NOT NULL" in refusal(df)
 
-    def test_a_null_struct_has_no_fields_to_be_null(self, spark):
-        df = spark.sql("SELECT CAST(null AS struct<x:int>) AS a")
-        assert rows_of(conform(df, layout_of("a struct<x:int NOT NULL>"))) == [(None,)]
+    @pytest.mark.parametrize("inside", ["x:int NOT NULL", "y:struct<x:int NOT NULL>"])
+    def test_a_null_struct_has_null_fields(self, spark, inside):
+        """As in Delta: it is the path to the field that may not be null."""
+        df = spark.sql(f"SELECT CAST(null AS struct<{inside.replace(' NOT NULL', '')}>) AS a")
+        assert "x is NOT NULL" in refusal(conform(df, layout_of(f"a struct<{inside}>")))
+
+    def test_an_element_that_is_null_has_no_fields(self, spark):
+        df = spark.sql("SELECT array(CAST(null AS struct<x:int>)) AS a")
+        found = rows_of(conform(df, layout_of("a array<struct<x:int NOT NULL>>")))
+        assert found == [([None],)]
 
     def test_a_missing_field_of_a_struct_is_refused(self, spark):
         with pytest.raises(SchemaMismatch, match=r"a\.y is NOT NULL and missing"):

@@ -71,6 +71,18 @@ class TestCheckConstraints:
         checked.append(some.join(wanted, "num"))
         assert rows(checked.read(spark)) == rows(wanted)
 
+    def test_an_empty_text_is_null_in_a_partition_column(self, spark, create):
+        table = create("a int, p string", "p", **{"delta.constraints.there": "p IS NOT NULL"})
+        with pytest.raises(InvalidRows, match=r"there \(p IS NOT NULL\)"):
+            table.append(spark.sql("SELECT 1 a, '' p"))
+
+    def test_a_null_parent(self, spark):
+        wanted = {"delta.constraints.some": "s.n < 9", "delta.constraints.none": "s.m IS NULL"}
+        layout = layout_of("s struct<n:int,m:int>", properties=wanted)
+        nothing = conform(spark.sql("SELECT CAST(null AS struct<n:int,m:int>) s"), layout)
+        with pytest.raises(Exception, match=r"some \(s\.n < 9\) violated"):
+            rows_of(nothing)
+
     def test_a_long_value_is_cut_off_in_the_message(self, spark, create):
         table = create("s string", **{"delta.constraints.short": "length(s) < 3"})
         with pytest.raises(InvalidRows) as refusal:
@@ -93,7 +105,7 @@ class TestInvariants:
         metadata = {"delta.invariants": '{"expression":{"expression":"a > 1"}}'}
         layout = layout_of(StructType([StructField("a", IntegerType(), True, metadata)]))
         assert rows_of(conform(spark.sql("SELECT 2 a"), layout)) == [(2,)]
-        with pytest.raises(Exception, match=r"CHECK constraint of column a a > 1 violated"):
+        with pytest.raises(Exception, match=r"CHECK constraint of column a \(a > 1\) violated"):
             rows_of(conform(spark.sql("SELECT 1 a"), layout))
 
     def test_one_that_cannot_be_read_is_refused(self, spark):
@@ -146,7 +158,7 @@ class TestGeneratedColumns:
 
     def test_constraints_see_them(self, spark):
         layout = layout_of(self.SCHEMA, properties={"delta.constraints.few": "twice < 10"})
-        with pytest.raises(Exception, match="few twice < 10 violated"):
+        with pytest.raises(Exception, match=r"few \(twice < 10\) violated"):
             rows_of(conform(spark.sql("SELECT now() ts, 5 id"), layout))
 
     def test_one_that_may_not_be_null(self, spark):

@@ -4,6 +4,8 @@ Which types are taken for which is Spark's own rule (`Cast.canANSIStoreAssign`).
 target has no room for are refused whatever `spark.sql.ansi.enabled` says.
 """
 
+from collections.abc import Iterator
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -66,16 +68,34 @@ def assign(value: Column, source: DataType, target: DataType, *, name: str) -> C
     return F.when(value.isNotNull() & converted.isNull(), refusal).otherwise(converted)
 
 
-def required(value: Column, *, name: str, empty_is_null: bool = False) -> Column:
-    """The value of a NOT NULL column, which raises for a row where it is null.
+def required(value: Column, *, name: str) -> Column:
+    """The value of a NOT NULL column, which raises for a row where it is null."""
+    return F.when(value.isNull(), _null_in(name)).otherwise(value)
 
-    `empty_is_null` is for partition columns of strings, whose "" is stored as null.
-    """
-    missing = value.isNull()
-    if empty_is_null:
-        missing = missing | (value == F.lit(""))
-    refusal = F.raise_error(F.lit(marked(f"column {name} is NOT NULL, but a row holds null there")))
-    return F.when(missing, refusal).otherwise(value)
+
+def required_inside(value: Column, data_type: DataType, *, name: str) -> Column:
+    """The value, which raises for a row where a NOT NULL field of a struct is null, also where the
+    struct itself is, as Delta has it. What is inside of lists and maps is not looked at."""
+    for path in _required_fields(data_type, ()):
+        found = value
+        for part in path:
+            found = found.getField(part)
+        where = ".".join((name, *path))
+        value = F.when(found.isNull(), _null_in(where)).otherwise(value)
+    return value
+
+
+def _required_fields(data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(data_type, StructType):
+        for field in data_type.fields:
+            inner = (*path, field.name)
+            if not field.nullable:
+                yield inner
+            yield from _required_fields(field.dataType, inner)
+
+
+def _null_in(name: str) -> Column:
+    return F.raise_error(F.lit(marked(f"column {name} is NOT NULL, but a row holds null there")))
 
 
 def quoted(name: str) -> Column:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, TimestampType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, TimestampType
 
 from tidegate.spark.errors import InvalidRows, marked
 from tidegate.spark.tables.layout import TableLayout
@@ -38,6 +38,14 @@ def folder_value(value: Column, data_type: DataType, *, name: str) -> Column:
             F.lit(marked(f"partition column {name} holds bytes that are not UTF-8"))
         )
         return F.when(~F.is_valid_utf8(text), refusal).otherwise(text)
+    return value
+
+
+def empty_as_null(value: Column, field: StructField) -> Column:
+    """The value of a partition column, null where it is an empty text: folder names cannot tell
+    the one from the other, and neither can the log."""
+    if isinstance(field.dataType, StringType | BinaryType):
+        return F.when(value != F.lit(""), value)
     return value
 
 

@@ -2,12 +2,12 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, StringType, StructField
+from pyspark.sql.types import StructField
 
 from tidegate.spark.errors import SchemaMismatch
-from tidegate.spark.tables.assignment import assign, quoted, required
+from tidegate.spark.tables.assignment import assign, quoted, required, required_inside
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.tables.partitions import folder_value
+from tidegate.spark.tables.partitions import empty_as_null, folder_value
 from tidegate.spark.write.constraints import (
     check_conditions,
     checked,
@@ -85,9 +85,7 @@ def _conformed(field: StructField, found: StructField | None, layout: TableLayou
             )
         return F.lit(None).cast(field.dataType)
     value = assign(quoted(found.name), found.dataType, field.dataType, name=name)
-    value = within_length(value, field)
-    if not field.nullable:
-        # Folder names cannot tell "" from null, and neither can the log.
-        as_text = is_partition and isinstance(field.dataType, StringType | BinaryType)
-        value = required(value, name=name, empty_is_null=as_text)
-    return value
+    value = within_length(required_inside(value, field.dataType, name=name), field)
+    if is_partition:
+        value = empty_as_null(value, field)
+    return value if field.nullable else required(value, name=name)

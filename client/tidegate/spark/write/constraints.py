@@ -17,6 +17,7 @@ from pyspark.sql.types import BinaryType, BooleanType, StructField
 from tidegate.spark.errors import UnsupportedTable, marked
 from tidegate.spark.tables.assignment import quoted, required
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.partitions import empty_as_null
 from tidegate.spark.tables.refusals import INVARIANTS
 from tidegate_protocol.features.known import GENERATION_EXPRESSION
 
@@ -50,11 +51,11 @@ def constraints_of(layout: TableLayout, *, given: Iterable[str]) -> list[Constra
     generated = generated_columns(layout)
     return [
         *(
-            Constraint(name=name, expression=expression, condition=F.expr(expression))
-            for name, expression in sorted(layout.properties.constraints.items())
+            Constraint(name=name, expression=f"({sql})", condition=F.expr(sql))
+            for name, sql in sorted(layout.properties.constraints.items())
         ),
         *(
-            Constraint(name=f"of column {field.name}", expression=sql, condition=F.expr(sql))
+            Constraint(name=f"of column {field.name}", expression=f"({sql})", condition=F.expr(sql))
             for field in layout.spark_schema.fields
             if (sql := invariant(field)) is not None
         ),
@@ -64,8 +65,7 @@ def constraints_of(layout: TableLayout, *, given: Iterable[str]) -> list[Constra
 
 def invariant(field: StructField) -> str | None:
     """The condition of a column's invariant (PROTOCOL.md, "Column Invariants"); None where there is
-    none. Raises `UnsupportedTable`
-    for one that cannot be read."""
+    none. Raises `UnsupportedTable` for one that cannot be read."""
     text = field.metadata.get(INVARIANTS)
     if text is None:
         return None
@@ -91,6 +91,8 @@ def with_generated(df: DataFrame, layout: TableLayout, *, missing: Sequence[str]
     for name in missing:
         field = layout.spark_schema[name]
         value = F.expr(known[name]).cast(field.dataType)
+        if name in layout.partition_columns:
+            value = empty_as_null(value, field)
         columns[name] = value if field.nullable else required(value, name=name)
     try:
         found = df.select("*", *(value.alias(name) for name, value in columns.items()))
@@ -110,12 +112,12 @@ def check_conditions(df: DataFrame, layout: TableLayout, found: Sequence[Constra
             types = [field.dataType for field in df.select(each.condition).schema.fields]
         except (AnalysisException, ParseException) as error:
             raise UnsupportedTable(
-                f"table {layout.name} has the CHECK constraint {each.name} ({each.expression}), "
+                f"table {layout.name} has the CHECK constraint {each.name} {each.expression}, "
                 f"which this session cannot evaluate: {error.getMessage()}"
             ) from error
         if types != [BooleanType()]:
             raise UnsupportedTable(
-                f"table {layout.name} has the CHECK constraint {each.name} ({each.expression}); "
+                f"table {layout.name} has the CHECK constraint {each.name} {each.expression}; "
                 f"expected a condition, found {[each.simpleString() for each in types]}"
             )
 
