@@ -6,6 +6,7 @@ import time
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 from typing import Any
 
 from tests.builders import by_x
@@ -27,9 +28,10 @@ _names = itertools.count()
 class World:
     context: Context
 
-    def limited(self, **limits: int | float) -> "World":
+    def limited(self, **limits: int | float) -> Self:
         """The same world with other limits."""
-        return World(replace(self.context, limits=replace(self.context.limits, **limits)))
+        limited = replace(self.context.limits, **limits)
+        return replace(self, context=replace(self.context, limits=limited))
 
     async def create(self, *, catalog_managed: bool = False, **request: object) -> TableRecord:
         """A table partitioned by the integer `x`, under a name of its own."""

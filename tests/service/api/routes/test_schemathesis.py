@@ -41,8 +41,9 @@ CONFIG = schemathesis.Config.from_dict(
         }
     }
 )
-JUDGED_BY_TABLE = frozenset({"verify_table", "rebuild_table"})
-"""Operations without a body that can be refused for what the table is, as those with one can."""
+JUDGED_BY_TABLE = frozenset({"verify_table", "rebuild_table", "uc_delete_schema"})
+"""Operations without a body that can be refused for what the table or schema is, as those with one
+can."""
 EVERYWHERE = settings(
     max_examples=EXAMPLES,
     derandomize=True,
