@@ -6,8 +6,7 @@ import time
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
-from typing import Any
+from typing import Any, Self
 
 from tests.builders import by_x
 from tidegate_service.core.access.locations import LocationPolicy
