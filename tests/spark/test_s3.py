@@ -201,11 +201,11 @@ class TestFailures:
             table.append(s3_session.range(1))
 
 
-def failing(batches, *, attempts):
-    """Pass rows on, then fail in the first attempts of the task of the last partition."""
+def failing(batches, *, attempts, partition=1):
+    """Pass rows on, then fail in the first attempts of the task of a partition."""
     yield from batches
     task = TaskContext.get()
-    if task.partitionId() == 1 and task.attemptNumber() < attempts:
+    if task.partitionId() == partition and task.attemptNumber() < attempts:
         raise RuntimeError("the task fails after its rows")
 
 
@@ -225,7 +225,7 @@ class TestDataSource:
         table = create("id bigint")
         # One task: what another one is still sending when the job is given up is left to VACUUM.
         df = s3_session.range(0, 100, 1, 1).mapInArrow(
-            lambda batches: failing(batches, attempts=9), "id bigint"
+            lambda batches: failing(batches, attempts=9, partition=0), "id bigint"
         )
         with pytest.raises(PySparkException, match="the task fails after its rows"):
             s3_source.write(df, table)
