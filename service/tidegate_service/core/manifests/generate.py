@@ -84,7 +84,7 @@ async def _published(context: Context, table: TableHead) -> None:
             )
         await asyncio.sleep(ASKED_EVERY_S)
         left_s -= ASKED_EVERY_S
-        found = await context.index.table(table.id)
+        found = await context.index.head(table.id)
         if found is None:
             raise no_such_table(table.name)
         head = found
