@@ -123,7 +123,10 @@ async def _first(wanted: NewStockTable, table_id: str, content: bytes | LogFile)
             f"{commit_name(0)} has the inCommitTimestamp {staged.timestamp}; expected "
             f"{wanted.timestamp}, as was said of it"
         )
-    check_agreement(wanted.definition, staged.actions, before=None, protocol_before=None)
+    agree = partial(
+        check_agreement, wanted.definition, staged.actions, before=None, protocol_before=None
+    )
+    await offload.run(offload.LONG, agree)
     return staged
 
 

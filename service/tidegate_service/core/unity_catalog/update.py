@@ -9,6 +9,7 @@ the same txnId in another file; the index keeps both for as long as it keeps the
 """
 
 import logging
+from functools import partial
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.staged import digest_of
@@ -91,12 +92,15 @@ async def _land(context: Context, table: TableRecord, update: Update, commit: Ad
         # Of any other version it does not land, whatever is required or said.
         if update.etag not in (None, etag(table)):
             raise _required(f"the metadata of table {table.name} has changed: it is {etag(table)}")
-        check_agreement(
+        agree = partial(
+            check_agreement,
             update.definition,
             staged.actions,
             before=table.metadata,
             protocol_before=table.protocol,
         )
+        # Columns that are said may be thousands, and are parsed.
+        await offload.run(0 if update.definition.columns is None else offload.LONG, agree)
     try:
         outcome = await propose(context, table.id, proposal_of(staged))
     except Refused as refused:
