@@ -25,6 +25,8 @@ from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.context import Context
+from tidegate_service.core.instance.window_cache import WindowCache
+from tidegate_service.core.limits import CommitLimits
 
 WAREHOUSE = "s3://lake/tables"
 DEADLINE_S = 30.0
@@ -151,6 +153,8 @@ class Instance:
             now_ms=self.clock.now_ms,
             commit=CommitQueue(run_group).commit,
             wake_publisher=publisher.wake,
+            windows=WindowCache(commits_a_table=0) if plan.checks_early else WindowCache(),
+            limits=CommitLimits(locked_winner_bytes=0) if plan.checks_early else CommitLimits(),
         )
         self.lives.append(_Life(loop, network, context, publisher, index, storage))
         if plan.catalog_managed:

@@ -67,7 +67,9 @@ class Task:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """`deeds` happen before the event of their number. `read_s` is how long the store takes for
-    each read, however well everything is; `one_at_first` has all clients begin at one instance."""
+    each read, however well everything is; `one_at_first` has all clients begin at one instance;
+    `checks_early` has everything that somebody committed since be looked through before the table's
+    lock, however little it is."""
 
     seed: int
     catalog_managed: bool
@@ -78,6 +80,7 @@ class Plan:
     store: StoreFaults = NO_STORE_FAULTS
     unsynced: float = 0.0
     lost_answers: float = 0.0
+    checks_early: bool = False
     gateway: float = 0.0
     read_s: float = 0.0
     instances: int = 2

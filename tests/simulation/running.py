@@ -6,10 +6,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.simulation.mutations import without
-from tests.simulation.plan import draw
+from tests.simulation.plan import Plan, draw
 from tests.simulation.shrink import signature
 from tests.simulation.world import World
 
@@ -20,13 +20,15 @@ COLLECTED_EVERY = 500
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """`seeds` worlds from `first` on at most, and no new one after `seconds`; `mutation` names a
-    mend that is switched off (`mutations.py`), `until_one` ends at the first that fails."""
+    mend that is switched off (`mutations.py`), `until_one` ends at the first that fails,
+    `checks_early` is of each plan."""
 
     first: int
     seeds: int | None = None
     seconds: float | None = None
     mutation: str | None = None
     until_one: bool = False
+    checks_early: bool = False
 
 
 @dataclass(slots=True)
@@ -93,10 +95,11 @@ def _run(asked: Asked, share: int, shares: int) -> Findings:
         hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
         try:
             for seed in _seeds(asked, share, shares):
-                _one(found, seed)
+                _one(found, replace(draw(seed), checks_early=asked.checks_early))
                 if asked.until_one and found.failing:
                     break
         finally:
+            gc.collect()
             sys.unraisablehook = hook
             gc.enable()
         return found
@@ -112,12 +115,12 @@ def _seeds(asked: Asked, share: int, shares: int) -> Iterator[int]:
         seed += shares
 
 
-def _one(found: Findings, seed: int) -> None:
+def _one(found: Findings, plan: Plan) -> None:
     began, cpu = time.monotonic(), time.process_time()
     try:
-        result = World(draw(seed)).run()
+        result = World(plan).run()
     except Exception as error:
-        error.add_note(f"the world of seed {seed} came to no end")
+        error.add_note(f"the world of seed {plan.seed} came to no end")
         raise
     found.worlds += 1
     found.steps += result.steps
@@ -125,8 +128,8 @@ def _one(found: Findings, seed: int) -> None:
     found.answers.update(result.answers)
     for violation in result.violations:
         seeds = found.failing.setdefault(signature(violation), [])
-        if not seeds or seeds[-1] != seed:
-            seeds.append(seed)
+        if not seeds or seeds[-1] != plan.seed:
+            seeds.append(plan.seed)
     if found.worlds % COLLECTED_EVERY == 0:
         gc.collect()
     found.seconds += time.monotonic() - began

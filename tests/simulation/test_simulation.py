@@ -1,11 +1,17 @@
 """Some thousand worlds hold (K7); `make chaos` runs an hour of them."""
 
+from collections import Counter
+
 from tests.simulation.plan import draw
 from tests.simulation.running import Asked, firsts, run
 from tests.simulation.shrink import shrink
 from tests.simulation.story import story
 from tests.simulation.world import World
+from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
+from tidegate_service.core.commit import group
+from tidegate_service.core.commit.early_check import check_early
 
+EARLY_WORLDS = 800
 FIRST = 0
 """The same worlds every time: `make chaos` draws others."""
 
@@ -22,3 +28,19 @@ def test_worlds_hold(pytestconfig):
         story(shrink(draw(seed), World(draw(seed)).run(), what)) for seed, what in firsts(found, 3)
     ]
     assert not found.failing, "\n\n".join([found.report(), *stories])
+
+
+def test_worlds_hold_whose_proposals_are_checked_before_the_lock(monkeypatch):
+    """Whatever was committed since their read version, however little it is."""
+    checked: Counter[type] = Counter()
+
+    async def counted(*args, **others):
+        early = await check_early(*args, **others)
+        checked[type(early and early.outcome)] += 1
+        return early
+
+    monkeypatch.setattr(group, "check_early", counted)
+    found = run(Asked(first=FIRST, seeds=EARLY_WORLDS, checks_early=True), processes=1)
+    assert not found.failing, found.report()
+    assert checked[PreparedTransaction] > EARLY_WORLDS // 8
+    assert checked[Conflict] > EARLY_WORLDS // 40

@@ -10,9 +10,9 @@ _KIB, _MIB = 1024, 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLimits:
-    """A shared group reads at most `shared_winner_bytes` of commits again, which takes
-    milliseconds; for one proposal at most `winner_bytes` are read, and `winner_commits` commits.
-    Both count what the commits take in memory.
+    """Under a table's lock, at most `locked_winner_bytes` of commits are read again, which takes
+    milliseconds. Ahead of it, for one proposal at most `winner_bytes` are read, and
+    `winner_commits` commits. All count what the commits take in memory.
 
     A file of at most `buffered_file_bytes` is put together with others, at most `buffered_files` at
     a time: writing a larger one takes longer than waiting for the disk. After every
@@ -41,7 +41,7 @@ class CommitLimits:
     named before.
     """
 
-    shared_winner_bytes: int = 512 * _KIB
+    locked_winner_bytes: int = 512 * _KIB
     winner_bytes: int = 512 * _MIB
     winner_commits: int = 100_000
     buffered_files: int = 32

@@ -44,6 +44,7 @@ from tidegate_service.index.reading import comparison, live_files, reads
 from tidegate_service.index.reading.census import census
 from tidegate_service.index.reading.named_files import NamedFilesCalls
 from tidegate_service.index.reading.scanning import Snapshot
+from tidegate_service.index.reading.stored_winners import WinnerCalls
 from tidegate_service.index.reading.told import StandbyWaits, TellingCalls
 from tidegate_service.index.rows.effects import FileKey
 from tidegate_service.index.tables import forgetting, forgotten, locations
@@ -56,7 +57,7 @@ Locked = tuple[TableRecord, int]
 """The row as locked, and the database's clock after that in ms."""
 
 
-class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls):
+class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls):
     """Implements `core.ports.index.Index` on an engine of `engine.create_engine`. The caller
     disposes of the engine. So many sections of tables as `sections_at_once` hold a connection."""
 

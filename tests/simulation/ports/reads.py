@@ -1,6 +1,7 @@
 """What the index in memory answers without a lock: what is committed, of one moment each."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -8,9 +9,11 @@ from tests.simulation.ports.network import Network
 from tests.simulation.ports.rows import Rows
 from tests.simulation.ports.server import Server
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.row_tracking import NO_ROW_IDS
 from tidegate_protocol.log.actions import Add, Txn
-from tidegate_protocol.proposal.transaction import ReadState
+from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.errors import IndexUnavailable, NotFound
+from tidegate_service.core.ports.index import TakesLong
 from tidegate_service.core.ports.records import (
     Aborted,
     CommitRecord,
@@ -22,6 +25,8 @@ from tidegate_service.core.ports.records import (
 from tidegate_service.core.ports.told import HeadsOnStandby
 
 T = TypeVar("T")
+
+WINNERS_A_PAGE = 2
 
 
 class MemoryReads:
@@ -119,6 +124,25 @@ class MemoryReads:
 
     async def state_at(self, table_id: str, version: int) -> ReadState | None:
         return await self._of(table_id, lambda rows: rows.state_at(version))
+
+    async def row_id_high_water_mark(self, table_id: str) -> int:
+        mark = await self._of(table_id, lambda rows: rows.row_id_high_water_mark)
+        return NO_ROW_IDS if mark is None else mark
+
+    async def winner_pages(
+        self, table_id: str, after: int, through: int, *, most_bytes: int
+    ) -> AsyncGenerator[Sequence[WinningCommit], None]:
+        size = 0
+        while after < through:
+            last = min(after + WINNERS_A_PAGE, through)
+            page = await self._of(table_id, partial(Rows.winners, after=after, through=last))
+            if page is None or page[0] is None:
+                return
+            size += page[1]
+            if size > most_bytes:
+                raise TakesLong
+            yield page[0]
+            after = last
 
     async def version_at(self, table_id: str, timestamp_ms: int) -> int | None:
         def latest(rows: Rows) -> int | None:

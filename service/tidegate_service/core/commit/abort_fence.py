@@ -35,7 +35,8 @@ from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
 from tidegate_service.core.access.audit import Change, Deed
-from tidegate_service.core.commit.decide import Empty, decide
+from tidegate_service.core.commit.decide import decide
+from tidegate_service.core.commit.preparation import Empty
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
     CommitStateUnknown,

@@ -6,10 +6,12 @@ tried again, and alone if something went wrong.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.set_back import check_ahead, needs_check
 from tidegate_service.core.commit.abort_fence import is_final
+from tidegate_service.core.commit.early_check import check_early
 from tidegate_service.core.commit.kinds import batch_of
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.commit.table_batch import TableBatch
@@ -20,6 +22,7 @@ from tidegate_service.core.errors import (
     Refused,
     Unavailable,
 )
+from tidegate_service.core.instance.locked_table import ManyWinners
 from tidegate_service.core.log.catching_up.catch_up import read_on
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.observe.faults import steps_of
@@ -164,6 +167,9 @@ class _Run:
                 buffers = await self._put_buffered(batch, members, since=certain) and buffers
                 certain = len(self._decided)
                 continue
+            if isinstance(outcome, ManyWinners):
+                self.result.aside.append((member, partial(_check_early, member)))
+                continue
             if isinstance(outcome, TakesLong):
                 member.alone = member.takes_long = True
                 self.result.again.append(member)
@@ -283,6 +289,19 @@ class _Run:
     def _leave_waiting(self) -> None:
         for members in self._waiting.values():
             self.result.again.extend(members)
+
+
+async def _check_early(member: WaitingProposal) -> None:
+    """Check the member against what is committed, for as long as it has time. It is told why that
+    could not be done."""
+    context = member.context
+    until = member.started + context.commit_deadline_s / 2
+    try:
+        member.early = await check_early(
+            context, member.table.id, member.proposal, member.early, until=until
+        )
+    except Exception as error:
+        member.tell(_true_of_all(member, error))
 
 
 async def _outcome(

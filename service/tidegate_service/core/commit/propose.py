@@ -5,20 +5,23 @@ The decision runs in tasks of its own, so that it ends even if the caller goes a
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar, assert_never
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
 from tidegate_service.core.catalog_managed.set_back import check_log
 from tidegate_service.core.commit.abort_fence import check_operation
-from tidegate_service.core.commit.decide import Decision, Empty, decide
+from tidegate_service.core.commit.decide import Decision, decide
+from tidegate_service.core.commit.early_check import EarlyCheck, check_early
 from tidegate_service.core.commit.kinds import kind_of
 from tidegate_service.core.commit.observed import Ended, observed
+from tidegate_service.core.commit.preparation import Empty
 from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.commit.table_batch import nothing
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
-from tidegate_service.core.instance.locked_table import LockedTable
+from tidegate_service.core.instance.locked_table import LockedTable, ManyWinners
 from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.log.catching_up.catch_up import with_log_read
 from tidegate_service.core.log.catching_up.sight import SeenBefore
@@ -104,10 +107,16 @@ async def conflict_check(
         return reserved
 
     async def check() -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
-        async with wide_section(context, table):
-            return await with_log_read(
-                context, table.id, lambda sight: _check(context, table, proposal, sight)
-            )
+        early: EarlyCheck | None = None
+        until = context.monotonic_s() + context.commit_deadline_s / 2
+        while True:
+            try:
+                async with wide_section(context, table):
+                    return await with_log_read(
+                        context, table.id, partial(_check, context, table, proposal, early)
+                    )
+            except ManyWinners:
+                early = await check_early(context, table.id, proposal, early, until=until)
 
     async def decide() -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
         return await context.running.run((table.id, proposal.transaction_id), check())
@@ -116,13 +125,17 @@ async def conflict_check(
 
 
 async def _check(
-    context: Context, table: TableHead, proposal: Proposal, sight: SeenBefore
+    context: Context,
+    table: TableHead,
+    proposal: Proposal,
+    early: EarlyCheck | None,
+    sight: SeenBefore,
 ) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     async with context.index.commit_section(table.id, who=context.who) as section:
         must_save = await kind_of(section.table).read_in(context, section, sight)
-        locked = LockedTable(section, context.windows, context.limits, who=context.who)
+        locked = LockedTable(section, context.windows, context.limits)
         try:
-            decision = await _checked(context, locked, proposal, sight)
+            decision = await _checked(context, locked, proposal, early, sight)
             if must_save:
                 await section.save()
             locked.keep()
@@ -147,7 +160,11 @@ async def _check(
 
 
 async def _checked(
-    context: Context, locked: LockedTable, proposal: Proposal, sight: SeenBefore
+    context: Context,
+    locked: LockedTable,
+    proposal: Proposal,
+    early: EarlyCheck | None,
+    sight: SeenBefore,
 ) -> Committed | Decision | Refused:
     section = locked.section
     try:
@@ -156,7 +173,7 @@ async def _checked(
             return landed
         check_clock(context, section)
         await check_log(context, section, sight)
-        return await decide(locked, proposal)
+        return await decide(locked, proposal, early=early)
     except Refused as refused:
         return refused
 

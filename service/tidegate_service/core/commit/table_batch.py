@@ -14,12 +14,13 @@ from typing import ClassVar
 
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
 from tidegate_service.core.commit.abort_fence import Refusal, close, is_final, is_of_the_head
-from tidegate_service.core.commit.decide import Decision, Empty, decide
+from tidegate_service.core.commit.decide import Decision, decide
+from tidegate_service.core.commit.preparation import Empty
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, Refused
-from tidegate_service.core.instance.locked_table import LockedTable
+from tidegate_service.core.instance.locked_table import LockedTable, ManyWinners
 from tidegate_service.core.log.catching_up.foreign_commits import MOST_RACES
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.clock_skew import check_clock
@@ -46,9 +47,7 @@ class TableBatch(ABC):
 
     def __init__(self, context: Context, section: CommitSection, *, shared: bool) -> None:
         self.section = section
-        self.locked = LockedTable(
-            section, context.windows, context.limits, shared=shared, who=context.who
-        )
+        self.locked = LockedTable(section, context.windows, context.limits, shared=shared)
         self.must_save = False
         self.is_stopped = False
         self.sight = SeenBefore()
@@ -115,7 +114,7 @@ class TableBatch(ABC):
         decisions, self.sight = member.decisions, member.sight
         try:
             return await self._land(member)
-        except (FilesFirst, TakesLong):
+        except (FilesFirst, TakesLong, ManyWinners):
             # A decision that was begun too early is not counted.
             member.decisions = decisions
             raise
@@ -179,7 +178,7 @@ class TableBatch(ABC):
         context, proposal, section = member.context, member.proposal, self.section
         for _ in range(MOST_RACES):
             member.decisions += 1
-            decision = await self._decision(context, proposal)
+            decision = await self._decision(member)
             if isinstance(decision, ReadyCommit):
                 if await self._is_its_own(context, decision):
                     return decision
@@ -194,10 +193,13 @@ class TableBatch(ABC):
                 return landed
         raise Behind
 
-    async def _decision(self, context: Context, proposal: Proposal) -> Decision | Refused:
+    async def _decision(self, member: WaitingProposal) -> Decision | Refused:
+        context = member.context
         with context.telemetry.phase(Phase.DECIDE):
             try:
-                return await decide(self.locked, proposal, faults=context.faults)
+                return await decide(
+                    self.locked, member.proposal, early=member.early, faults=context.faults
+                )
             except Refused as refused:
                 return refused
 

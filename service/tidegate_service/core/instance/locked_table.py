@@ -22,13 +22,17 @@ from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
 from tidegate_service.core.sharing import offload
 
 
+class ManyWinners(Exception):
+    """The commits since a transaction's read version are more than may be read under the table's
+    lock. They are looked through without it, before (`core.commit.early_check`)."""
+
+
 class LockedTable:
     """A commit section and the window of its table.
 
-    Commits that the window lacks are read from the index. `keep` gives the window back for the next
-    section, once all commits in it are saved. In a `shared` group, beside proposals to other
-    tables, no long read is made: `TakesLong` is raised instead. Elsewhere a long read takes room
-    of `windows` in the name of `who`, until `end`.
+    Commits that the window lacks are read from the index, if they are few: whoever waits for the
+    lock waits for that. `keep` gives the window back for the next section, once all commits in it
+    are saved. In a `shared` group, proposals to other tables wait, too.
     """
 
     def __init__(
@@ -38,16 +42,10 @@ class LockedTable:
         limits: CommitLimits,
         *,
         shared: bool = False,
-        who: str | None = None,
     ) -> None:
         self.section = section
         self.shared = shared
-        self.most_bytes = limits.shared_winner_bytes if shared else limits.winner_bytes
-        self._few_bytes = min(self.most_bytes, limits.shared_winner_bytes)
-        self._who = who
-        self._holds_memory = False
-        self.most_commits = limits.winner_commits
-        self.why_not_hooks = limits.why_not_hooks
+        self.limits = limits
         self._windows = windows
         self._epoch = section.table.epoch
         self._window = windows.take(section.table, section.database)
@@ -59,10 +57,9 @@ class LockedTable:
 
     async def state_at(self, version: int) -> ReadState | None:
         """The table at a version; None where the index lacks some of the commits since then. Raises
-        `TakesLong` where there are more of these than may be read again, and `Unavailable`
-        (`backpressure`) where others read as many."""
+        as `reaches`."""
         table = self.section.table
-        if not await self._reaches(version):
+        if not await self.reaches(version):
             return None
         if version == self.head or not self._window.changes_table(version):
             state = ReadState(version=version, protocol=table.protocol, metadata=table.metadata)
@@ -121,17 +118,14 @@ class LockedTable:
     def end(self) -> None:
         """The section is over: whoever still has this, as an error has, holds nothing by it."""
         self._window = CommitWindow(after=self.head)
-        if self._holds_memory:
-            self._holds_memory = False
-            self._windows.memory.give_back(self._who, self.most_bytes)
 
     @property
     def _is_current(self) -> bool:
         return self.section.table.epoch == self._epoch
 
-    async def _reaches(self, after: int) -> bool:
+    async def reaches(self, after: int) -> bool:
         """Have the window hold every commit after this version; False where the index does not
-        have them all."""
+        have them all. Raises `ManyWinners` where these are too many to be read under the lock."""
         if after == self.head:
             return True
         if after < self.section.table.first_version:
@@ -140,8 +134,9 @@ class LockedTable:
             # The index was made anew in this section, or no commit in the window is of use.
             self._epoch = self.section.table.epoch
             self._window = CommitWindow(after=after)
-        if max(self.head - self._window.through, self._window.after - after) > self.most_commits:
-            raise TakesLong
+        longest = max(self.head - self._window.through, self._window.after - after)
+        if longest > self.limits.winner_commits:
+            raise ManyWinners
         newer = await self._winners(self._window.through, self.head)
         older = await self._winners(after, self._window.after)
         if newer is None or older is None:
@@ -157,11 +152,8 @@ class LockedTable:
 
     async def _winners(self, after: int, through: int) -> Sequence[WinningCommit] | None:
         try:
-            return await self.section.winners(after, through, most_bytes=self._few_bytes)
+            return await self.section.winners(
+                after, through, most_bytes=self.limits.locked_winner_bytes
+            )
         except TakesLong:
-            if self.shared:
-                raise
-        if not self._holds_memory:
-            self._windows.memory.take(self._who, self.most_bytes)
-            self._holds_memory = True
-        return await self.section.winners(after, through, most_bytes=self.most_bytes)
+            raise ManyWinners from None

@@ -20,8 +20,9 @@ TABLES = 20_000
 """Bounds of what is kept; an action is about a kilobyte in memory, and counted once more for each
 kilobyte that it has. The tables that were not committed to for longest make room."""
 MEMORY_BYTES = 1792 * 1024 * 1024
-"""What long reads of commits may take at a time: of `CommitLimits.winner_bytes` each, three of
-them, and two of one caller, who may have three times what is left."""
+"""What proposals that are checked ahead of their table's lock may take at a time: each counts as
+`CommitLimits.winner_bytes`, since a page may be one commit. So there are three of them, and two of
+one caller, who may have three times what is left."""
 
 
 @dataclass(frozen=True, slots=True)

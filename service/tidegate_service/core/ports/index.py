@@ -30,6 +30,7 @@ from tidegate_service.core.ports.records import (
 )
 from tidegate_service.core.ports.scanned import StoredFiles, Wanted
 from tidegate_service.core.ports.told import TellingIndex
+from tidegate_service.core.ports.winners import WinnersIndex
 from tidegate_service.core.sharing.pools import Share
 
 
@@ -202,7 +203,9 @@ class CommitGroup(Protocol):
         """As `CommitSection.save`."""
 
 
-class Index(ForgottenTables, CheckpointIndex, NamedFilesIndex, TellingIndex, Protocol):
+class Index(
+    ForgottenTables, CheckpointIndex, NamedFilesIndex, TellingIndex, WinnersIndex, Protocol
+):
     """The commit index. Reads take a connection of their own and see what is committed, whether a
     standby has it or not: a caller is told of versions up to a head that was told.
 

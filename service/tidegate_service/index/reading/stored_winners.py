@@ -1,7 +1,8 @@
 """Winners as the index has them: long ones are decoded without holding all of their bytes."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -13,6 +14,8 @@ from tidegate_protocol.proposal.transaction import WinningCommit
 from tidegate_protocol.replay.commits import summarize
 from tidegate_service.core.ports.index import TakesLong
 from tidegate_service.core.sharing import offload
+from tidegate_service.index.postgres.connections import Connections
+from tidegate_service.index.reading import reads
 from tidegate_service.index.rows.pages import bounded, bytes_of
 from tidegate_service.index.rows.records import winner
 from tidegate_service.index.rows.stored_content import StoredContent
@@ -41,6 +44,26 @@ class StoredWinner(NamedTuple):
         return len(StoredContent(self.content))
 
 
+Query = Callable[[AsyncConnection], Awaitable[Sequence[StoredWinner]]]
+Read = Callable[[Query], Awaitable[Sequence[StoredWinner]]]
+"""Runs a query: in a section's transaction, or on a connection that is taken for it alone."""
+
+
+class WinnerCalls:
+    """The calls of `core.ports.winners.WinnersIndex`."""
+
+    _connections: Connections
+
+    async def row_id_high_water_mark(self, table_id: str) -> int:
+        identity = UUID(table_id)
+        return await self._connections.read(lambda c: reads.row_id_high_water_mark(c, identity))
+
+    def winner_pages(
+        self, table_id: str, after: int, through: int, *, most_bytes: int
+    ) -> AsyncGenerator[Sequence[WinningCommit], None]:
+        return _pages(self._connections.read, UUID(table_id), after, through, most_bytes=most_bytes)
+
+
 async def read_winners(
     statements: Callable[[], AbstractAsyncContextManager[AsyncConnection]],
     table_id: UUID,
@@ -49,37 +72,54 @@ async def read_winners(
     *,
     most_bytes: int | None,
 ) -> Sequence[WinningCommit] | None:
-    """As `core.ports.index.CommitSection.winners`, a page at a time."""
+    """As `core.ports.index.CommitSection.winners`."""
     if after >= through:
         return ()
+
+    async def read(query: Query) -> Sequence[StoredWinner]:
+        async with statements() as connection:
+            return await query(connection)
+
     found: list[WinningCommit] = []
+    try:
+        async with aclosing(_pages(read, table_id, after, through, most_bytes=most_bytes)) as pages:
+            async for page in pages:
+                found += page
+    except TakesLong:
+        # An error may live longer than the section.
+        found.clear()
+        raise
+    return found if found and found[-1].version == through else None
+
+
+async def _pages(
+    read: Read, table_id: UUID, after: int, through: int, *, most_bytes: int | None
+) -> AsyncGenerator[Sequence[WinningCommit], None]:
+    """As `core.ports.winners.WinnersIndex.winner_pages`."""
     size = 0
     while after < through:
-        async with statements() as connection:
-            rows = await _page(connection, table_id, after=after, through=through)
-            more = sum(row.size for row in rows)
-            if more > AT_ONCE_BYTES:
-                await take_time(connection)
+        rows = await read(partial(_page, table_id=table_id, after=after, through=through))
         if not rows or rows[-1].version != after + len(rows):
-            return None
+            return
+        more = _size_of(rows)
         if most_bytes is not None and size + more > most_bytes:
-            # An error may live longer than the section.
-            found.clear()
             raise TakesLong
         with offload.sharing:
             heavy = offload.HEAVY if more > offload.PARSED_INLINE else 0
             winners = await offload.run(heavy, _winners_of, rows)
         # In memory it may be several times its bytes.
         size += max(more, UNIT_BYTES * sum(winner.weight for winner in winners))
-        found += winners
         after = rows[-1].version
-    return found
+        del rows
+        yield winners
+        del winners
 
 
 async def _page(
-    connection: AsyncConnection, table_id: UUID, *, after: int, through: int
+    connection: AsyncConnection, *, table_id: UUID, after: int, through: int
 ) -> Sequence[StoredWinner]:
-    """The first of these versions, as they are stored, as many as are read at a time."""
+    """The first of these versions, as they are stored, as many as are read at a time. A section
+    gets time for their decoding."""
     query = (
         select(commits.c.version, commits.c.timestamp, commits.c.content)
         .where(
@@ -94,7 +134,14 @@ async def _page(
         order=lambda columns: columns.version,
         most=PAGE_BYTES,
     )
-    return [StoredWinner(*row) for row in await connection.execute(page)]
+    rows = [StoredWinner(*row) for row in await connection.execute(page)]
+    if _size_of(rows) > AT_ONCE_BYTES:
+        await take_time(connection)
+    return rows
+
+
+def _size_of(rows: Sequence[StoredWinner]) -> int:
+    return sum(row.size for row in rows)
 
 
 def _winners_of(rows: Sequence[StoredWinner]) -> list[WinningCommit]:

@@ -18,8 +18,9 @@ import asyncio
 import contextvars
 import itertools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.core.commit.queue.table_queue import (
@@ -30,7 +31,7 @@ from tidegate_service.core.commit.queue.table_queue import (
     weight_of,
     who_of,
 )
-from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
+from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal, Work
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.instance.table_cache import TableIdentity
@@ -243,12 +244,11 @@ class CommitQueue:
 
     def _begin(self, members: list[WaitingProposal], place: _Place | None) -> None:
         """Run a group. `place` is given for a group of its own."""
-        first = members[0]
-        first.context.running.start(
-            self._group(members, place),
-            name=first.proposal.transaction_id,
-            variables=first.variables.copy(),
-        )
+        self._run(members[0], self._group(members, place))
+
+    def _run(self, member: WaitingProposal, work: Coroutine[Any, Any, None]) -> None:
+        name, variables = member.proposal.transaction_id, member.variables.copy()
+        member.context.running.start(work, name=name, variables=variables)
 
     async def _group(self, members: list[WaitingProposal], place: _Place | None) -> None:
         result = GroupResult()
@@ -285,6 +285,8 @@ class CommitQueue:
                     continue
                 self._queues[member.table.id].waiting.put_back(member)
                 self._waiting += 1
+            for member, work in result.aside:
+                self._run(member, self._aside(member, work))
             if not left:
                 linger_s = min(loop.time() - began, self._limits.linger_s)
                 for table_id, told in Counter(member.table.id for member in members).items():
@@ -294,6 +296,22 @@ class CommitQueue:
                 self._turn(table_id, self._queues[table_id])
             if self._ready:
                 self._start_soon()
+
+    async def _aside(self, member: WaitingProposal, work: Work) -> None:
+        """Do the member's own work while others are decided, and have it wait again after that."""
+        try:
+            await work()
+        except BaseException as error:
+            member.tell(error)
+            raise
+        if member.told:
+            return
+        # Its turn had come in time.
+        member.overdue = False
+        queue = self._queues.setdefault(member.table.id, TableQueue())
+        queue.waiting.put_back(member)
+        self._waiting += 1
+        self._turn(member.table.id, queue)
 
     def _linger(self, table_id: str, told: int, linger_s: float) -> None:
         """Have the table's next group wait until as many proposals are there as were told together,

@@ -1,16 +1,20 @@
 """A proposal on its way through the queue and a group to its outcome."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextvars import Context as Variables
 from dataclasses import dataclass, field
 
 from tidegate_protocol.proposal.transaction import Proposal
+from tidegate_service.core.commit.early_check import EarlyCheck
 from tidegate_service.core.context import Context
 from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.ports.outcomes import Outcome
 
 ATTEMPTS = 5
+
+Work = Callable[[], Awaitable[None]]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -20,7 +24,8 @@ class WaitingProposal:
     `attempt` counts the groups that may have landed it. `decisions` counts how often it was
     decided; each foreign version adds one. `alone` keeps other proposals out of its group.
     `takes_long` says that others should not wait for it. `overdue` says that it may not wait again
-    before its first attempt has ended. `sight` is what was seen of its table's log since it came.
+    before its first attempt has ended. `sight` is what was seen of its table's log since it came,
+    `early` what it was checked against without the table's lock.
     `variables` are the request's, which logs and traces read.
     """
 
@@ -37,6 +42,7 @@ class WaitingProposal:
     takes_long: bool = False
     told: bool = False
     sight: SeenBefore = field(default_factory=SeenBefore)
+    early: EarlyCheck | None = None
 
     def enter(self) -> None:
         """Register the proposal as under way, until it is told. Raises `ShuttingDown`."""
@@ -70,8 +76,10 @@ class WaitingProposal:
 class GroupResult:
     """The members without an answer. Those of `again` were not decided, or not told. Another
     transaction has locked the row of the tables in `busy`. The catalog-managed tables in `unsure`
-    have to be looked at first."""
+    have to be looked at first. Those of `aside` wait for work of their own, without which they
+    cannot be decided; it tells the member where it fails."""
 
     again: list[WaitingProposal] = field(default_factory=list)
     busy: list[WaitingProposal] = field(default_factory=list)
     unsure: list[WaitingProposal] = field(default_factory=list)
+    aside: list[tuple[WaitingProposal, Work]] = field(default_factory=list)
