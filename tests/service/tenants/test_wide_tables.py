@@ -50,3 +50,19 @@ def test_reads(service: Service, wide: str, path: str):
     with attacked(service, attack, at_once=24) as measured:
         measured.check(grown_mib=256)
     assert set(measured.answers) <= {200, 429, 503}
+
+
+@pytest.mark.parametrize(
+    "path", ["delta/v1/catalogs/main/schemas/other/tables/wide", f"tables/{NAME}"]
+)
+def test_loads_by_unity_catalogs_api(service: Service, wide: str, path: str):
+    """Which renders the columns."""
+    url = f"{service.api.removesuffix('/api/v1')}/api/2.1/unity-catalog/{path}"
+
+    def attack(_: Service) -> int:
+        return service.client.get(url).status_code
+
+    with attacked(service, attack, at_once=24) as measured:
+        measured.check(grown_mib=384)
+    assert 200 in measured.answers
+    assert set(measured.answers) <= {200, 429, 503}

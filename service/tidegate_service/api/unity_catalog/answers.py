@@ -1,15 +1,20 @@
 """What Unity Catalog's API answers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid5
+
+from starlette.responses import Response
 
 from tidegate_protocol.features.known import UNITY_TABLE_ID
 from tidegate_protocol.features.properties import IN_COMMIT_TIMESTAMPS
 from tidegate_protocol.features.table_features import implied_features
+from tidegate_service.api.http.requests import JSON
 from tidegate_service.api.unity_catalog.columns import columns_of, struct_of
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.sharing import offload
+from tidegate_service.core.tables.lookup import Page
 from tidegate_service.core.unity_catalog.create import REQUIRED_FEATURES, Place
 from tidegate_service.core.unity_catalog.identity import etag, table_uuid
 
@@ -124,6 +129,13 @@ def classic_table(table: TableRecord) -> Json:
     }
 
 
+def classic_tables(page: Page) -> Json:
+    return {
+        "tables": [classic_table(table) for table in page.tables],
+        "next_page_token": page.next_cursor,
+    }
+
+
 def classic_schema(catalog: str, schema: str) -> Json:
     """A schema. It is part of its tables' names, and nothing else is known of it."""
     full = f"{catalog}.{schema}"
@@ -142,5 +154,17 @@ def classic_schema(catalog: str, schema: str) -> Json:
     }
 
 
-def as_text(answer: Mapping[str, Any]) -> bytes:
+def answer(found: Json) -> Response:
+    return Response(_as_text(found), media_type=JSON)
+
+
+async def answer_of(make: Callable[[], Json], *tables: TableRecord) -> Response:
+    """The answer that `make` gives of these tables. It is made in a thread where their metadata is
+    long, whose columns are parsed."""
+    weight = offload.weight_of_metadata(*(table.metadata for table in tables))
+    text = await offload.run(weight, lambda: _as_text(make()))
+    return Response(text, media_type=JSON)
+
+
+def _as_text(answer: Json) -> bytes:
     return json.dumps(answer, separators=(",", ":"), ensure_ascii=False).encode()

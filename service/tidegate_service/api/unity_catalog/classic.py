@@ -1,18 +1,21 @@
 """The classic part of Unity Catalog's API: schemas and tables, as far as stock engines ask."""
 
+from functools import partial
+
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from tidegate_protocol.base.problems import Code
-from tidegate_service.api.http.requests import JSON, context_of, state_of
+from tidegate_service.api.http.requests import context_of, state_of
 from tidegate_service.api.routes.parameters import printable
 from tidegate_service.api.routes.policies import OnBody, OnTable, Somewhere, authorize
 from tidegate_service.api.routes.route import Route
 from tidegate_service.api.unity_catalog.answers import (
-    Json,
-    as_text,
+    answer,
+    answer_of,
     classic_schema,
     classic_table,
+    classic_tables,
 )
 from tidegate_service.api.unity_catalog.bodies import read_schema
 from tidegate_service.api.unity_catalog.describing import CLASSIC, body, responses
@@ -36,10 +39,6 @@ router = APIRouter(tags=[CLASSIC], route_class=Route)
 
 PAGE = 100
 _MOST = 1000
-
-
-def answer(found: Json) -> Response:
-    return Response(as_text(found), media_type=JSON)
 
 
 @router.get(
@@ -140,8 +139,7 @@ async def list_tables(
         cursor=page_token,
         limit=min(max_results or PAGE, _MOST),
     )
-    tables = [classic_table(table) for table in page.tables]
-    return answer({"tables": tables, "next_page_token": page.next_cursor})
+    return await answer_of(partial(classic_tables, page), *page.tables)
 
 
 @router.get(
@@ -153,7 +151,8 @@ async def list_tables(
 )
 async def get_table(request: Request, table: ClassicTable) -> Response:
     """A table that is not catalog-managed is an external one."""
-    return answer(classic_table(await load_table(context_of(request), table)))
+    loaded = await load_table(context_of(request), table)
+    return await answer_of(partial(classic_table, loaded), loaded)
 
 
 @router.delete(

@@ -1,18 +1,19 @@
 """The part of Unity Catalog's API for Delta: tables are created, loaded and committed to."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
-from tidegate_service.api.http.requests import JSON, context_of, gate_of, state_of
+from tidegate_service.api.http.requests import context_of, gate_of, state_of
 from tidegate_service.api.routes.policies import OnBody, OnTable, Somewhere, authorize
 from tidegate_service.api.routes.route import Route
 from tidegate_service.api.unity_catalog.answers import (
     CONFIG,
     NO_CREDENTIALS,
-    Json,
-    as_text,
+    answer,
+    answer_of,
     loaded_answer,
     staging_answer,
 )
@@ -41,10 +42,6 @@ _PROTOCOL = {
     "writer-features": ["catalogManaged", "vacuumProtocolCheck", "inCommitTimestamp"],
 }
 _COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
-
-
-def answer(found: Json) -> Response:
-    return Response(as_text(found), media_type=JSON)
 
 
 @router.get(
@@ -98,7 +95,8 @@ async def create_table(request: Request, catalog: CatalogPath, schema: SchemaPat
     """Reads the version 0 that lies at the place, checks it as any creation, and ratifies it."""
     wanted = await read_create(request, catalog=catalog, schema=schema)
     authorize(request, Role.WRITER, wanted.name)
-    return answer(loaded_answer(await create.create_stock_table(context_of(request), wanted)))
+    made = await create.create_stock_table(context_of(request), wanted)
+    return await answer_of(partial(loaded_answer, made), made)
 
 
 @router.get(
@@ -111,7 +109,8 @@ async def create_table(request: Request, catalog: CatalogPath, schema: SchemaPat
 async def load_table(request: Request, table: DeltaTable) -> Response:
     """Before it is answered, every version up to the answered one is published. A catalog-managed
     table whose log does not say its id is given it by a commit first."""
-    return answer(loaded_answer(await load.load_table(context_of(request), table)))
+    loaded = await load.load_table(context_of(request), table)
+    return await answer_of(partial(loaded_answer, loaded), loaded)
 
 
 @router.post(
@@ -134,7 +133,8 @@ async def update_table(request: Request, table: DeltaTable) -> Response:
     wanted = await read_update(request)
     await gate_of(request).begin(state)
     state.may_land = True
-    return answer(loaded_answer(await update.update_table(context, table, wanted)))
+    updated = await update.update_table(context, table, wanted)
+    return await answer_of(partial(loaded_answer, updated), updated)
 
 
 @router.post(

@@ -52,6 +52,12 @@ def weight_of_log(content: Sized) -> int:
     return LONG if len(content) > PARSED_INLINE else 0
 
 
+def weight_of_metadata(*found: Metadata | None) -> int:
+    """How much work it is to parse and render the metadata of tables, in actions."""
+    size = sum(len(metadata.raw) for metadata in found if metadata is not None)
+    return HEAVY if size > LONG_METADATA else 0
+
+
 def weight_of(proposal: Proposal) -> int:
     """How much work a proposal is in itself, in actions: very long predicates, and the expressions
     in a long metaData action, take as long to be read as very many."""

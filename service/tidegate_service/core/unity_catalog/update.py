@@ -90,8 +90,7 @@ async def _land(context: Context, table: TableRecord, update: Update, commit: Ad
     staged = await staged_files.staged_of(commit, content)
     if commit.version == table.latest_version + 1:
         # Of any other version it does not land, whatever is required or said.
-        if update.etag not in (None, etag(table)):
-            raise _required(f"the metadata of table {table.name} has changed: it is {etag(table)}")
+        await _check_etag(update, table)
         agree = partial(
             check_agreement,
             update.definition,
@@ -116,6 +115,14 @@ async def _land(context: Context, table: TableRecord, update: Update, commit: Ad
             raise Refused(outcome.detail, code=outcome.code)
         case _:
             raise AssertionError(f"a staged commit is never left out: {outcome}")
+
+
+async def _check_etag(update: Update, table: TableRecord) -> None:
+    if update.etag is None:
+        return
+    found = await offload.run(offload.weight_of_metadata(table.metadata), etag, table)
+    if update.etag != found:
+        raise _required(f"the metadata of table {table.name} has changed: it is {found}")
 
 
 def _check_landed(commit: AddCommit, version: int | None, transaction_id: str | None) -> None:
