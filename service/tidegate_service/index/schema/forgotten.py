@@ -44,6 +44,7 @@ its metaData is known to have had, as `keys.key` stores them; `content_sha256` i
 version's bytes."""
 
 Index("forgotten_tables_location_idx", forgotten_tables.c.location)
+Index("forgotten_tables_folded_location_idx", func.lower(forgotten_tables.c.location))
 
 forgotten_commits = Table(
     "forgotten_commits",

@@ -105,6 +105,7 @@ index was cut after its log was cleaned up. `epoch` moves on whenever the index 
 anew: what is known of its versions from before holds no more."""
 
 Index(TABLES_NAME_KEY, func.lower(tables.c.name), unique=True)
+Index("tables_folded_location_idx", func.lower(tables.c.location))
 
 commits = Table(
     "commits",

@@ -13,7 +13,7 @@ file system tells them apart.
 
 from hashlib import sha256
 
-from sqlalchemy import ColumnElement, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.errors import TableExists
@@ -26,6 +26,7 @@ _SHARE_ABOVE = text(
     "SELECT pg_advisory_xact_lock_shared(folder) FROM unnest(CAST(:folders AS bigint[])) AS folder"
 )
 _OWN = text("SELECT pg_advisory_xact_lock(:location)")
+_AFTER_SLASH = chr(ord("/") + 1)
 
 
 async def claim(connection: AsyncConnection, table: NewTable) -> None:
@@ -35,14 +36,7 @@ async def claim(connection: AsyncConnection, table: NewTable) -> None:
     above = [_lock(folder) for folder in folders_above(place)]
     await connection.execute(_SHARE_ABOVE, {"folders": above})
     await connection.execute(_OWN, {"location": _lock(place)})
-    same_name = func.lower(tables.c.name) == lower(table.name)
-    in_the_way = (
-        select(tables.c.name, tables.c.location, same_name.label("same_name"))
-        .where(or_(same_name, overlapping(tables.c.location, table.location)))
-        .order_by(same_name.desc())
-        .limit(1)
-    )
-    row = (await connection.execute(in_the_way)).one_or_none()
+    row = (await connection.execute(in_the_way(table))).one_or_none()
     if row is None:
         return
     if row.same_name:
@@ -50,11 +44,25 @@ async def claim(connection: AsyncConnection, table: NewTable) -> None:
     raise location_in_use(table.location)
 
 
+def in_the_way(table: NewTable) -> Select[tuple[str, bool]]:
+    """A table of the new one's name, or else one whose location overlaps with its location."""
+    same_name = func.lower(tables.c.name) == lower(table.name)
+    return (
+        select(tables.c.name, same_name.label("same_name"))
+        .where(or_(same_name, overlapping(tables.c.location, table.location)))
+        .order_by(same_name.desc())
+        .limit(1)
+    )
+
+
 def overlapping(column: ColumnElement[str], location: str) -> ColumnElement[bool]:
-    """Whether the column's location is this one, or lies inside or around it."""
+    """Whether the column's location is this one, or lies inside or around it. Each part is looked
+    up by an index."""
     place = _folded(location)
     found = func.lower(column) if _may_fold(location) else column
-    return or_(found.in_([place, *folders_above(place)]), func.starts_with(found, f"{place}/"))
+    around = found.in_([place, *folders_above(place)])
+    # In the order of bytes, everything that begins with `<place>/`.
+    return or_(around, and_(found >= f"{place}/", found < f"{place}{_AFTER_SLASH}"))
 
 
 def folders_above(location: str) -> list[str]:
