@@ -1,6 +1,7 @@
 """What lies in a new table's way is found by indexes, however many tables there are."""
 
 import json
+import uuid
 
 import pytest
 from sqlalchemy import text
@@ -53,7 +54,8 @@ async def test_of_many_tables(index, engine, folder):
 )
 async def test_what_is_in_the_way(index, there, new, is_in_the_way):
     # A lake of its own: others' tables stay.
-    there, new = (place.replace("lake/", f"lake/{id(new)}/", 1) for place in (there, new))
+    lake = f"lake/{uuid.uuid4()}/"
+    there, new = (place.replace("lake/", lake, 1) for place in (there, new))
     await create(index, table=new_table(location=there))
     made = new_table(location=new)
     if is_in_the_way:
