@@ -23,9 +23,9 @@ from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import Invalid, Proposal, ReadyCommit
 from tidegate_service.core.catalog_managed.publish import Batch
 from tidegate_service.core.commit import group, table_batch
-from tidegate_service.core.commit.abort_fence import Refusal, close
 from tidegate_service.core.commit.plain_batch import PlainBatch
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
+from tidegate_service.core.commit.refusals import Refusal, close
 from tidegate_service.core.commit.table_batch import TableBatch
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused

@@ -15,10 +15,10 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.log.codec import encode_lines
 from tidegate_protocol.proposal.transaction import Invalid, Proposal
-from tidegate_service.core.commit.abort_fence import FENCE_OPERATION
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import TransactionState, abort, status
 from tidegate_service.core.errors import CommitStateUnknown, Refused, TableQuarantined
+from tidegate_service.core.log.catching_up.foreign_commits import FENCE_OPERATION
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.tables.lookup import get_table
 

@@ -18,10 +18,10 @@ from tests.service.commit.test_aborts import left_on_its_way, refused_code
 from tests.service.faults import Fault
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Invalid
-from tidegate_service.core.commit.abort_fence import FENCE_OPERATION
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.commit.transaction_ids import TransactionState, abort, status
 from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused
+from tidegate_service.core.log.catching_up.foreign_commits import FENCE_OPERATION
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.observe.faults import Side, Step

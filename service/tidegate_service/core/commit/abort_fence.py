@@ -10,40 +10,16 @@ decides nothing more.
 
 A fence names the id that it keeps out, so that an index made from the log knows the id as aborted.
 
-A 409, 410 or 422 says that this id and body will never land. Each of these answers is true of
-earlier attempts, too:
-
-- A conflict is with a version of the log. An attempt for that version or an earlier one meets a
-  file. An attempt for a later version had the same conflict.
-- A proposal that is invalid by itself, or at its read version, is invalid at any head.
-- A proposal without a read version may be invalid at this head and valid at another: the index may
-  end before the log does. The id is fenced before the refusal. The fence's own PUT finds out
-  whether the log ends at the head; where it does not, the proposal is decided anew. An id that was
-  made for this copy has no earlier attempt and gets no fence: the log is read to its end.
-- A read version is too old for what the index holds, and the index held more before it was made
-  anew. The id is fenced before this refusal, too.
-- An id that landed with another body is a version of the log. An attempt for a later version read
-  that version in, and met its id.
-- An aborted id was fenced when it was aborted.
-
 A catalog-managed table needs no fence. An attempt lands by the COMMIT of a session that holds the
 table's row. Whoever holds the row now knows that the sessions of all earlier attempts have ended.
 """
 
-from tidegate_protocol.base.problems import PROBLEMS, Code
 from tidegate_protocol.log.content import LogFile
-from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
-from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
-from tidegate_service.core.access.audit import Change, Deed
+from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
 from tidegate_service.core.commit.decide import decide
-from tidegate_service.core.commit.preparation import Empty
+from tidegate_service.core.commit.refusals import is_open
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import (
-    CommitStateUnknown,
-    Refused,
-    ServiceError,
-    TableQuarantined,
-)
+from tidegate_service.core.errors import CommitStateUnknown, ServiceError, TableQuarantined
 from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.instance.window_cache import WindowCache
 from tidegate_service.core.log.catching_up.foreign_commits import (
@@ -60,32 +36,6 @@ from tidegate_service.core.maintenance.truncation import reload_if_truncated
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableState
 from tidegate_service.core.ports.store.storage import Log
-
-FINAL = (409, 410, 422)
-"""Refusals with these statuses say that an id and body will never land."""
-
-Refusal = Empty | Conflict | Invalid | Refused
-"""Why a proposal does not land."""
-
-
-def aborted(transaction_id: str) -> Refused:
-    """The answer to a proposal whose id is closed."""
-    return Refused(
-        f"transaction {transaction_id} was aborted and will never land",
-        code=Code.TRANSACTION_ABORTED,
-        hint="propose the work under a new transaction id",
-    )
-
-
-def check_operation(proposal: Proposal) -> Invalid | None:
-    """Refuse the fence's operation to writers: such a commit would close the id of another's
-    transaction wherever an index is made from the log."""
-    if proposal.operation != FENCE_OPERATION:
-        return None
-    return Invalid(
-        code=Code.INVALID_ACTION,
-        detail=f"the operation {FENCE_OPERATION} is what aborts are written as; expected another",
-    )
 
 
 async def recheck_aborted(
@@ -107,36 +57,6 @@ async def recheck_aborted(
         if known is None:
             await section.abort(proposal.transaction_id)
     return section.table.latest_version - head
-
-
-def is_open(known: CommitRecord | Aborted | None) -> bool:
-    """Whether an attempt under the id may still land: nobody closed the id, or an earlier release
-    closed it without a fence."""
-    return known is None or (isinstance(known, Aborted) and known.unfenced_after is not None)
-
-
-def is_of_the_head(proposal: Proposal, refusal: Refusal) -> bool:
-    """Whether another head might change the answer. The log has to be read to its end before such a
-    refusal is given."""
-    if isinstance(refusal, Refused) and refusal.code is Code.READ_VERSION_TOO_OLD:
-        return True
-    if isinstance(refusal, Conflict) or proposal.read_version is not None:
-        return False
-    return not (isinstance(refusal, Invalid) and is_invalid_at_any_version(proposal))
-
-
-def is_final(refusal: Refusal) -> bool:
-    """Whether the refusal says that this id and body will never land."""
-    if isinstance(refusal, Refused):
-        return PROBLEMS[refusal.code].status in FINAL
-    return not isinstance(refusal, Empty)
-
-
-async def close(context: Context, section: CommitSection, transaction_id: str) -> None:
-    """Record an id as aborted, of which no attempt can land any more, and who closed it."""
-    await section.abort(transaction_id)
-    closed = Change(deed=Deed.ABORT, by=context.caller, transaction_id=transaction_id)
-    await section.record_change(closed)
 
 
 async def fence(

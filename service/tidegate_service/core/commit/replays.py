@@ -3,7 +3,7 @@
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.proposal.transaction import Proposal
-from tidegate_service.core.commit.abort_fence import aborted
+from tidegate_service.core.commit.refusals import aborted
 from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.outcomes import Committed

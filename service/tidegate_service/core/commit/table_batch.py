@@ -13,10 +13,10 @@ from functools import partial
 from typing import ClassVar
 
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
-from tidegate_service.core.commit.abort_fence import Refusal, close, is_final, is_of_the_head
 from tidegate_service.core.commit.decide import Decision, decide
 from tidegate_service.core.commit.preparation import Empty
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
+from tidegate_service.core.commit.refusals import Refusal, close, is_final, is_of_the_head
 from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, Refused
@@ -213,7 +213,7 @@ class TableBatch(ABC):
     ) -> bool:
         """Whether the refusal may be told. It may where the log's end is known to give the same
         answer and, if the refusal says that the id never lands, no attempt under the id can land
-        any more (`core.commit.abort_fence`). False where the log goes on: the proposal is then
+        any more (`core.commit.refusals`). False where the log goes on: the proposal is then
         decided anew. A refusal that holds at every head needs no check."""
         if not await offload.run(offload.weight_of(proposal), is_of_the_head, proposal, refusal):
             return True

@@ -6,8 +6,8 @@ from enum import StrEnum
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Txn
-from tidegate_service.core.commit.abort_fence import close, is_open
 from tidegate_service.core.commit.kinds import kind_of
+from tidegate_service.core.commit.refusals import close, is_open
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.log.catching_up.catch_up import with_log_read
