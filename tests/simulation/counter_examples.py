@@ -25,11 +25,11 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import Proposal, Reads, ReadyCommit
 from tidegate_service.core.catalog_managed.publish import Batch
-from tidegate_service.core.commit import abort_fence, group, table_batch
+from tidegate_service.core.commit import group
+from tidegate_service.core.commit.batches import abort_fence, table_batch
+from tidegate_service.core.commit.batches.table_batch import TableBatch
 from tidegate_service.core.commit.decide import Decision
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
-from tidegate_service.core.commit.table_batch import TableBatch
-from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, StorageUnknown
 from tidegate_service.core.observe.faults import FaultPoints, Step, around
 from tidegate_service.core.ports.index import CommitGroup, CommitSection, Index
@@ -74,17 +74,16 @@ _decision = TableBatch._decision
 def _decided_once() -> Mapping[str, Any]:
     decided: set[str] = set()
 
-    async def decision(
-        self: TableBatch, context: Context, proposal: Proposal
-    ) -> Decision | Refused:
+    async def decision(self: TableBatch, member: WaitingProposal) -> Decision | Refused:
+        proposal = member.proposal
         if proposal.transaction_id in decided:
             # As if it had read the head, and nothing there.
             head = self.section.table.latest_version
             proposal = replace(proposal, read_version=head, reads=Reads())
         decided.add(proposal.transaction_id)
-        return await _decision(self, context, proposal)
+        return await _decision(self, replace(member, proposal=proposal))
 
-    return {f"{CORE}.commit.table_batch.TableBatch._decision": decision}
+    return {f"{CORE}.commit.batches.table_batch.TableBatch._decision": decision}
 
 
 _run_group, _landed_before = group.run_group, table_batch.landed_before
@@ -187,18 +186,18 @@ COMES_TO: Mapping[Defect, tuple[Kind, Mutation]] = {
     Defect.ABORT_WITHOUT_FENCE: (Kind.LANDED_AFTER_ALL, lambda: without("abort-fence")),
     Defect.FENCE_CONTENT_WITH_TAKEN: (
         Kind.LANDED_AFTER_ALL,
-        _instead({f"{CORE}.commit.abort_fence.occupy": _taken_is_its_own}),
+        _instead({f"{CORE}.commit.batches.abort_fence.occupy": _taken_is_its_own}),
     ),
     Defect.INVALID_WITHOUT_FENCE: (Kind.LANDED_AFTER_ALL, lambda: without("fenced-422")),
     Defect.INVALID_AT_STALE_HEAD: (Kind.UNSAFE_ACCEPT, lambda: without("422-at-the-logs-end")),
     Defect.TOO_OLD_WITHOUT_FENCE: (Kind.LANDED_AFTER_ALL, lambda: without("fenced-too-old")),
     Defect.LATE_PUT_NOT_AWAITED: (
         Kind.GAP,
-        _instead({f"{CORE}.commit.plain_batch.occupy": _next_one_instead}),
+        _instead({f"{CORE}.commit.batches.plain_batch.occupy": _next_one_instead}),
     ),
     Defect.UNKNOWN_TAKEN_FOR_FAILURE: (
         Kind.LANDED_AFTER_ALL,
-        _instead({f"{CORE}.commit.plain_batch.occupy": _unknown_is_refused}),
+        _instead({f"{CORE}.commit.batches.plain_batch.occupy": _unknown_is_refused}),
     ),
     Defect.DECISION_REUSED: (Kind.UNSAFE_ACCEPT, _instead(_decided_once)),
     Defect.ID_NOT_LOOKED_UP_AGAIN: (

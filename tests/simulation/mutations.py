@@ -22,11 +22,12 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import Invalid, Proposal, ReadyCommit
 from tidegate_service.core.catalog_managed.publish import Batch
-from tidegate_service.core.commit import group, table_batch
-from tidegate_service.core.commit.plain_batch import PlainBatch
+from tidegate_service.core.commit import group
+from tidegate_service.core.commit.batches import table_batch
+from tidegate_service.core.commit.batches.plain_batch import PlainBatch
+from tidegate_service.core.commit.batches.table_batch import TableBatch
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.refusals import Refusal, close
-from tidegate_service.core.commit.table_batch import TableBatch
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.log.catching_up.foreign_commits import take_found
@@ -39,8 +40,9 @@ from tidegate_service.core.tables import create
 Mutation = Callable[[], AbstractContextManager[Any]]
 
 CORE = "tidegate_service.core"
+BATCHES = f"{CORE}.commit.batches"
 
-LOOKED_UP = f"{CORE}.commit.table_batch.landed_before"
+LOOKED_UP = f"{BATCHES}.table_batch.landed_before"
 
 
 @contextmanager
@@ -183,18 +185,18 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     },
     "looks-before-creation": {f"{CORE}.tables.create._claim_log": _claim_by_version_0},
     "looks-after-restore": {
-        f"{CORE}.commit.catalog_managed_batch.check_log": nothing,
+        f"{BATCHES}.catalog_managed_batch.check_log": nothing,
         f"{CORE}.commit.group.needs_check": lambda *_: False,
     },
     "own-logs": {
         f"{CORE}.catalog_managed.findings.not_own": nothing,
         f"{CORE}.maintenance.rebuild.not_own": nothing,
     },
-    "fenced-422": {f"{CORE}.commit.table_batch.TableBatch._stands": _invalid_unfenced},
-    "422-at-the-logs-end": {f"{CORE}.commit.table_batch.TableBatch._stands": _invalid_at_the_index},
-    "fenced-too-old": {f"{CORE}.commit.table_batch.TableBatch._stands": _too_old_unfenced},
+    "fenced-422": {f"{BATCHES}.table_batch.TableBatch._stands": _invalid_unfenced},
+    "422-at-the-logs-end": {f"{BATCHES}.table_batch.TableBatch._stands": _invalid_at_the_index},
+    "fenced-too-old": {f"{BATCHES}.table_batch.TableBatch._stands": _too_old_unfenced},
     "404-of-one-attempt": {f"{CORE}.commit.group._true_of_all": _gone_is_gone},
-    "saved-portions": {f"{CORE}.commit.plain_batch.PlainBatch._take": _all_under_one_lock},
+    "saved-portions": {f"{BATCHES}.plain_batch.PlainBatch._take": _all_under_one_lock},
     "kept-ids": {f"{CORE}.tables.register._recall": _nothing_recalled},
     "adoption": {
         "tests.simulation.deeds.use_case": _never_adopted,
@@ -208,11 +210,11 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     "bounded-silence": {"tests.simulation.ports.server.SILENT_S": math.inf},
     "own-answers": {"tidegate.wire.flow.error_of": _any_code},
     "older-ids": {f"{CORE}.log.load.keep_id": nothing},
-    "abort-fence": {f"{CORE}.commit.plain_batch.fence": _no_fence},
+    "abort-fence": {f"{BATCHES}.plain_batch.fence": _no_fence},
     "looked-up-ids": {LOOKED_UP: nothing},
     "hidden-logs": {
-        f"{CORE}.commit.plain_batch.reload_if_truncated": nothing,
-        f"{CORE}.commit.abort_fence.reload_if_truncated": nothing,
+        f"{BATCHES}.plain_batch.reload_if_truncated": nothing,
+        f"{BATCHES}.abort_fence.reload_if_truncated": nothing,
     },
     "gaps": {f"{CORE}.maintenance.truncation.gap": nothing},
     "compared-bytes": {

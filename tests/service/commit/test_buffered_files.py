@@ -86,7 +86,7 @@ async def test_no_more_than_so_many(world):
 @pytest.mark.parametrize(
     "where",
     [
-        "core.commit.table_batch.ratified",
+        "core.commit.batches.table_batch.ratified",
         "core.instance.locked_table.summarize",
         "index.locking.section.effects_of",
     ],

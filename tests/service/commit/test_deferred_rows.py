@@ -10,7 +10,7 @@ from tests.service.commit.committing import paths, ratified
 from tests.service.commit.test_buffered_files import in_the_log, watching
 from tests.service.commit.test_group_files import appended, foreign
 from tests.service.faults import FaultyLog
-from tidegate_service.core.commit.buffered_puts import BufferedPuts
+from tidegate_service.core.commit.batches.buffered_puts import BufferedPuts
 from tidegate_service.core.ports.index import FilesFirst
 from tidegate_service.index.locking import unit_of_work
 from tidegate_service.index.writing import writes

@@ -144,7 +144,7 @@ async def test_a_members_defect_is_no_others(world, database_url, monkeypatch, c
         return await decide(locked, asked, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr("tidegate_service.core.commit.table_batch.decide", defective)
+        patched.setattr("tidegate_service.core.commit.batches.table_batch.decide", defective)
         first, second, defect, *others = await one.at_once(table, *sent)
     assert (type(defect), str(defect)) == (RuntimeError, "a defect")
     assert versions([first, second, *others]) == [1, 2, 3, 4]

@@ -197,8 +197,8 @@ class Model:
 def _ingested(
     ledger: Ledger, table_id: str, content: bytes, *, modified_ms: int
 ) -> tuple[Ledger, object]:
-    """A fence (`core.commit.abort_fence`) closes the id that it names, which the ledger knows
-    nothing of.
+    """A fence (`core.commit.batches.abort_fence`) closes the id that it names, which the ledger
+    knows nothing of.
     """
     ledger, outcome = ledger.foreign_commit(table_id, content, modified_ms=modified_ms)
     if isinstance(outcome, Ingested):

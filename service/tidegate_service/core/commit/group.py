@@ -10,11 +10,11 @@ from functools import partial
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.set_back import check_ahead, needs_check
+from tidegate_service.core.commit.batches.kinds import batch_of
+from tidegate_service.core.commit.batches.table_batch import TableBatch
 from tidegate_service.core.commit.early_check import check_early
-from tidegate_service.core.commit.kinds import batch_of
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.commit.refusals import is_final
-from tidegate_service.core.commit.table_batch import TableBatch
 from tidegate_service.core.errors import (
     CommitStateUnknown,
     IndexUnavailable,

@@ -11,14 +11,14 @@ from typing import Any, TypeVar, assert_never
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
 from tidegate_service.core.catalog_managed.set_back import check_log
+from tidegate_service.core.commit.batches.kinds import kind_of
+from tidegate_service.core.commit.batches.table_batch import nothing
 from tidegate_service.core.commit.decide import Decision, decide
 from tidegate_service.core.commit.early_check import EarlyCheck, check_early
-from tidegate_service.core.commit.kinds import kind_of
 from tidegate_service.core.commit.observed import Ended, observed
 from tidegate_service.core.commit.preparation import Empty
 from tidegate_service.core.commit.refusals import check_operation
 from tidegate_service.core.commit.replays import landed_before
-from tidegate_service.core.commit.table_batch import nothing
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.instance.locked_table import LockedTable, ManyWinners

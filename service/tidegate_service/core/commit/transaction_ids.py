@@ -6,7 +6,7 @@ from enum import StrEnum
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Txn
-from tidegate_service.core.commit.kinds import kind_of
+from tidegate_service.core.commit.batches.kinds import kind_of
 from tidegate_service.core.commit.refusals import close, is_open
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
@@ -66,7 +66,7 @@ async def status(context: Context, ref: str, transaction_id: str) -> Transaction
 async def abort(context: Context, ref: str, transaction_id: str) -> None:
     """Close the id: no proposal under it will ever land. Aborting twice is the same as once.
 
-    On a plain table this writes an empty version (`core.commit.abort_fence`).
+    On a plain table this writes an empty version (`core.commit.batches.abort_fence`).
 
     Raises `Refused` (`transaction-committed`, with the version) where the id has landed.
     """

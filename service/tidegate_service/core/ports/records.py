@@ -187,7 +187,8 @@ class Waiting:
 @dataclass(frozen=True, slots=True)
 class Aborted:
     """The transaction id was aborted and will never land, unless an earlier release did that
-    without a fence (`core.commit.abort_fence`), at the head that `unfenced_after` is then."""
+    without a fence (`core.commit.batches.abort_fence`), at the head that `unfenced_after` is
+    then."""
 
     transaction_id: str
     unfenced_after: int | None = None

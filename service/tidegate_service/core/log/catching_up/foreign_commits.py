@@ -38,7 +38,8 @@ from tidegate_service.core.sharing import offload
 
 FENCE_OPERATION = "ABORT TRANSACTION"
 FENCED_ID = "transactionId"
-"""The operation parameter of a fence (`core.commit.abort_fence`) that names the id it keeps out."""
+"""The operation parameter of a fence (`core.commit.batches.abort_fence`) that names the id which it
+keeps out."""
 
 
 MOST_RACES = 2

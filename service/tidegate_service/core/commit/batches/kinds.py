@@ -1,8 +1,8 @@
 """The two kinds of table, each with the batch that commits to it."""
 
-from tidegate_service.core.commit.catalog_managed_batch import CatalogManagedBatch
-from tidegate_service.core.commit.plain_batch import PlainBatch
-from tidegate_service.core.commit.table_batch import TableBatch
+from tidegate_service.core.commit.batches.catalog_managed_batch import CatalogManagedBatch
+from tidegate_service.core.commit.batches.plain_batch import PlainBatch
+from tidegate_service.core.commit.batches.table_batch import TableBatch
 from tidegate_service.core.context import Context
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import TableHead

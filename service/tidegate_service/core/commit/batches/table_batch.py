@@ -3,8 +3,8 @@
 The decision depends on the proposal and the log alone. So whenever the log turns out to be longer
 than the index knew, the whole decision is made again.
 
-`TableBatch` is the way that both kinds of table share. `core.commit.plain_batch` and
-`core.commit.catalog_managed_batch` fill in the steps that differ.
+`TableBatch` is the way that both kinds of table share. `core.commit.batches.plain_batch` and
+`core.commit.batches.catalog_managed_batch` fill in the steps that differ.
 """
 
 from abc import ABC, abstractmethod

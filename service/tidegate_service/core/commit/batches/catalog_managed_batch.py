@@ -13,8 +13,8 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
 from tidegate_service.core.catalog_managed.set_back import check_log
+from tidegate_service.core.commit.batches.table_batch import TableBatch, untaken
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
-from tidegate_service.core.commit.table_batch import TableBatch, untaken
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, Unavailable
 from tidegate_service.core.log.catching_up.sight import SeenBefore

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
-from tidegate_service.core.commit.abort_fence import fence, recheck_aborted, take_next
-from tidegate_service.core.commit.buffered_puts import BufferedPuts
-from tidegate_service.core.commit.table_batch import TableBatch, untaken
+from tidegate_service.core.commit.batches.abort_fence import fence, recheck_aborted, take_next
+from tidegate_service.core.commit.batches.buffered_puts import BufferedPuts
+from tidegate_service.core.commit.batches.table_batch import TableBatch, untaken
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
 from tidegate_service.core.log.catching_up.foreign_commits import see_end, take_found
