@@ -10,9 +10,9 @@ from tidegate_protocol.log.bulk import BulkDecoder
 from tidegate_protocol.log.codec import decode, encode, with_fields
 from tidegate_protocol.log.spooled import SpooledAdd
 from tidegate_service.core.log.compressed_lines import Spool
-from tidegate_service.index.rows import file_rows
+from tidegate_service.index.rows import file_rows, keyed_rows
 from tidegate_service.index.rows.file_rows import FileChange, pieces
-from tidegate_service.index.writing import bulk_files, writes
+from tidegate_service.index.writing import bulk_files
 
 TABLE = UUID(int=1)
 
@@ -65,8 +65,8 @@ def test_domains_and_applications_of_a_statement(sizes, statements, monkeypatch)
     txns = [Txn(app_id=f"{at}{text}", version=1) for at, text in enumerate(texts)]
     of_domains = {(TABLE, one.domain): (1, decode(encode(one))) for one in domains}
     of_txns = {(TABLE, one.app_id): (1, decode(encode(one))) for one in txns}
-    assert len(list(writes.set_domains(of_domains))) == statements
-    assert len(list(writes.set_app_transactions(of_txns))) == statements
+    assert len(list(keyed_rows.set_domains(of_domains))) == statements
+    assert len(list(keyed_rows.set_app_transactions(of_txns))) == statements
 
 
 def spooled(lines: int, size: int, spool: Spool) -> list[SpooledAdd]:

@@ -79,7 +79,7 @@ def test_as_few_as_are_not_refused_at_once(service, table):
         return posted(service, f"{table}/commits", body, JSON_TYPE)
 
     with attacked(service, attack) as measured:
-        measured.check(grown_mib=2 * 64)
+        measured.check(grown_mib=3 * 64)
     check_refused(measured.answers, 422, "invalid-action")
 
 

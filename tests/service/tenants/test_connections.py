@@ -17,7 +17,7 @@ pytestmark = pytest.mark.alone
 SENDING = 200
 READING = 2 * SCANS
 GIVE_UP_S = 60.0
-GROWN_MIB = 60
+GROWN_MIB = 120
 ANSWER_MIB = 3
 PROPERTIES = 60
 """Of 64 KiB each."""

@@ -11,7 +11,7 @@ COMMITS = 3
 FILES = 8
 """Of each commit, a partition each."""
 VALUE_BYTES = 3 * MIB
-GROWN_MIB = 80
+GROWN_MIB = 128
 """Two pages of two values for the scan that runs, each there as it came, as text and decoded."""
 
 

@@ -44,8 +44,8 @@ class Effects:
 
     @property
     def size(self) -> int:
-        """How many files are named."""
-        return len(self.files) + len(self.bulk)
+        """How many rows they are, about: those of files, application transactions and domains."""
+        return len(self.files) + len(self.bulk) + len(self.txns) + len(self.domains)
 
     def deleted_ms(self, file: FileKey) -> int | None:
         """When a remove says that the file was removed."""

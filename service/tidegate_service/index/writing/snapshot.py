@@ -24,11 +24,11 @@ from tidegate_service.index.rows import commit_rows, file_rows
 from tidegate_service.index.rows.commit_rows import NewCommit
 from tidegate_service.index.rows.effects import effects_of
 from tidegate_service.index.rows.file_rows import FILES_KEY, FileChange
+from tidegate_service.index.rows.keyed_rows import set_app_transactions, set_domains
 from tidegate_service.index.rows.partitions import unindex_unpartitioned
 from tidegate_service.index.rows.records import table_record
 from tidegate_service.index.schema.tables import metadata_versions, tables
 from tidegate_service.index.writing.tombstones import insert_tombstones
-from tidegate_service.index.writing.writes import set_app_transactions, set_domains
 
 # Raising `transaction_timeout` does not restart its clock, which runs from the transaction's begin.
 # Setting it to 0 first stops the clock, and the second setting starts it anew.

@@ -7,8 +7,10 @@ They go to Postgres as a pipeline, since for a small commit the round trip is mo
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from uuid import UUID
 
 import msgspec
@@ -21,15 +23,10 @@ from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
 from tidegate_service.core.sharing import offload
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.parameters import (
-    Parameter,
     bytea,
-    byteas,
     int8,
-    int8s,
     records,
-    texts,
     uuid,
-    uuids,
 )
 from tidegate_service.index.postgres.pipeline import (
     Driver,
@@ -42,30 +39,12 @@ from tidegate_service.index.postgres.pipeline import (
 from tidegate_service.index.rows import commit_rows, file_rows
 from tidegate_service.index.rows.commit_rows import NewCommit
 from tidegate_service.index.rows.effects import Effects, FileKey
-from tidegate_service.index.rows.file_rows import ROWS, FileChange, chunks, sized
+from tidegate_service.index.rows.file_rows import ROWS, FileChange
+from tidegate_service.index.rows.keyed_rows import Keyed, set_app_transactions, set_domains
 from tidegate_service.index.rows.newest import newest_row
 from tidegate_service.index.rows.partitions import leaves_unpartitioned, unindex_unpartitioned
 from tidegate_service.index.rows.records import compressed, metadata_of, protocol_of
 from tidegate_service.index.writing import bulk_files
-
-# A run of commits has each key once, as ON CONFLICT requires.
-_SET_APP_TRANSACTIONS = Statement("""
-    INSERT INTO app_transactions (table_id, app_id, version, action)
-    SELECT * FROM unnest($1, $2, $3, $4)
-    ON CONFLICT (table_id, app_id)
-    DO UPDATE SET version = excluded.version, action = excluded.action
-""")
-_SET_DOMAINS = Statement("""
-    INSERT INTO domain_metadata (table_id, domain, version, action)
-    SELECT * FROM unnest($1, $2, $3, $4)
-    ON CONFLICT (table_id, domain)
-    DO UPDATE SET version = excluded.version, action = excluded.action
-""")
-_DROP_DOMAINS = Statement("""
-    DELETE FROM domain_metadata
-    USING unnest($1, $2) AS dropped (table_id, domain)
-    WHERE domain_metadata.table_id = dropped.table_id AND domain_metadata.domain = dropped.domain
-""")
 
 _INSERT_STATE = Statement("""
     INSERT INTO metadata_versions (table_id, version, protocol, metadata) VALUES ($1, $2, $3, $4)
@@ -144,12 +123,12 @@ async def write(driver: Driver, staged: Sequence[Staged]) -> dict[UUID, Counts]:
 
 def _runs(staged: Iterable[Staged]) -> Iterator[list[Staged]]:
     """The commits in runs. One set of statements can write a run: no two of its commits name the
-    same file."""
+    same file, and one of very many rows is a run by itself."""
     run: list[Staged] = []
     named: set[tuple[UUID, FileKey]] = set()
     for one in staged:
         table_id = one.table_id
-        if one.effects.bulk:
+        if one.effects.size > ROWS:
             if run:
                 yield run
             yield [one]
@@ -166,12 +145,15 @@ def _runs(staged: Iterable[Staged]) -> Iterator[list[Staged]]:
 
 
 async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts]:
-    changes = [
-        FileChange(one.table_id, one.version, key, add, one.effects.deleted_ms(key))
-        for one in run
-        for key, add in one.effects.files.items()
-    ]
-    stored = await _write_bulk(driver, run[0]) if run[0].effects.bulk else None
+    first = run[0]
+    stored = await _write_bulk(driver, first) if first.effects.bulk else None
+    size = sum(one.effects.size for one in run)
+    rows = _rows(run, apart=size > ROWS)
+    with offload.sharing if size > ROWS else nullcontext():
+        queries = await offload.run(size, _next, rows)
+        while (following := await offload.run(size, _next, rows)) is not None:
+            await pipeline.run(driver, queries or ())
+            queries = following
     new = [
         NewCommit(
             table_id=one.table_id,
@@ -181,16 +163,11 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
         )
         for one in run
     ]
-    *earlier, last = list(file_rows.pieces(changes)) or [()]
-    for chunk in earlier:
-        await pipeline.run(driver, file_rows.close_and_open(chunk))
     *_, moved = await pipeline.run(
         driver,
         [
-            *(file_rows.close_and_open(last) if last else ()),
+            *(queries or ()),
             commit_rows.insert(new),
-            *set_app_transactions(run_txns(run)),
-            *set_domains(run_domains(run)),
             *_set_states(run),
             # Last: it returns the counts, which the statements before it change.
             _move_heads(run),
@@ -203,9 +180,42 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
                 f"the head of table {one.table_id} is not before version {one.version} any more"
             )
         metadata = one.effects.metadata or one.before.metadata
-        if leaves_unpartitioned(one.before.metadata, metadata, one.effects.files.values()):
+        if await offload.run(
+            one.effects.size,
+            leaves_unpartitioned,
+            one.before.metadata,
+            metadata,
+            one.effects.files.values(),
+        ):
             await unindex_unpartitioned(driver, one.table_id, at=one.version)
     return counts
+
+
+def _rows(run: Sequence[Staged], *, apart: bool) -> Iterator[list[Query]]:
+    """The statements for the rows of files, application transactions and domains. Those that come
+    together are packed in milliseconds: with `apart` one statement's, else what a pipeline takes.
+    """
+    queries: list[Query] = []
+    for piece in file_rows.pieces(_changes(run)):
+        if queries:
+            yield queries
+        queries = file_rows.close_and_open(piece)
+    for query in chain(set_app_transactions(run_txns(run)), set_domains(run_domains(run))):
+        if apart:
+            yield queries
+            queries = []
+        queries.append(query)
+    yield queries
+
+
+def _next(rows: Iterator[list[Query]]) -> list[Query] | None:
+    return next(rows, None)
+
+
+def _changes(run: Sequence[Staged]) -> Iterator[FileChange]:
+    for one in run:
+        for key, add in one.effects.files.items():
+            yield FileChange(one.table_id, one.version, key, add, one.effects.deleted_ms(key))
 
 
 async def _stored(content: Content | None) -> bytes | None:
@@ -276,10 +286,6 @@ def _published(move: Sequence[Staged]) -> int:
     return max((one.version for one in move if one.commit.published), default=-1)
 
 
-Keyed = tuple[UUID, str]
-"""A table and a key in it."""
-
-
 def run_txns(run: Sequence[Staged]) -> dict[Keyed, tuple[int, Txn]]:
     """The last `txn` of each application, with its version."""
     return {
@@ -296,36 +302,6 @@ def run_domains(run: Sequence[Staged]) -> dict[Keyed, tuple[int, DomainMetadata]
         for one in run
         for domain, action in one.effects.domains.items()
     }
-
-
-def set_app_transactions(txns: Mapping[Keyed, tuple[int, Txn]]) -> Iterator[Query]:
-    for piece in sized(txns.items(), _bytes_of_keyed):
-        yield Query(_SET_APP_TRANSACTIONS, *_keyed_columns(piece))
-
-
-def set_domains(domains: Mapping[Keyed, tuple[int, DomainMetadata]]) -> Iterator[Query]:
-    removed = [keyed for keyed, (_, action) in domains.items() if action.removed]
-    for keys in chunks(removed):
-        tables, names = [table_id for table_id, _ in keys], [name for _, name in keys]
-        yield Query(_DROP_DOMAINS, uuids(tables), texts(names))
-    kept = (item for item in domains.items() if not item[1][1].removed)
-    for piece in sized(kept, _bytes_of_keyed):
-        yield Query(_SET_DOMAINS, *_keyed_columns(piece))
-
-
-def _bytes_of_keyed(row: tuple[Keyed, tuple[int, Txn | DomainMetadata]]) -> int:
-    return len(row[1][1].raw)
-
-
-def _keyed_columns(
-    rows: Sequence[tuple[Keyed, tuple[int, Txn | DomainMetadata]]],
-) -> tuple[Parameter, ...]:
-    return (
-        uuids([table_id for (table_id, _), _ in rows]),
-        texts([name for (_, name), _ in rows]),
-        int8s([version for _, (version, _) in rows]),
-        byteas([encode(action) for _, (_, action) in rows]),
-    )
 
 
 def _encoded(action: Protocol | Metadata | None) -> bytes | None:

@@ -1,0 +1,62 @@
+"""Rows of application transactions and metadata domains: the newest action of each key."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import UUID
+
+from tidegate_protocol.log.actions import DomainMetadata, Txn
+from tidegate_protocol.log.codec import encode
+from tidegate_service.index.postgres.parameters import Parameter, byteas, int8s, texts, uuids
+from tidegate_service.index.postgres.pipeline import Query, Statement
+from tidegate_service.index.rows.file_rows import chunks, sized
+
+# A run of commits has each key once, as ON CONFLICT requires.
+_SET_APP_TRANSACTIONS = Statement("""
+    INSERT INTO app_transactions (table_id, app_id, version, action)
+    SELECT * FROM unnest($1, $2, $3, $4)
+    ON CONFLICT (table_id, app_id)
+    DO UPDATE SET version = excluded.version, action = excluded.action
+""")
+_SET_DOMAINS = Statement("""
+    INSERT INTO domain_metadata (table_id, domain, version, action)
+    SELECT * FROM unnest($1, $2, $3, $4)
+    ON CONFLICT (table_id, domain)
+    DO UPDATE SET version = excluded.version, action = excluded.action
+""")
+_DROP_DOMAINS = Statement("""
+    DELETE FROM domain_metadata
+    USING unnest($1, $2) AS dropped (table_id, domain)
+    WHERE domain_metadata.table_id = dropped.table_id AND domain_metadata.domain = dropped.domain
+""")
+
+Keyed = tuple[UUID, str]
+"""A table and a key in it."""
+
+
+def set_app_transactions(txns: Mapping[Keyed, tuple[int, Txn]]) -> Iterator[Query]:
+    for piece in sized(txns.items(), _bytes_of_keyed):
+        yield Query(_SET_APP_TRANSACTIONS, *_keyed_columns(piece))
+
+
+def set_domains(domains: Mapping[Keyed, tuple[int, DomainMetadata]]) -> Iterator[Query]:
+    removed = [keyed for keyed, (_, action) in domains.items() if action.removed]
+    for keys in chunks(removed):
+        tables, names = [table_id for table_id, _ in keys], [name for _, name in keys]
+        yield Query(_DROP_DOMAINS, uuids(tables), texts(names))
+    kept = (item for item in domains.items() if not item[1][1].removed)
+    for piece in sized(kept, _bytes_of_keyed):
+        yield Query(_SET_DOMAINS, *_keyed_columns(piece))
+
+
+def _bytes_of_keyed(row: tuple[Keyed, tuple[int, Txn | DomainMetadata]]) -> int:
+    return len(row[1][1].raw)
+
+
+def _keyed_columns(
+    rows: Sequence[tuple[Keyed, tuple[int, Txn | DomainMetadata]]],
+) -> tuple[Parameter, ...]:
+    return (
+        uuids([table_id for (table_id, _), _ in rows]),
+        texts([name for (_, name), _ in rows]),
+        int8s([version for _, (version, _) in rows]),
+        byteas([encode(action) for _, (_, action) in rows]),
+    )
