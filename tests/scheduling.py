@@ -21,6 +21,7 @@ LONG = (
     "tests/spark/",
     "tests/interop/",
     "tests/chaos/",
+    "tests/service/tenants/",
     "tests/simulation/test_simulation.py",
     "tests/project/test_coverage.py",
     "tests/model/",

@@ -12,8 +12,6 @@ from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 from tests.service.tenants.rig import MIB, attacked
 from tidegate_service.api.bodies.encodings import MAX_RATIO
 
-pytestmark = pytest.mark.alone
-
 LONG = 57 * MIB
 CUT_OFF = (0, "")
 LATE = {(503, "deadline-exceeded"), CUT_OFF}

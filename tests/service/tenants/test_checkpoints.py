@@ -12,8 +12,6 @@ from tests.builders.by_x import PROTOCOL, add, metadata
 from tests.service.tables.delta_logs import DeltaLog, line, write_rows
 from tests.service.tenants.rig import MIB, WRITERS_TABLE, Service, attacked
 
-pytestmark = pytest.mark.alone
-
 ROWS = 800
 VALUE = b"x" * (2 * MIB)
 """Eight hundred of it are the gigabyte and a half that no service should hold."""

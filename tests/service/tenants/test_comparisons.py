@@ -1,12 +1,8 @@
 """Comparing one's own large versions stops nobody's commits."""
 
-import pytest
-
 from tests.builders.flights import add, ndjson
 from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tests.service.tenants.rig import attacked
-
-pytestmark = pytest.mark.alone
 
 GROWN_MIB = 400
 FILES = 150_000

@@ -12,8 +12,6 @@ from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import MIB, Service, attacked
 from tidegate_service.core.context import SCANNED_METADATA_BYTES, SCANS, SCANS_BEGUN
 
-pytestmark = pytest.mark.alone
-
 SENDING = 200
 READING = 2 * SCANS
 GIVE_UP_S = 60.0

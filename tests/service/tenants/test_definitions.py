@@ -10,8 +10,6 @@ from tests.service.tenants.rig import attacked
 from tidegate_protocol.features.properties import MAX_PROPERTIES
 from tidegate_protocol.schema.table_schema import MAX_FIELDS
 
-pytestmark = pytest.mark.alone
-
 GROWN_MIB = 300
 """Definitions that are remembered, each some ten times its text, and those that are made."""
 TABLES = 6

@@ -11,8 +11,6 @@ from tests.builders.flights import add, proposal
 from tests.service.api.http.requests_by_hand import JSON_TYPE
 from tests.service.tenants.rig import MIB, WRITERS_TABLE, attacked
 
-pytestmark = pytest.mark.alone
-
 TURNED_AWAY = (429, "backpressure")
 LANDED = (201, "")
 LATE = {(503, "deadline-exceeded"), (0, "")}

@@ -11,8 +11,6 @@ import pytest
 from tests.builders.flights import add, proposal, table_body
 from tests.service.tenants.rig import MIB, Service, attacked
 
-pytestmark = pytest.mark.alone
-
 GIB = 1024 * MIB
 
 

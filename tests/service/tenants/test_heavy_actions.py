@@ -11,8 +11,6 @@ from tests.builders.flights import SCHEMA, add, ndjson, proposal
 from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 from tests.service.tenants.rig import MIB, attacked
 
-pytestmark = pytest.mark.alone
-
 GROWN_MIB = 500
 """A body of JSON three times, and what is written at a time."""
 REPEATED = 32

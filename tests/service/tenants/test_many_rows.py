@@ -10,8 +10,6 @@ from tests.builders.flights import add
 from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tests.service.tenants.rig import attacked
 
-pytestmark = pytest.mark.alone
-
 FILES = 200_000
 TRANSACTIONS = 300_000
 DOMAINS = 150_000

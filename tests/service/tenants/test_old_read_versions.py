@@ -8,8 +8,6 @@ from tests.builders.flights import add, ndjson, proposal
 from tests.service.api.http.requests_by_hand import NDJSON_TYPE
 from tests.service.tenants.rig import WRITERS_TABLE, attacked
 
-pytestmark = pytest.mark.alone
-
 COMMITS = 4
 FILES = 50_000
 """Of each commit: together more than is kept in memory of a table."""

@@ -5,8 +5,6 @@ import pytest
 from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import MIB, attacked
 
-pytestmark = pytest.mark.alone
-
 COMMITS = 3
 FILES = 8
 """Of each commit, a partition each."""

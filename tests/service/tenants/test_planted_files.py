@@ -10,8 +10,6 @@ import pytest
 from tests.builders.flights import add, proposal, table_body
 from tests.service.tenants.rig import MIB, Service, attacked
 
-pytestmark = pytest.mark.alone
-
 GROWN_MIB = 400
 """What a file of short lines becomes, a hundred times its bytes."""
 

@@ -18,8 +18,6 @@ import pytest
 from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import Service, attacked
 
-pytestmark = pytest.mark.alone
-
 CONNECTIONS = 200
 ROUND_S = 3.0
 GIVE_UP_S = 30.0

@@ -8,8 +8,6 @@ import pytest
 from tests.builders.flights import add, proposal
 from tests.service.tenants.rig import attacked
 
-pytestmark = pytest.mark.alone
-
 GROWN_MIB = 200
 FILES = 20_000
 DEADLINE_S = 5.0

@@ -11,8 +11,6 @@ import pytest
 from tests.builders.flights import add, proposal, table_body
 from tests.service.tenants.rig import MIB, Service, attacked
 
-pytestmark = pytest.mark.alone
-
 AT_ONCE = 30
 LARGE = 4 * MIB - 400
 """Of a commit file that is held as it is."""
