@@ -24,7 +24,8 @@ from tidegate_service.background.background import Background, background_of
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.commit.group import run_group
-from tidegate_service.core.commit.queue.commit_queue import CommitQueue, QueueLimits
+from tidegate_service.core.commit.queue.commit_queue import CommitQueue
+from tidegate_service.core.commit.queue.limits import QueueLimits
 from tidegate_service.core.context import Context, nobody_waits
 from tidegate_service.core.errors import ServiceError, with_cause
 from tidegate_service.core.limits import CommitLimits
@@ -57,7 +58,7 @@ from tidegate_service.telemetry.tracing import Tracer, Tracing, TracingUnavailab
 logger = logging.getLogger("tidegate.service")
 
 SECTIONS_S = 2.0
-"""How long commit sections without a waiting client may take at the end."""
+"""For commit sections without a waiting client, at the end."""
 
 
 class CannotStart(Exception):
@@ -83,8 +84,8 @@ def application() -> Application:
 async def open_service(
     settings: Settings, *, faults: FaultPoints = NO_FAULTS, among: Peers | None = None
 ) -> AsyncIterator[Service]:
-    """Everything but the listening socket. One `among` others leaves the publishing to one of
-    them. Raises `CannotStart`."""
+    """Everything but the socket. One `among` others leaves publishing to one of them. Raises
+    `CannotStart`."""
     async with AsyncExitStack() as stack:
         with _startable():
             service = await _composed(settings, stack, faults, among)
@@ -246,8 +247,8 @@ async def _composed(
 ) -> Service:
     world = await _opened(settings, stack)
     background = await _background(settings, world, faults) if among is None else None
-    waiting = settings.max_waiting_per_table
-    groups = QueueLimits(waiting=waiting, own=most_held(settings.database_pool_size))
+    waiting, own = settings.max_waiting_per_table, most_held(settings.database_pool_size)
+    groups = QueueLimits(waiting=waiting, own=own, keep_s=settings.keep_version_seconds)
     committer = CommitQueue(run_group, groups, store_of=world.locations.store_of)
     context = Context(
         index=world.index,

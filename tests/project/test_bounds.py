@@ -28,7 +28,7 @@ def bounding() -> dict[str, float]:
     return {
         name: field.default
         for name, field in Settings.model_fields.items()
-        if name.startswith("max_") or name.endswith("deadline_seconds")
+        if name.startswith("max_") or name.endswith(("deadline_seconds", "keep_version_seconds"))
     }
 
 

@@ -76,6 +76,7 @@ def serve(
     max_requests: Annotated[int | None, setting("max_requests")] = None,
     max_requests_per_principal: Annotated[int | None, setting("max_requests_per_principal")] = None,
     max_waiting_per_table: Annotated[int | None, setting("max_waiting_per_table")] = None,
+    keep_version_seconds: Annotated[float | None, setting("keep_version_seconds")] = None,
     max_body_bytes: Annotated[int | None, setting("max_body_bytes")] = None,
     max_stream_bytes: Annotated[int | None, setting("max_stream_bytes")] = None,
     max_stream_actions: Annotated[int | None, setting("max_stream_actions")] = None,

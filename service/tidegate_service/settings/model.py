@@ -67,8 +67,7 @@ class Settings(BaseSettings):
         "0700",
         pattern=r"^0?[0-7]{3}$",
         description="Mode of the data folder and of the folders that are made in its warehouse, in "
-        "octal; files have it without the right to search. Wider where others, such as Spark jobs "
-        "of another user, are to read and write the tables there.",
+        "octal; files have it without the right to search. Wider where others are to write there.",
     )
     database_url: SecretStr | None = Field(
         None,
@@ -89,13 +88,11 @@ class Settings(BaseSettings):
     warehouse: str | None = Field(
         None,
         description="Where tables without a location of their own go: the URL of a folder that "
-        "exists (`file:///`) or of a place in a bucket (`s3://`, `gs://`, `abfss://`). By default "
-        "`warehouse` under the data folder, which is made.",
+        "exists (`file:///`) or of a place in a bucket (`s3://`, `gs://`, `abfss://`).",
     )
     allowed_locations: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="Further URLs under which a caller may place tables; "
-        "a list in the file, separated by commas elsewhere.",
+        description="Further URLs of tables; a list in the file, separated by commas elsewhere.",
     )
     storage_options: Annotated[dict[str, SecretStr], NoDecode] = Field(
         {},
@@ -124,6 +121,13 @@ class Settings(BaseSettings):
         ge=1,
         description="Most proposals that wait for one table at a time; a further one gets a 429. "
         "One principal has three quarters of them at most.",
+    )
+    keep_version_seconds: float = Field(
+        2.0,
+        ge=0,
+        le=10,
+        description="How long at most a table's other proposals wait for the writer of a commit by "
+        "Unity Catalog's API that found its version taken; 0 for not at all.",
     )
     max_body_bytes: int = Field(
         64 * 1024 * 1024, ge=1024, le=1024**3, description="Largest request body, in bytes."

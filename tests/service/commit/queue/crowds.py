@@ -14,7 +14,8 @@ from tests.builders.proposals import proposal
 from tidegate_protocol.proposal.transaction import Reads
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.roles import Caller, Principal
-from tidegate_service.core.commit.queue.commit_queue import CommitQueue, QueueLimits
+from tidegate_service.core.commit.queue.commit_queue import CommitQueue
+from tidegate_service.core.commit.queue.limits import QueueLimits
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.context import Context
 from tidegate_service.core.instance.table_cache import TableIdentity

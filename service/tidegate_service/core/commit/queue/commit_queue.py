@@ -12,6 +12,9 @@ log has to be looked into first; a proposal of many actions or with very long pr
 of groups of both kinds is bounded, and so is the number of connections that they use. Groups that
 wait for one store, and large proposals, use only a part of these: a store that hangs holds up only
 its own tables.
+
+After a staged commit that came too late, its table waits a moment for its writer
+(`core.commit.queue.kept_versions`).
 """
 
 import asyncio
@@ -23,6 +26,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_protocol.proposal.transaction import Proposal
+from tidegate_service.core.commit.queue.kept_versions import KeptVersions
+from tidegate_service.core.commit.queue.limits import QueueLimits
 from tidegate_service.core.commit.queue.table_queue import (
     GROUP_ACTIONS,
     GROUP_MEMBERS,
@@ -36,7 +41,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.ports.outcomes import Outcome
-from tidegate_service.core.sharing.shares import check, most_of_one
+from tidegate_service.core.sharing.shares import check
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +58,6 @@ waited for."""
 
 _NO_STORE = ""
 """Large proposals to catalog-managed tables are counted as if they waited for this one store."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueLimits:
-    """At most `shared` shared groups and `own` groups of their own run at once. At most `waiting`
-    proposals wait for a table, each for `wait_s` at most. One caller has a share of these places
-    (`core.sharing.shares`). A table lingers for `linger_s` at most for the writers that were just
-    answered, and no longer than their group took."""
-
-    shared: int = 2
-    own: int = 12
-    waiting: int = 500
-    wait_s: float = 10.0
-    linger_s: float = 0.02
-
-    @property
-    def own_of_a_store(self) -> int:
-        """How many groups of their own may be for plain tables of one store."""
-        return most_of_one(self.own)
-
-    @property
-    def own_of_a_caller(self) -> int:
-        """How many groups of their own one caller may have: all of these may be for one store."""
-        return most_of_one(self.own_of_a_store)
 
 
 class CommitQueue:
@@ -104,6 +85,7 @@ class CommitQueue:
         self._beginnings = 0
         self._waiting = 0
         self._will_start = False
+        self._kept = KeptVersions(self._limits.keep_s, self._turn)
 
     @property
     def waiting(self) -> int:
@@ -142,6 +124,7 @@ class CommitQueue:
             member.enter()
             queue.waiting.append(member)
             self._waiting += 1
+            self._kept.arrived(member, queue)
         finally:
             self._turn(table.id, queue)
         loop = asyncio.get_running_loop()
@@ -158,7 +141,7 @@ class CommitQueue:
         if queue.waiting:
             self._ready[table_id] = None
             self._start_soon()
-        elif table_id not in self._ready and queue.linger is None:
+        elif table_id not in self._ready and queue.linger is None and queue.kept is None:
             del self._queues[table_id]
 
     def _start_soon(self) -> None:
@@ -177,7 +160,7 @@ class CommitQueue:
             if not queue.waiting:
                 del self._ready[table_id]
                 self._turn(table_id, queue)
-            elif queue.lingers:
+            elif queue.lingers or queue.kept is not None:
                 continue
             elif queue.needs_own:
                 place = _Place(self._store(queue), who_of(queue.waiting.first))
@@ -285,6 +268,8 @@ class CommitQueue:
                     continue
                 self._queues[member.table.id].waiting.put_back(member)
                 self._waiting += 1
+            for member in members:
+                self._kept.after(member, self._queues[member.table.id])
             for member, work in result.aside:
                 self._run(member, self._aside(member, work))
             if not left:

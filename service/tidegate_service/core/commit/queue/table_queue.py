@@ -70,6 +70,11 @@ class Line:
         self._of.move_to_end(who, last=False)
         self._count += 1
 
+    def bring_forward(self, member: WaitingProposal) -> None:
+        """Have a proposal that waits be the first."""
+        self.remove(member)
+        self.put_back(member)
+
     def pop(self) -> WaitingProposal:
         """Take the first proposal out. The next turn is the next caller's."""
         who, own = next(iter(self._of.items()))
@@ -90,13 +95,24 @@ class Line:
             del self._of[who_of(member)]
 
 
+@dataclass(frozen=True, slots=True)
+class KeptVersion:
+    """The next version of a table, kept for a caller since a time of the loop, until the timer runs
+    out (`core.commit.queue.kept_versions`)."""
+
+    who: str | None
+    since: float
+    timer: asyncio.TimerHandle
+
+
 @dataclass(slots=True)
 class TableQueue:
     """One table's queue.
 
     `busy` says that a group of the table runs. `own` is set once the table's row was found locked,
     `unsure` once the table has to be looked at. While `linger` is set, the table's next group waits
-    until `returning` proposals wait.
+    until `returning` proposals wait. While a version is `kept`, no group begins; none is before
+    `rests_until`, a time of the loop.
     """
 
     waiting: Line = field(default_factory=Line)
@@ -105,6 +121,8 @@ class TableQueue:
     unsure: bool = False
     linger: asyncio.TimerHandle | None = None
     returning: int = 0
+    kept: KeptVersion | None = None
+    rests_until: float = 0.0
 
     @property
     def lingers(self) -> bool:
