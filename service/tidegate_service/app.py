@@ -30,6 +30,7 @@ from tidegate_service.core.errors import ServiceError, with_cause
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
+from tidegate_service.core.sharing.holds import Holds
 from tidegate_service.index.access.tokens import PostgresTokens
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.embedded.account import EmbeddedPostgresError
@@ -52,7 +53,7 @@ from tidegate_service.telemetry.exposition import Exposition, Instruments
 from tidegate_service.telemetry.metrics import Metrics
 from tidegate_service.telemetry.peers import Peers, shown, text_of
 from tidegate_service.telemetry.recorder import Recorder
-from tidegate_service.telemetry.tracing import Tracer, Tracing, TracingUnavailable
+from tidegate_service.telemetry.tracing import TracingUnavailable, tracer_to
 
 logger = logging.getLogger("tidegate.service")
 
@@ -186,6 +187,7 @@ class _World:
     storage: ObjectStorage
     locations: LocationPolicy
     upkeep: PostgresUpkeep
+    holds: Holds
     tokens: PostgresTokens
     metrics: Metrics
     telemetry: Recorder
@@ -212,12 +214,13 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
     await check_durability(engine)
     await storage.probe()
     metrics = Metrics()
-    telemetry = Recorder(metrics, tracer=_tracer(settings, stack))
+    telemetry = Recorder(metrics, tracer=tracer_to(settings.otlp_endpoint, stack))
     return _World(
         index=PostgresIndex(engine, sections_at_once=most_held(pool), telemetry=telemetry),
         storage=storage,
         locations=locations,
         upkeep=PostgresUpkeep(engine),
+        holds=Holds(),
         tokens=PostgresTokens(engine),
         metrics=metrics,
         telemetry=telemetry,
@@ -236,6 +239,7 @@ async def _background(settings: Settings, world: _World, faults: FaultPoints) ->
         hooks=settings.hooks,
         table_hooks=settings.table_hooks,
         store_of=world.locations.store_of,
+        holds=world.holds,
         faults=faults,
         telemetry=world.telemetry,
     )
@@ -248,7 +252,7 @@ async def _composed(
     background = await _background(settings, world, faults) if among is None else None
     waiting = settings.max_waiting_per_table
     groups = QueueLimits(waiting=waiting, own=most_held(settings.database_pool_size))
-    committer = CommitQueue(run_group, groups, store_of=world.locations.store_of)
+    committer = CommitQueue(run_group, groups, store_of=world.locations.store_of, holds=world.holds)
     context = Context(
         index=world.index,
         storage=world.storage,
@@ -304,15 +308,6 @@ async def _authenticator(settings: Settings, tokens: PostgresTokens) -> Authenti
     if not any(token.live for token in await tokens.all()):
         logger.warning("there is no valid token: make one with `tidegate token create`")
     return Authenticator(tokens, monotonic_s=elapsed_s)
-
-
-def _tracer(settings: Settings, stack: AsyncExitStack) -> Tracer | None:
-    """Where spans go, if anywhere; the last ones are sent when all else has ended."""
-    if settings.otlp_endpoint is None:
-        return None
-    tracing = Tracing(settings.otlp_endpoint)
-    stack.push_async_callback(asyncio.to_thread, tracing.stop)
-    return tracing.tracer
 
 
 async def _database(settings: Settings, stack: AsyncExitStack) -> str:
