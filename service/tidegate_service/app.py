@@ -21,6 +21,7 @@ from tidegate_service.api.http.requests import Gate
 from tidegate_service.api.server.connections import Connections, most_connections
 from tidegate_service.api.server.server import Server
 from tidegate_service.background.background import Background, background_of
+from tidegate_service.background.forgetter import forgetting_on
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.commit.group import run_group
@@ -45,6 +46,7 @@ from tidegate_service.index.postgres.engine import (
     most_held,
 )
 from tidegate_service.index.postgres.sweeper import sweeping
+from tidegate_service.index.tables.forgettings import PostgresForgettings
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 from tidegate_service.settings import Settings
 from tidegate_service.storage.local.data_folder import make_data_folder
@@ -187,6 +189,7 @@ class _World:
     storage: ObjectStorage
     locations: LocationPolicy
     upkeep: PostgresUpkeep
+    forgettings: PostgresForgettings
     holds: Holds
     tokens: PostgresTokens
     metrics: Metrics
@@ -220,6 +223,7 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
         storage=storage,
         locations=locations,
         upkeep=PostgresUpkeep(engine),
+        forgettings=PostgresForgettings(engine),
         holds=Holds(),
         tokens=PostgresTokens(engine),
         metrics=metrics,
@@ -268,6 +272,7 @@ async def _composed(
         faults=faults,
         telemetry=world.telemetry,
         upkeep=world.upkeep,
+        forgettings=world.forgettings,
         limits=CommitLimits(table_hooks=frozenset(settings.table_hooks)),
     )
     gate = Gate(per_principal=settings.max_requests_per_principal, most=settings.max_requests)
@@ -298,6 +303,7 @@ async def _composed(
     )
     if background is not None:
         await stack.enter_async_context(background.running())
+    await stack.enter_async_context(forgetting_on(context))
     stack.push_async_callback(_drained, gate, context)
     return Service(app=app, gate=gate, context=context)
 
