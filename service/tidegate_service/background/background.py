@@ -96,7 +96,9 @@ async def background_of(
     for name in dict.fromkeys((*hooks, *table_hooks)):
         hook, enabled_ms = load_hook(name), await upkeep.enable_hook(name)
         which = EVERY_VERSION if name in hooks else WhereNamed(name, index, upkeep)
-        runs = HookRuns(name, hook, index, storage, enabled_ms=enabled_ms, which=which)
+        runs = HookRuns(
+            name, hook, index, storage, enabled_ms=enabled_ms, which=which, faults=faults
+        )
         if name in hooks:
             await upkeep.awaken(runs.kind)
         # What a hook takes of the instance's time is its own affair.
@@ -130,7 +132,7 @@ async def background_of(
 
     jobs: list[Job] = [
         Checkpoints(write),
-        Checksums(upkeep, storage),
+        Checksums(upkeep, storage, faults=faults),
         CleanUp(index, upkeep, storage, faults=faults, telemetry=telemetry),
         ExpiredVersions(index, upkeep, faults=faults),
     ]
