@@ -1,6 +1,7 @@
 """`make bench`: runs benches, keeps what they found, writes the report.
 
-`python -m benchmarks [--quick] [--only b1,b3] [--runs 5] [--seed 7] [--disk FOLDER]`
+`python -m benchmarks [--quick] [--only b1,b3] [--runs 5] [--seed 7] [--held 600]
+[--disk FOLDER]`
 """
 
 import argparse
@@ -24,6 +25,7 @@ def main() -> int:
         quick=asked.quick,
         runs=asked.runs or (RUNS_OF_QUICK if asked.quick else RUNS),
         seed=asked.seed,
+        held_s=asked.held,
     )
     out = HERE.parent / ".bench" if asked.quick else HERE
     benches = registry.load(asked.only)
@@ -73,6 +75,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--runs", type=int, help="turns of each figure")
     parser.add_argument("--seed", type=int, default=4, help="of what is drawn by chance")
+    parser.add_argument(
+        "--held", type=float, metavar="SECONDS", help="how long B27 loads the service"
+    )
     parser.add_argument("--disk", type=Path, help="a folder on the disk to measure on")
     return parser.parse_args()
 

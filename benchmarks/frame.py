@@ -129,11 +129,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much to do. `runs` is the number of turns of each figure."""
+    """How much to do. `runs` is the number of turns of each figure, `held_s` how long a load that
+    is to last lasts, where somebody says so."""
 
     quick: bool
     runs: int
     seed: int
+    held_s: float | None = None
 
     def pick(self, *, quick: T, full: T) -> T:
         return quick if self.quick else full

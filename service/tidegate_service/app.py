@@ -21,6 +21,7 @@ from tidegate_service.api.http.requests import Gate
 from tidegate_service.api.server.connections import Connections, most_connections
 from tidegate_service.api.server.server import Server
 from tidegate_service.background.background import Background, background_of
+from tidegate_service.background.forgetter import forgetting_on
 from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.commit.group import run_group
@@ -31,6 +32,7 @@ from tidegate_service.core.errors import ServiceError, with_cause
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
+from tidegate_service.core.sharing.holds import Holds
 from tidegate_service.index.access.tokens import PostgresTokens
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.embedded.account import EmbeddedPostgresError
@@ -45,6 +47,7 @@ from tidegate_service.index.postgres.engine import (
     most_held,
 )
 from tidegate_service.index.postgres.sweeper import sweeping
+from tidegate_service.index.tables.forgettings import PostgresForgettings
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 from tidegate_service.settings import Settings
 from tidegate_service.storage.local.data_folder import make_data_folder
@@ -53,7 +56,7 @@ from tidegate_service.telemetry.exposition import Exposition, Instruments
 from tidegate_service.telemetry.metrics import Metrics
 from tidegate_service.telemetry.peers import Peers, shown, text_of
 from tidegate_service.telemetry.recorder import Recorder
-from tidegate_service.telemetry.tracing import Tracer, Tracing, TracingUnavailable
+from tidegate_service.telemetry.tracing import TracingUnavailable, tracer_to
 
 logger = logging.getLogger("tidegate.service")
 
@@ -187,6 +190,8 @@ class _World:
     storage: ObjectStorage
     locations: LocationPolicy
     upkeep: PostgresUpkeep
+    forgettings: PostgresForgettings
+    holds: Holds
     tokens: PostgresTokens
     metrics: Metrics
     telemetry: Recorder
@@ -213,12 +218,14 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
     await check_durability(engine)
     await storage.probe()
     metrics = Metrics()
-    telemetry = Recorder(metrics, tracer=_tracer(settings, stack))
+    telemetry = Recorder(metrics, tracer=tracer_to(settings.otlp_endpoint, stack))
     return _World(
         index=PostgresIndex(engine, sections_at_once=most_held(pool), telemetry=telemetry),
         storage=storage,
         locations=locations,
         upkeep=PostgresUpkeep(engine),
+        forgettings=PostgresForgettings(engine),
+        holds=Holds(),
         tokens=PostgresTokens(engine),
         metrics=metrics,
         telemetry=telemetry,
@@ -237,6 +244,7 @@ async def _background(settings: Settings, world: _World, faults: FaultPoints) ->
         hooks=settings.hooks,
         table_hooks=settings.table_hooks,
         store_of=world.locations.store_of,
+        holds=world.holds,
         faults=faults,
         telemetry=world.telemetry,
     )
@@ -247,9 +255,9 @@ async def _composed(
 ) -> Service:
     world = await _opened(settings, stack)
     background = await _background(settings, world, faults) if among is None else None
-    waiting, own = settings.max_waiting_per_table, most_held(settings.database_pool_size)
-    groups = QueueLimits(waiting=waiting, own=own, keep_s=settings.keep_version_seconds)
-    committer = CommitQueue(run_group, groups, store_of=world.locations.store_of)
+    waiting, most = settings.max_waiting_per_table, most_held(settings.database_pool_size)
+    groups = QueueLimits(waiting=waiting, own=most, keep_s=settings.keep_version_seconds)
+    committer = CommitQueue(run_group, groups, store_of=world.locations.store_of, holds=world.holds)
     context = Context(
         index=world.index,
         storage=world.storage,
@@ -265,6 +273,7 @@ async def _composed(
         faults=faults,
         telemetry=world.telemetry,
         upkeep=world.upkeep,
+        forgettings=world.forgettings,
         limits=CommitLimits(table_hooks=frozenset(settings.table_hooks)),
     )
     gate = Gate(per_principal=settings.max_requests_per_principal, most=settings.max_requests)
@@ -295,6 +304,7 @@ async def _composed(
     )
     if background is not None:
         await stack.enter_async_context(background.running())
+    await stack.enter_async_context(forgetting_on(context))
     stack.push_async_callback(_drained, gate, context)
     return Service(app=app, gate=gate, context=context)
 
@@ -305,15 +315,6 @@ async def _authenticator(settings: Settings, tokens: PostgresTokens) -> Authenti
     if not any(token.live for token in await tokens.all()):
         logger.warning("there is no valid token: make one with `tidegate token create`")
     return Authenticator(tokens, monotonic_s=elapsed_s)
-
-
-def _tracer(settings: Settings, stack: AsyncExitStack) -> Tracer | None:
-    """Where spans go, if anywhere; the last ones are sent when all else has ended."""
-    if settings.otlp_endpoint is None:
-        return None
-    tracing = Tracing(settings.otlp_endpoint)
-    stack.push_async_callback(asyncio.to_thread, tracing.stop)
-    return tracing.tracer
 
 
 async def _database(settings: Settings, stack: AsyncExitStack) -> str:
@@ -338,10 +339,9 @@ def _ensure_schema(settings: Settings, url: str) -> None:
 
 def _make_folder(settings: Settings) -> None:
     """Where the database and the warehouse are others', nothing is kept in it."""
-    if settings.warehouse is None or settings.database_url is None:
-        make_data_folder(
-            settings.data_dir, mode=settings.folder_mode, warehouse=settings.warehouse is None
-        )
+    own = settings.warehouse is None
+    if own or settings.database_url is None:
+        make_data_folder(settings.data_dir, mode=settings.folder_mode, warehouse=own)
 
 
 async def _drained(gate: Gate, context: Context) -> None:

@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 
 from tests.service.process.instance_process import Arm, Deed, Point, Trace, run
 from tidegate_service.api.server.server import bound_socket, url_of
-from tidegate_service.core.observe.faults import Side, Step
+from tidegate_service.core.observe.faults import AnyStep, Side
 from tidegate_service.settings import Settings
 
 PATIENCE_S = 60.0
@@ -58,7 +58,7 @@ class Instance:
         assert self._receive() == "ready"
         return self
 
-    def arm(self, step: Step, side: Side, deed: Deed) -> None:
+    def arm(self, step: AnyStep, side: Side, deed: Deed) -> None:
         """Have it do this to itself at that point, once."""
         self._tell(Arm(step, side, deed))
 

@@ -26,6 +26,8 @@ MAX_PROPERTIES = 2_000
 MAX_PROPERTY_LENGTH = 64 * 1024
 """Of a value, in characters. Each commit may have to parse it."""
 COLUMN_MAPPING_MAX_ID = "delta.columnMapping.maxColumnId"
+MOST_CHECKPOINT_INTERVAL = 100_000
+"""Whoever opens a table reads so many commits behind its checkpoint; more would be none."""
 CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
@@ -58,11 +60,13 @@ def _boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _integer(least: int = -_NO_LIMIT) -> Callable[[str], int]:
+def _integer(least: int = -_NO_LIMIT, most: int = _NO_LIMIT) -> Callable[[str], int]:
+    at_least = "" if least == -_NO_LIMIT else f" of at least {least}"
+
     def parse(text: str) -> int:
-        if _LONG.fullmatch(text) is None or int(text) < least:
-            expected = "an integer" if least == -_NO_LIMIT else f"an integer of at least {least}"
-            raise ValueError(f"expected {expected}")
+        if _LONG.fullmatch(text) is None or not least <= int(text) <= most:
+            at_most = "" if most == _NO_LIMIT else f" and at most {most:,}"
+            raise ValueError(f"expected an integer{at_least}{at_most}")
         return int(text)
 
     return parse
@@ -139,7 +143,7 @@ _KNOWN: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(_BOOLEANS, _boolean),
     **dict.fromkeys(_INTERVALS, _interval),
     "delta.autoOptimize.autoCompact": _one_of("true", "false", "auto", "legacy"),
-    "delta.checkpointInterval": _integer(1),
+    "delta.checkpointInterval": _integer(1, MOST_CHECKPOINT_INTERVAL),
     "delta.checkpointPolicy": _one_of("classic", "v2"),
     COLUMN_MAPPING_MAX_ID: _integer(0),
     COLUMN_MAPPING_MODE: _one_of("none", "name", "id"),
@@ -151,9 +155,7 @@ _KNOWN: dict[str, Callable[[str], object]] = {
     "delta.dataSkippingStringPrefixLength": _integer(0),
     "delta.inCommitTimestampEnablementTimestamp": _integer(),
     "delta.inCommitTimestampEnablementVersion": _integer(0),
-    "delta.isolationLevel": _one_of(
-        IsolationLevel.SERIALIZABLE.value, IsolationLevel.WRITE_SERIALIZABLE.value
-    ),
+    "delta.isolationLevel": _one_of("Serializable", "WriteSerializable"),
     "delta.parquet.compression.codec": str,
     "delta.parquet.format.version": str,
     "delta.randomPrefixLength": _integer(1),

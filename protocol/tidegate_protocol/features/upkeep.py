@@ -8,7 +8,10 @@ writer meant may be longer than the default.
 import re
 from collections.abc import Mapping
 
-from tidegate_protocol.features.properties import CHECKPOINT_PROTECTION
+from tidegate_protocol.features.properties import (
+    CHECKPOINT_PROTECTION,
+    MOST_CHECKPOINT_INTERVAL,
+)
 from tidegate_protocol.log.actions import Metadata, Protocol
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
@@ -41,10 +44,11 @@ _COUNT = re.compile(r"[0-9]{1,18}")
 
 
 def checkpoint_interval(configuration: Mapping[str, str]) -> int:
-    """After how many versions a checkpoint is due; at least 1."""
+    """After how many versions a checkpoint is due; at least 1, and at most
+    `MOST_CHECKPOINT_INTERVAL`, whatever another writer has set."""
     text = configuration.get(CHECKPOINT_INTERVAL, "").strip()
     count = int(text) if _COUNT.fullmatch(text) else 0
-    return count or DEFAULT_CHECKPOINT_INTERVAL
+    return min(count, MOST_CHECKPOINT_INTERVAL) or DEFAULT_CHECKPOINT_INTERVAL
 
 
 def interval_ms(text: str | None) -> int | None:

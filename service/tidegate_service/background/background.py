@@ -16,6 +16,7 @@ from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.ports.upkeep import UpkeepIndex
+from tidegate_service.core.sharing.holds import Holds
 from tidegate_service.core.upkeep.checkpoint import write_checkpoint
 from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints
 from tidegate_service.core.upkeep.checksums import Checksums
@@ -74,6 +75,7 @@ async def background_of(
     hooks: Sequence[str],
     table_hooks: Sequence[str],
     store_of: Callable[[str], str],
+    holds: Holds,
     faults: FaultPoints,
     telemetry: Telemetry,
 ) -> Background:
@@ -86,6 +88,7 @@ async def background_of(
         storage,
         interval_s=publish_interval_s,
         store_of=store_of,
+        holds=holds,
         faults=faults,
         telemetry=telemetry,
     )
@@ -93,7 +96,9 @@ async def background_of(
     for name in dict.fromkeys((*hooks, *table_hooks)):
         hook, enabled_ms = load_hook(name), await upkeep.enable_hook(name)
         which = EVERY_VERSION if name in hooks else WhereNamed(name, index, upkeep)
-        runs = HookRuns(name, hook, index, storage, enabled_ms=enabled_ms, which=which)
+        runs = HookRuns(
+            name, hook, index, storage, enabled_ms=enabled_ms, which=which, faults=faults
+        )
         if name in hooks:
             await upkeep.awaken(runs.kind)
         # What a hook takes of the instance's time is its own affair.
@@ -127,7 +132,7 @@ async def background_of(
 
     jobs: list[Job] = [
         Checkpoints(write),
-        Checksums(upkeep, storage),
+        Checksums(upkeep, storage, faults=faults),
         CleanUp(index, upkeep, storage, faults=faults, telemetry=telemetry),
         ExpiredVersions(index, upkeep, faults=faults),
     ]

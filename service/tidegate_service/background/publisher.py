@@ -12,8 +12,10 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
+from tidegate_service.background.waits import Waits
 from tidegate_service.core.catalog_managed.publish import Batch, publish_batch, publish_table
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.instance.own_logs import OwnLogs
@@ -23,6 +25,7 @@ from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.core.ports.store.storage import Storage
+from tidegate_service.core.sharing.holds import Holds
 
 logger = logging.getLogger("tidegate.publisher")
 
@@ -35,10 +38,16 @@ LOOKS = 4
 RESTART_S = 1.0
 RESTS = 4
 LONGEST_REST_S = 0.5
-FAR_BEHIND = 10_000
-"""A table that is being committed to rests so many times as long as it was published for, unless so
-many versions wait: commits are seen by whoever asks the service, published or not. No longer than
-this: what takes long waits for its store, and costs the commits little."""
+LONG_S = 2.5
+"""A table that is being committed to rests so many times as long as it was published for: commits
+are seen by whoever asks the service, published or not. It rests the less the longer its oldest
+version has waited, and not at all from so many seconds on, so the log stays within 10 s of the
+table's head. No rest is longer than this: what takes long waits for its store, and costs the
+commits little."""
+HELD_S = 3.0
+"""For so long a batch holds the table's next proposals up, at most, where its versions have waited
+for `LONG_S`. Commits at full rate leave it so little of the interpreter, and of a disk that is
+slow, that fewer versions are put than come. A store that hangs holds nobody up for longer."""
 PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
 """How long a table rests at least whose batch took what waited: so long for each of those that are
@@ -51,7 +60,8 @@ asked for all of them at once."""
 class Publisher:
     """Publishes until it is cancelled. `interval_s` bounds the wait between two looks.
 
-    `store_of` says of a location which store it is in; no store takes another one's slots.
+    `store_of` says of a location which store it is in; no store takes another one's slots. `holds`
+    are those of the proposals that this process decides.
     `monotonic_s` measures how old is what was read.
     """
 
@@ -65,6 +75,7 @@ class Publisher:
         faults: FaultPoints = NO_FAULTS,
         telemetry: Telemetry = SILENT,
         monotonic_s: Callable[[], float] = elapsed_s,
+        holds: Holds | None = None,
     ) -> None:
         self._index = index
         self._storage = storage
@@ -73,6 +84,7 @@ class Publisher:
         self._faults = faults
         self._telemetry = telemetry
         self._monotonic_s = monotonic_s
+        self._holds = Holds() if holds is None else holds
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(SLOTS)
         )
@@ -166,33 +178,42 @@ class Publisher:
     async def _keep_up(self, table: TableRecord) -> None:
         """Publish until nothing waits and nobody has woken it up for a while."""
         now = asyncio.get_running_loop().time
+        waits, waited_s = Waits(), 0.0
         self._kept.add(table.id)
         while True:
             began = now()
             self._woken.discard(table.id)
             async with self._slots[self._store_of(table.location)]:
-                batch = await publish_batch(
-                    self._index,
-                    self._storage,
-                    table,
-                    own=self._own,
-                    faults=self._faults,
-                    monotonic_s=self._monotonic_s,
-                )
+                with self._held(table, waited_s):
+                    batch = await publish_batch(
+                        self._index,
+                        self._storage,
+                        table,
+                        own=self._own,
+                        faults=self._faults,
+                        monotonic_s=self._monotonic_s,
+                    )
             self._telemetry.published(batch.count)
             if batch.is_over:
                 return
+            waits.see(batch.through + batch.behind, at_s=began)
+            waited_s = waits.waited_s(batch.through + 1, at_s=now())
             if batch.behind and table.id not in self._woken:
                 continue
             self._resting.add(table.id)
-            await asyncio.sleep(self._rest_s(batch, now() - began))
+            await asyncio.sleep(self._rest_s(batch, now() - began, waited_s))
             self._resting.discard(table.id)
             if not batch.behind and table.id not in self._woken:
                 return
 
-    def _rest_s(self, batch: Batch, took_s: float) -> float:
-        """As long as commits come, they have most of the time, and half of it at least."""
-        times = RESTS if batch.behind < FAR_BEHIND else 1
+    def _held(self, table: TableRecord, waited_s: float) -> AbstractContextManager[None]:
+        is_late = waited_s > LONG_S
+        return self._holds.holding(table.id, for_s=HELD_S) if is_late else nullcontext()
+
+    def _rest_s(self, batch: Batch, took_s: float, waited_s: float) -> float:
+        """As long as commits come, they have most of the time, unless the log falls behind:
+        `waited_s` is how long the oldest version that waits has."""
+        times = RESTS * max(0.0, 1 - waited_s / LONG_S)
         rest_s = min(LONGEST_REST_S, times * took_s)
         if batch.behind > batch.count:
             # Whoever takes less at a time than comes meanwhile would never catch up.

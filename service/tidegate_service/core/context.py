@@ -20,6 +20,7 @@ from tidegate_service.core.instance.window_cache import WindowCache
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry
+from tidegate_service.core.ports.forgettings import NOT_KEPT, Forgettings
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.outcomes import Outcome
 from tidegate_service.core.ports.store.storage import Storage
@@ -101,6 +102,7 @@ class Context:
     faults: FaultPoints = NO_FAULTS
     telemetry: Telemetry = SILENT
     upkeep: UpkeepStanding = NO_UPKEEP
+    forgettings: Forgettings = NOT_KEPT
     windows: WindowCache = field(default_factory=WindowCache)
     tables: TableCache = field(default_factory=TableCache)
     log_checks: LogChecks = field(default_factory=LogChecks)

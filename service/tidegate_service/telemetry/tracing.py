@@ -4,13 +4,15 @@ Sampling, resource attributes, batch sizes and the exporter's headers are the st
 variables', which the SDK reads by itself.
 """
 
+import asyncio
 import threading
 import uuid
+from contextlib import AsyncExitStack
 from importlib.metadata import version
 
 from opentelemetry.trace import Tracer
 
-__all__ = ["STOP_S", "Tracer", "Tracing", "TracingUnavailable"]
+__all__ = ["STOP_S", "Tracer", "Tracing", "TracingUnavailable", "tracer_to"]
 
 STOP_S = 2.0
 """How long the last spans may take to be sent."""
@@ -58,3 +60,13 @@ class Tracing:
         sending = threading.Thread(target=self._provider.shutdown, name="last-spans", daemon=True)
         sending.start()
         sending.join(STOP_S)
+
+
+def tracer_to(endpoint: str | None, stack: AsyncExitStack) -> Tracer | None:
+    """Where spans go, if anywhere; the last ones are sent when all else of the stack has ended.
+    Raises `TracingUnavailable`."""
+    if endpoint is None:
+        return None
+    tracing = Tracing(endpoint)
+    stack.push_async_callback(asyncio.to_thread, tracing.stop)
+    return tracing.tracer

@@ -166,7 +166,15 @@ class TestNewTable:
             ({"tidegate.fast": "x"}, "there is no table property 'tidegate.fast'"),
             ({"delta." + "x" * 1000: "x"}, "there is no table property 'delta.xxx"),
             ({"delta.APPENDONLY": "maybe"}, "delta.appendOnly is 'maybe': expected true or false"),
-            ({"delta.checkpointInterval": "0"}, "an integer of at least 1"),
+            ({"delta.checkpointInterval": "0"}, "an integer of at least 1 and at most 100,000"),
+            (
+                {"delta.checkpointInterval": "100001"},
+                "an integer of at least 1 and at most 100,000",
+            ),
+            (
+                {"delta.checkpointInterval": "2147483648"},
+                "an integer of at least 1 and at most 100,000",
+            ),
             ({"delta.logRetentionDuration": "1 month"}, "expected an interval"),
             ({"delta.logRetentionDuration": ""}, "expected an interval"),
             ({"delta.logRetentionDuration": "7"}, "expected an interval"),

@@ -15,7 +15,8 @@ from tidegate_protocol.log.actions import Metadata, Protocol
 
 
 @pytest.mark.parametrize(
-    ("text", "interval"), [(None, 10), ("1", 1), ("100", 100), ("0", 10), ("-1", 10), ("x", 10)]
+    ("text", "interval"),
+    [(None, 10), ("1", 1), ("100", 100), ("100001", 100_000), ("0", 10), ("-1", 10), ("x", 10)],
 )
 def test_checkpoint_interval(text, interval):
     assert (

@@ -8,14 +8,16 @@ from tests.service.world import World
 from tidegate_service.background import publisher as module
 from tidegate_service.background.publisher import (
     BEAT_S,
-    FAR_BEHIND,
+    LONG_S,
     LONGEST_PAUSE_S,
     LONGEST_REST_S,
     PAUSE_S,
     Publisher,
 )
+from tidegate_service.background.waits import Waits
 from tidegate_service.core.catalog_managed.publish import Batch
 from tidegate_service.core.ports.index import Index
+from tidegate_service.core.sharing.holds import Holds
 
 pytestmark = pytest.mark.anyio
 
@@ -34,22 +36,28 @@ async def publisher(world: World, index: Index) -> Publisher:
 
 async def test_a_table_that_is_alone_gives_way_to_commits(publisher: Publisher):
     publisher._kept = {"a"}
-    assert publisher._rest_s(batch(), 0.001) == pytest.approx(PAUSE_S)
-    assert publisher._rest_s(batch(), 0.05) == pytest.approx(0.2)
-    assert publisher._rest_s(batch(), 10.0) == pytest.approx(LONGEST_REST_S)
+    assert publisher._rest_s(batch(), 0.001, 0.0) == pytest.approx(PAUSE_S)
+    assert publisher._rest_s(batch(), 0.05, 0.0) == pytest.approx(0.2)
+    assert publisher._rest_s(batch(), 10.0, 0.0) == pytest.approx(LONGEST_REST_S)
 
 
 async def test_many_tables_rest_in_step(publisher: Publisher):
     publisher._kept = {str(n) for n in range(64)}
-    rests = [publisher._rest_s(batch(), took) for took in (0.001, 0.05, 0.1)]
+    rests = [publisher._rest_s(batch(), took, 0.0) for took in (0.001, 0.05, 0.1)]
     assert all(LONGEST_PAUSE_S <= rest <= LONGEST_PAUSE_S + BEAT_S for rest in rests)
 
 
 @pytest.mark.parametrize("tables", [1, 64])
 async def test_a_table_that_does_not_keep_up_waits_for_nobody(publisher: Publisher, tables: int):
     publisher._kept = {str(n) for n in range(tables)}
-    assert publisher._rest_s(batch(behind=11), 0.01) == pytest.approx(0.04)
-    assert publisher._rest_s(batch(behind=FAR_BEHIND), 0.3) == pytest.approx(0.3)
+    assert publisher._rest_s(batch(behind=11), 0.01, 0.0) == pytest.approx(0.04)
+
+
+async def test_a_table_rests_the_less_the_longer_its_versions_have_waited(publisher: Publisher):
+    publisher._kept = {"a"}
+    far, took = batch(behind=100_000), 0.1
+    rests = [publisher._rest_s(far, took, LONG_S * part) for part in (0, 0.25, 0.5, 0.75, 1, 9)]
+    assert rests == pytest.approx([0.4, 0.3, 0.2, 0.1, 0, 0])
 
 
 async def test_a_commit_behind_the_last_look_wakes_the_table(
@@ -75,3 +83,34 @@ async def test_a_commit_behind_the_last_look_wakes_the_table(
     with pytest.raises(asyncio.CancelledError):
         await running
     assert (looks, publisher._woken, publisher._tasks) == (2, set(), {})
+
+
+async def test_a_batch_of_what_is_late_holds_the_next_proposals_up(
+    world: World, index: Index, monkeypatch
+):
+    table = await world.create(catalog_managed=True)
+    holds = Holds()
+    publisher = Publisher(index, world.context.storage, interval_s=3600.0, holds=holds)
+    held: list[bool] = []
+    ended = asyncio.Event()
+    waited = iter((0.0, LONG_S + 1, 0.0))
+
+    async def publish(index, storage, found, **effects) -> Batch:
+        passed = asyncio.create_task(holds.passed(table.id))
+        await asyncio.sleep(0.01)
+        held.append(not passed.done())
+        publisher.wake(found.id)
+        if len(held) == 3:
+            ended.set()
+        return batch(behind=0 if len(held) > 3 else 20)
+
+    monkeypatch.setattr(module, "publish_batch", publish)
+    monkeypatch.setattr(Waits, "waited_s", lambda self, first, *, at_s: next(waited, 0.0))
+    running = asyncio.create_task(publisher.run())
+    publisher.wake(table.id)
+    async with asyncio.timeout(PATIENCE_S):
+        await ended.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert held == [False, False, True]

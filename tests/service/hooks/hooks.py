@@ -10,6 +10,7 @@ from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.core.hooks.hook import Hook, HookCommit
 from tidegate_service.core.hooks.runs import EVERY_VERSION, HookRuns
 from tidegate_service.core.hooks.which_versions import WhichVersions
+from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import HOOK, SILENT, Telemetry
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.store.storage import Storage
@@ -44,12 +45,13 @@ async def caretaker_of(
     *,
     which: WhichVersions = EVERY_VERSION,
     telemetry: Telemetry = SILENT,
+    faults: FaultPoints = NO_FAULTS,
 ) -> Caretaker:
     """As the background of an instance has it."""
     enabled_ms = await upkeep.enable_hook(NAME)
     # What is committed next is dated later.
     await asyncio.sleep(0.005)
-    runs = HookRuns(NAME, hook, index, storage, enabled_ms=enabled_ms, which=which)
+    runs = HookRuns(NAME, hook, index, storage, enabled_ms=enabled_ms, which=which, faults=faults)
     return Caretaker(index, upkeep, [runs], share=1, telemetry=telemetry)
 
 

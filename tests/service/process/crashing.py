@@ -29,6 +29,7 @@ class Pair:
     victim: Instance
     survivor: Instance
     folder: Path
+    database_url: str
     client: httpx.Client = field(
         default_factory=lambda: httpx.Client(timeout=40.0, headers=OF_NO_PAGE)
     )
@@ -107,7 +108,7 @@ def pair(database_url: str, folder: Path) -> Iterator[Pair]:
     )
     patient = Settings(**{**dict(settings), "publish_interval_seconds": 60.0})
     with instances(settings, patient) as (victim, survivor):
-        made = Pair(victim=victim, survivor=survivor, folder=folder)
+        made = Pair(victim=victim, survivor=survivor, folder=folder, database_url=database_url)
         with made.client:
             yield made
 

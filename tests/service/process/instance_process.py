@@ -17,7 +17,7 @@ import uvloop
 
 from tidegate_service.api.server.server import Server
 from tidegate_service.app import serve
-from tidegate_service.core.observe.faults import Side, Step
+from tidegate_service.core.observe.faults import AnyStep, Side
 from tidegate_service.settings import Settings
 
 
@@ -33,7 +33,7 @@ class Deed(Enum):
 class Arm:
     """Do it at the first passage of this point from now on, once."""
 
-    step: Step
+    step: AnyStep
     side: Side
     deed: Deed
 
@@ -43,7 +43,7 @@ class Trace:
     """Tell of every point from now on."""
 
 
-Point = tuple[Step, Side]
+Point = tuple[AnyStep, Side]
 
 
 class ListeningFaults:
@@ -57,7 +57,7 @@ class ListeningFaults:
     def listen(self) -> None:
         asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._told)
 
-    async def reached(self, step: Step, side: Side) -> None:
+    async def reached(self, step: AnyStep, side: Side) -> None:
         if self._tracing:
             self._pipe.send((step, side))
         armed = self._armed

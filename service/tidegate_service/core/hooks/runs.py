@@ -14,6 +14,7 @@ from tidegate_service.core.errors import NotFound, ServiceError, StorageUnavaila
 from tidegate_service.core.hooks.hook import Hook, HookCommit
 from tidegate_service.core.hooks.which_versions import EveryVersion, WhichVersions
 from tidegate_service.core.observe.elapsed import elapsed_s
+from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, HookStep, around
 from tidegate_service.core.observe.telemetry import HOOK
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
@@ -54,6 +55,7 @@ class HookRuns:
         enabled_ms: int,
         which: WhichVersions = EVERY_VERSION,
         monotonic_s: Callable[[], float] = elapsed_s,
+        faults: FaultPoints = NO_FAULTS,
     ) -> None:
         self.kind = HOOK + name
         self._name = name
@@ -63,6 +65,7 @@ class HookRuns:
         self._enabled_ms = enabled_ms
         self._which = which
         self._monotonic_s = monotonic_s
+        self._faults = faults
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
         cursor = begun = await self._cursor(table, record)
@@ -74,7 +77,8 @@ class HookRuns:
                 asks = span.is_run
                 if asks:
                     async for commit in self._commits(table, after=cursor, through=span.through):
-                        await self._call(commit)
+                        async with around(self._faults, HookStep.HOOK_RUN):
+                            await self._call(commit)
                         cursor = commit.version
                         if self._monotonic_s() > until:
                             return Done(version=cursor, due_version=cursor + 1)

@@ -1,5 +1,9 @@
-"""Forgetting a table that the service has: its log is made whole, and then the index lets it go."""
+"""Forgetting a table that the service has: its log is made whole, and then the index lets it go.
 
+What was cut off before its end is gone on with, by any instance (`core.ports.forgettings`).
+"""
+
+import logging
 from functools import partial
 from typing import NoReturn
 
@@ -8,13 +12,17 @@ from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.catalog_managed.set_back import check_none_lost, quarantine_for
 from tidegate_service.core.catalog_managed.whole_log import differing, make_whole, why_differing
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import IndexUnavailable, TableQuarantined
+from tidegate_service.core.errors import IndexUnavailable, ServiceError, TableQuarantined
 from tidegate_service.core.log.catching_up.catch_up import with_log_read
 from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.maintenance.in_turn import in_turn
+from tidegate_service.core.observe.faults import ForgetStep, around
+from tidegate_service.core.ports.forgettings import Forgetting
 from tidegate_service.core.ports.records import QuarantineCause, TableHead, TableState
 from tidegate_service.core.tables.lookup import find_head
 from tidegate_service.core.upkeep.lost_checkpoint import restore_checkpoint
+
+logger = logging.getLogger("tidegate.maintenance")
 
 FORGET_ATTEMPTS = 5
 
@@ -30,11 +38,42 @@ async def forget_table(context: Context, ref: str) -> None:
     where the log cannot be asked.
 
     A catalog-managed table's log is read for it. A forgetting that has begun goes on without
-    whoever asked for it.
+    whoever asked for it, and where this instance ends, by another (`resume_forgetting`).
     """
     table = await find_head(context, ref)
-    work = partial(_forget, context, table)
+    work = partial(_asked, context, table)
     await in_turn(context, context.maintaining, ("forget", table.id), work)
+
+
+async def resume_forgetting(context: Context, forgetting: Forgetting) -> None:
+    """Go on with what the context's caller asked for and an instance was cut off in. Raises as
+    `forget_table`, and `NotFound` where the table is gone."""
+    async with context.forgettings.held(forgetting.table_id, forgetting.claim):
+        table = await find_head(context, forgetting.table_id)
+        work = partial(_forget, context, table)
+        await in_turn(context, context.maintaining, ("forget", table.id), work)
+
+
+async def _asked(context: Context, table: TableHead) -> None:
+    async with around(context.faults, ForgetStep.KEEP):
+        claim = await context.forgettings.keep(table.id, by=context.caller)
+    try:
+        async with context.forgettings.held(table.id, claim):
+            await _forget(context, table)
+    except Exception:
+        # Whoever asked is told that it has failed, and nothing goes on behind that.
+        await _drop(context, table, claim)
+        raise
+
+
+async def _drop(context: Context, table: TableHead, claim: str) -> None:
+    try:
+        await context.forgettings.drop(table.id, claim)
+    except ServiceError as error:
+        logger.warning(
+            "a forgetting that failed is tried again",
+            extra={"table": table.name, "reason": error.detail},
+        )
 
 
 async def _forget(context: Context, table: TableHead) -> None:
@@ -45,21 +84,25 @@ async def _forget(context: Context, table: TableHead) -> None:
             await _refuse(context, table, *found)
     for _ in range(FORGET_ATTEMPTS):
         table = await find_head(context, table.id)
-        if table.catalog_managed and table.quarantine_cause is not QuarantineCause.GIVEN_UP:
-            await restore_checkpoint(context, table)
-            await _see_that_none_is_lost(context, table)
-        if table.published_version < table.latest_version:
-            if table.state is TableState.QUARANTINED:
-                raise TableQuarantined(
-                    f"table {table.name} has versions that only the index holds and that cannot "
-                    f"be published: {table.state_reason}"
-                )
-            await publish_table(
-                context.index, context.storage, table, monotonic_s=context.monotonic_s
-            )
-        if await context.index.forget(table.id, by=context.caller):
-            return
+        async with around(context.faults, ForgetStep.MAKE_WHOLE):
+            await _make_whole(context, table)
+        async with around(context.faults, ForgetStep.DROP):
+            if await context.index.forget(table.id, by=context.caller):
+                return
     raise IndexUnavailable(f"table {table.name} keeps being committed to and was not forgotten")
+
+
+async def _make_whole(context: Context, table: TableHead) -> None:
+    if table.catalog_managed and table.quarantine_cause is not QuarantineCause.GIVEN_UP:
+        await restore_checkpoint(context, table)
+        await _see_that_none_is_lost(context, table)
+    if table.published_version < table.latest_version:
+        if table.state is TableState.QUARANTINED:
+            raise TableQuarantined(
+                f"table {table.name} has versions that only the index holds and that cannot "
+                f"be published: {table.state_reason}"
+            )
+        await publish_table(context.index, context.storage, table, monotonic_s=context.monotonic_s)
 
 
 async def _refuse(context: Context, table: TableHead, version: int, sha256: str) -> NoReturn:

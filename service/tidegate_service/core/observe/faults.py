@@ -53,6 +53,18 @@ class CompactionStep(StrEnum):
     COMPACTED_PUT = "compacted-put"
 
 
+class ChecksumStep(StrEnum):
+    """Of writing a version's checksum."""
+
+    CHECKSUM_PUT = "checksum-put"
+
+
+class HookStep(StrEnum):
+    """Of a hook's runs; once for each version."""
+
+    HOOK_RUN = "hook-run"
+
+
 class CleanUpStep(StrEnum):
     """Of the clean-up of a log; L3 once for each batch of files."""
 
@@ -86,8 +98,26 @@ class ManifestStep(StrEnum):
     REMOVE = "manifests-remove"
 
 
+class ForgetStep(StrEnum):
+    """Of forgetting a table: that it is asked for is kept, its log is made whole, and the index
+    lets it go."""
+
+    KEEP = "forget-keep"
+    MAKE_WHOLE = "forget-make-whole"
+    DROP = "forget-drop"
+
+
 AnyStep = (
-    Step | CheckpointStep | CompactionStep | CleanUpStep | ExpiryStep | VacuumStep | ManifestStep
+    Step
+    | CheckpointStep
+    | CompactionStep
+    | ChecksumStep
+    | HookStep
+    | CleanUpStep
+    | ExpiryStep
+    | VacuumStep
+    | ManifestStep
+    | ForgetStep
 )
 
 

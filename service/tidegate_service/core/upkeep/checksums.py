@@ -12,6 +12,7 @@ from tidegate_protocol.checksum.histograms import deleted_histogram, histogram_o
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.upkeep import SET_TRANSACTION_RETENTION
 from tidegate_protocol.log.codec import with_fields
+from tidegate_service.core.observe.faults import NO_FAULTS, ChecksumStep, FaultPoints, around
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.storage import Storage
@@ -32,9 +33,12 @@ class Checksums:
 
     kind = UpkeepKind.CHECKSUM
 
-    def __init__(self, upkeep: UpkeepStanding, storage: Storage) -> None:
+    def __init__(
+        self, upkeep: UpkeepStanding, storage: Storage, *, faults: FaultPoints = NO_FAULTS
+    ) -> None:
         self._upkeep = upkeep
         self._storage = storage
+        self._faults = faults
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._waiting_bytes = 0
 
@@ -71,7 +75,8 @@ class Checksums:
                 trouble=f"version {version} in the log is not what the index has",
             )
         # One that is there was written by another, and is never overwritten.
-        await log.put_checksum(version, waiting.checksum)
+        async with around(self._faults, ChecksumStep.CHECKSUM_PUT):
+            await log.put_checksum(version, waiting.checksum)
         return Done(version=version, due_version=version + 1)
 
     def _keep(self, table_id: str, waiting: "_Waiting") -> None:

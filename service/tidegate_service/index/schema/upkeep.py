@@ -1,4 +1,5 @@
-"""The index's table of how the upkeep of tables stands (`core.ports.upkeep`).
+"""The index's tables of how the upkeep of tables stands (`core.ports.upkeep`), and of which ones
+are being forgotten (`core.ports.forgettings`).
 
 Declared on the same metadata as the rest.
 """
@@ -18,7 +19,7 @@ from sqlalchemy import (
 
 from tidegate_service.index.schema.forgotten import metadata
 
-__all__ = ["hooks", "metadata", "table_upkeep"]
+__all__ = ["forgettings", "hooks", "metadata", "table_upkeep"]
 
 table_upkeep = Table(
     "table_upkeep",
@@ -58,3 +59,22 @@ hooks = Table(
     PrimaryKeyConstraint("name", name="hooks_pkey"),
 )
 """Since when each hook is known. How far it is with a table is a row of `table_upkeep`."""
+
+forgettings = Table(
+    "forgettings",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("request_id", Text),
+    Column("asked_at", DateTime(timezone=True), nullable=False),
+    Column("failures", BigInteger, nullable=False, server_default=text("0")),
+    Column("claimed_by", Text, nullable=False),
+    Column("claimed_until", DateTime(timezone=True), nullable=False),
+    PrimaryKeyConstraint("table_id", name="forgettings_pkey"),
+    # It goes with what it is about, in that transaction; the release before does not know of it.
+    ForeignKeyConstraint(
+        ["table_id"], ["tables.id"], name="forgettings_table_id_fkey", ondelete="CASCADE"
+    ),
+)
+"""Tables that somebody asked to have forgotten, for as long as nobody has had an answer. Where the
+claim has ended, whoever worked on it has, too, and any instance goes on."""

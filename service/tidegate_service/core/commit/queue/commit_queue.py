@@ -41,6 +41,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.ports.outcomes import Outcome
+from tidegate_service.core.sharing.holds import Holds
 from tidegate_service.core.sharing.shares import check
 
 
@@ -61,7 +62,10 @@ _NO_STORE = ""
 
 
 class CommitQueue:
-    """One instance's proposals, of one event loop. Between instances the row lock decides."""
+    """One instance's proposals, of one event loop. Between instances the row lock decides.
+
+    Proposals to a table that is held (`holds`) wait before they are queued.
+    """
 
     def __init__(
         self,
@@ -69,7 +73,9 @@ class CommitQueue:
         limits: QueueLimits | None = None,
         *,
         store_of: Callable[[str], str] = lambda location: "the only one",
+        holds: Holds | None = None,
     ) -> None:
+        self._holds = Holds() if holds is None else holds
         self._run_group = run_group
         self._limits = limits or QueueLimits()
         self._store_of = store_of
@@ -94,6 +100,7 @@ class CommitQueue:
 
     async def commit(self, context: Context, table: TableIdentity, proposal: Proposal) -> Outcome:
         """The proposal's outcome; raises as `wait` does."""
+        await self._holds.passed(table.id)
         return await self.wait(
             WaitingProposal(
                 context=context,
