@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tidegate.handle import TableHandle
-from tidegate.models import Receipt, TableHead
+from tidegate.models import Receipt, TableVersion
 from tidegate.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -20,15 +20,29 @@ class Table(TableHandle):
     """
 
     def transaction(
-        self, *, transaction_id: str | None = None, head: TableHead | None = None
+        self,
+        *,
+        transaction_id: str | None = None,
+        head: TableVersion | None = None,
+        version: int | None = None,
     ) -> Transaction:
-        """Begin a transaction at the latest version, or at the one that `head` has, of an
-        earlier `head()` of this table: what has changed since then is checked as a conflict.
+        """Begin a transaction at the latest version, at an earlier `version`, or at the one that
+        `head` has, of an earlier `head()` of this table: what has changed since then is checked as
+        a conflict.
+
+        In a `with` block it is active in the thread: `read` joins it, and `append`, `overwrite` and
+        a second transaction of the table raise `TransactionActive`.
 
         A `transaction_id` of the caller's own names work that may be done again after a crash:
         it lands at most once, `Transaction.landed` tells whether it has, and as it may have been
         proposed before, its outcome counts as unknown until the service answers for this very id.
+
+        Raises `VersionNotFound`, and `ValueError` for both a head and a version.
         """
+        if version is not None:
+            if head is not None:
+                raise ValueError("expected a head or a version to begin at, found both")
+            head = self.as_of(version)
         return Transaction(self, head=head, transaction_id=transaction_id)
 
     def append(
@@ -76,7 +90,11 @@ class Table(TableHandle):
     ) -> "DataFrame":
         """The rows matching a predicate (all, without one) as a Spark DataFrame, at a version or
         timestamp as `scan` has them; the timestamp may be ISO 8601 text with a time zone, too.
-        Needs the `spark` extra."""
+
+        In the `with` block of a transaction of this table, which is active in the thread then, it
+        is the transaction's own read: at its read version, and recorded as read. A read of another
+        version or of a timestamp is one of the past, and none of the transaction. Needs the `spark`
+        extra."""
         from tidegate.spark.read import read  # noqa: PLC0415 - the HTTP client works without Spark
 
         return read.read(self, spark, where=where, version=version, timestamp=timestamp)

@@ -17,6 +17,7 @@ PUBLIC = [
     "ConcurrentDeleteDeleteException",
     "ConcurrentDeleteReadException",
     "ConcurrentTransactionException",
+    "ConflictCheck",
     "ConflictError",
     "ConflictInfo",
     "DataFile",
@@ -37,10 +38,12 @@ PUBLIC = [
     "TableHead",
     "TableNotFound",
     "TableQuarantined",
+    "TableVersion",
     "TidegateError",
     "TooLarge",
     "Transaction",
     "TransactionAborted",
+    "TransactionActive",
     "TransactionClosed",
     "TransactionCommitted",
     "TransactionNotFound",
@@ -56,10 +59,19 @@ PUBLIC = [
 """Written down a second time, so that no name comes or goes unnoticed."""
 
 METHODS = {
-    tidegate.Lake: {"close", "create_table", "forget_table", "register_table", "table", "tables"},
+    tidegate.Lake: {
+        "close",
+        "create_table",
+        "forget_table",
+        "last_commit_version",
+        "register_table",
+        "table",
+        "tables",
+    },
     tidegate.Table: {
         "abort_transaction",
         "append",
+        "as_of",
         "commit_bytes",
         "for_application",
         "head",
@@ -80,8 +92,13 @@ METHODS = {
         "action",
         "add",
         "commit",
+        "conflict_check",
+        "explain",
         "filter_files",
+        "is_open",
         "landed",
+        "metadata",
+        "read",
         "read_version",
         "read_whole_table",
         "remove",
@@ -90,6 +107,7 @@ METHODS = {
         "txn_version",
         "update_metadata",
         "was_proposed",
+        "write_files",
     },
 }
 

@@ -24,7 +24,7 @@ from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.partitions import values_of_folder
 from tidegate.spark.write.direct_write import direct_sink, take_manifest, write_directly
 from tidegate.spark.write.footers import FooterColumns, num_records, statistics_of
-from tidegate.transaction import Transaction, TransactionState
+from tidegate.transaction import Transaction, TransactionState, left_at_the_end
 from tidegate_protocol.log.actions import Add, PartitionValues
 from tidegate_protocol.log.paths import decode, encode
 
@@ -184,7 +184,7 @@ def private_folder(
     never to land. While its outcome is unknown they may be in the table, and stay."""
     folder = TransactionFolder(layout, new_folder(txn.id), store_at(layout.location, spark))
     try:
-        with txn:
+        with left_at_the_end(txn):
             yield folder
     except BaseException as error:
         _discard(folder, txn, error)

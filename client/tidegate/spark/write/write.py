@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
+from tidegate.active import check_none_active
 from tidegate.errors import InvalidProposal, InvalidRequest, TidegateError
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile, Receipt
@@ -13,8 +14,8 @@ from tidegate.spark.application import table_of
 from tidegate.spark.errors import InvalidRows, StorageError
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import partitions_matching, prunable
-from tidegate.spark.tables.refusals import check_writable
 from tidegate.spark.write.conform import conform
+from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.staging import DataFiles, TransactionFolder, private_folder
 from tidegate.transaction import Transaction
 from tidegate_protocol.base.problems import Code
@@ -37,8 +38,10 @@ def append(
 
     Raises `UnsupportedTable`, `UnsupportedSession`, `SchemaMismatch`, `InvalidRows` and
     `StorageError` before anything is proposed, what else the Spark job failed of, and what
-    `Transaction.commit` raises. After a definite error no file stays behind.
+    `Transaction.commit` raises. After a definite error no file stays behind. In the `with` block of
+    a transaction of the table it raises `TransactionActive`, because it would be one of its own.
     """
+    check_none_active(table.id)
     transaction = Transaction(table_of(table, df.sparkSession))
     layout = writable_layout(transaction)
     with private_folder(transaction, layout, df.sparkSession) as folder:
@@ -73,6 +76,7 @@ def overwrite(
     Raises what `append` does, `InvalidRequest` for a predicate that names other columns, and
     `ValueError` for a transaction of another table.
     """
+    check_none_active(table.id, but=transaction)
     transaction = transaction or Transaction(table_of(table, df.sparkSession))
     if transaction.table.id != table.id:
         raise ValueError(
@@ -102,14 +106,6 @@ def overwrite(
             if refusal.code != Code.TRANSACTION_ID_REUSED:
                 raise
             return _landed_meanwhile(transaction, folder, refusal)
-
-
-def writable_layout(transaction: Transaction) -> TableLayout:
-    """The layout that the transaction's files have to have. Raises `UnsupportedTable`."""
-    head = transaction.head
-    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
-    check_writable(layout, head.protocol)
-    return layout
 
 
 def check_removable(layout: TableLayout) -> None:
