@@ -81,6 +81,7 @@ METHODS = {
         "read",
         "scan",
         "schema",
+        "sink",
         "transaction",
         "transaction_status",
         "txn_version",

@@ -1,7 +1,7 @@
 """The options of `format("tidegate")`, parsed once."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
@@ -10,6 +10,8 @@ from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE, Lake, connect
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.read.read import instant
 
+STREAMING_NAMES = ("checkpointlocation",)
+"""What Spark's own options of a streaming query are called here."""
 _NAMES = ("path", "table", "url", "token", "where", "version", "timestamp")
 
 
@@ -38,11 +40,20 @@ class SourceOptions:
     timestamp: datetime | int | None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], *, application_id: str | None = None) -> Self:
-        """Option names are matched in any case. Raises `UnsupportedSession` for a name that is
-        none, because an option that is passed over could be one that guards rows."""
+    def parse(
+        cls,
+        options: Mapping[str, str],
+        *,
+        application_id: str | None = None,
+        passed_over: Iterable[str] = (),
+    ) -> Self:
+        """Option names are matched in any case; `passed_over` are Spark's own.
+
+        Raises `UnsupportedSession` for a name that is none, because an option that is passed over
+        could be one that guards rows.
+        """
         given = {name.lower(): value for name, value in options.items()}
-        if unknown := sorted(given.keys() - set(_NAMES)):
+        if unknown := sorted(given.keys() - {*_NAMES, *passed_over}):
             raise UnsupportedSession(
                 f"format('tidegate') has no options {unknown}; it has {list(_NAMES)}"
             )

@@ -8,29 +8,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from tidegate.errors import TransactionCommitted
 from tidegate.models import DataFile, TableHead
 from tidegate.spark.source.options import Service
+from tidegate.spark.source.task import write_task
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.predicates import PartitionPredicate
 from tidegate.spark.write.arrow_columns import BatchColumns
-from tidegate.spark.write.arrow_files import TaskFiles
 from tidegate.spark.write.staging import DataFiles, TransactionFolder
 from tidegate.spark.write.write import commit_write, outside
 from tidegate.transaction import Transaction
-from tidegate_protocol.log.actions import Add
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles(WriterCommitMessage):
     """What one successful task wrote."""
 
-    adds: tuple[Add, ...]
-    rows: int
+    files: DataFiles
 
 
 class TidegateWriter(DataSourceArrowWriter):
@@ -67,28 +64,16 @@ class TidegateWriter(DataSourceArrowWriter):
         return TransactionFolder(self._layout, self._folder_name, self._store())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
-        task = TaskContext.get()
-        if task is None:
-            raise AssertionError("write is called in tasks only")
-        files = TaskFiles(self._layout, self._folder_name, self._store(), task=task.partitionId())
-        rows = 0
-
-        def conformed() -> Iterator[pa.RecordBatch]:
-            nonlocal rows
-            for batch in iterator:
-                rows += batch.num_rows
-                yield self._columns.conform(batch)
-
-        adds = files.write(conformed())
-        return WrittenFiles(adds=adds, rows=rows)
+        files = write_task(iterator, self._columns, self._layout, self._folder_name, self._store())
+        return WrittenFiles(files)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Propose the files of the tasks that succeeded. What attempts left behind that did not
         is deleted: it is in nobody's proposal."""
         written = [message for message in messages if isinstance(message, WrittenFiles)]
         files = DataFiles(
-            adds=tuple(add for message in written for add in message.adds),
-            rows=sum(message.rows for message in written),
+            adds=tuple(add for message in written for add in message.files.adds),
+            rows=sum(message.files.rows for message in written),
         )
         self._folder().delete_all_but(files.adds)
         with self._service.connect() as lake:

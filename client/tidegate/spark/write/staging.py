@@ -192,9 +192,14 @@ def private_folder(
     _discard(folder, txn, None)
 
 
+def is_lost(txn: Transaction) -> bool:
+    """Whether the files that only this transaction names are in the table never: they were not
+    proposed, or the proposal is certain never to land."""
+    return not txn.was_proposed or txn.state in (TransactionState.FAILED, TransactionState.ABORTED)
+
+
 def _discard(folder: TransactionFolder, txn: Transaction, error: BaseException | None) -> None:
-    never_lands = txn.state in (TransactionState.FAILED, TransactionState.ABORTED)
-    if txn.was_proposed and not never_lands:
+    if not is_lost(txn):
         return
     try:
         folder.delete()
