@@ -52,12 +52,15 @@ class Table(TableHandle):
         *,
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
+        **options: str | int | bool,
     ) -> Receipt | None:
-        """Append a Spark DataFrame's rows in one commit; None where there was nothing to
-        commit. See `tidegate.spark.write.write.append`. Needs the `spark` extra."""
+        """Append a Spark DataFrame's rows in one commit; None where there was nothing to commit.
+
+        `options` are Delta's write options by their names, such as `mergeSchema=True`; others are
+        refused. See `tidegate.spark.write.write.append`. Needs the `spark` extra."""
         from tidegate.spark.write import write  # noqa: PLC0415 - the HTTP client works without Spark
 
-        return write.append(self, df, user_metadata=user_metadata, txn=txn)
+        return write.append(self, df, user_metadata=user_metadata, txn=txn, options=options)
 
     def overwrite(
         self,
@@ -65,12 +68,16 @@ class Table(TableHandle):
         *,
         replace_where: str | None = None,
         user_metadata: str | None = None,
+        txn: tuple[str, int] | None = None,
         transaction: Transaction | None = None,
+        **options: str | int | bool,
     ) -> Receipt | None:
         """Replace all rows, or those matching `replace_where`, by a Spark DataFrame's, in one
-        commit; None where there was nothing to commit. A `transaction` with an id of the caller's
-        own happens once, however often this is called. See `tidegate.spark.write.write.overwrite`.
-        Needs the `spark` extra."""
+        commit; None where there was nothing to commit.
+
+        `txn` and `options` are as in `append`; `overwriteSchema` and `partitionOverwriteMode` are
+        further ones. A `transaction` with an id of the caller's own happens once, however often
+        this is called. See `tidegate.spark.write.write.overwrite`. Needs the `spark` extra."""
         from tidegate.spark.write import write  # noqa: PLC0415 - the HTTP client works without Spark
 
         return write.overwrite(
@@ -78,7 +85,9 @@ class Table(TableHandle):
             df,
             replace_where=replace_where,
             user_metadata=user_metadata,
+            txn=txn,
             transaction=transaction,
+            options=options,
         )
 
     def sink(

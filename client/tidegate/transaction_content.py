@@ -97,9 +97,10 @@ class TransactionContent(ABC):
         now_ms = self.table.connection.now_ms()
         self._actions.append(Txn(app_id=app_id, version=version, last_updated=now_ms))
 
-    def write_files(self, df: "DataFrame") -> list[DataFile]:
+    def write_files(self, df: "DataFrame", **options: str | int | bool) -> list[DataFile]:
         """Write a Spark DataFrame's rows into new data files of the table, as `Table.append` does,
-        and return the files for `add`. See `tidegate.spark.write.files`. Needs the `spark` extra.
+        and return the files for `add`. Options are `dataChange`, `maxRecordsPerFile` and
+        `compression`. See `tidegate.spark.write.files`. Needs the `spark` extra.
 
         The files are nobody's until a commit names them. Where none ever does, they stay until
         VACUUM finds them, because another transaction may still add them.
@@ -107,7 +108,7 @@ class TransactionContent(ABC):
         from tidegate.spark.write import files  # noqa: PLC0415 - the HTTP client works without Spark
 
         self._check_open()
-        found = files.write_files(self, df)
+        found = files.write_files(self, df, options=options)
         # The files are of the schema as it is now.
         self._has_written = True
         return list(found.adds)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from tidegate.active import active_transaction
 from tidegate.handle import TableHandle
@@ -16,6 +15,7 @@ from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import matching, prunable
 from tidegate.spark.tables.refusals import check_readable
+from tidegate.spark.tables.schemas import as_nullable
 from tidegate.transaction_content import TransactionContent
 from tidegate_protocol.log.actions import Protocol
 
@@ -98,21 +98,3 @@ def _rows(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) -
         return unpartitioned(spark, layout, files)
     found = discovered(spark, layout, files)
     return mapped(spark, layout, files) if found is None else found
-
-
-def as_nullable(schema: StructType) -> StructType:
-    """The schema as Spark's Parquet reader has it: nothing is NOT NULL at any depth."""
-    return StructType(
-        [StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in schema.fields]
-    )
-
-
-def _nullable(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType():
-            return as_nullable(data_type)
-        case ArrayType():
-            return ArrayType(_nullable(data_type.elementType), True)
-        case MapType():
-            return MapType(_nullable(data_type.keyType), _nullable(data_type.valueType), True)
-    return data_type

@@ -21,7 +21,6 @@ from pyspark.sql.types import StructType
 from tidegate.models import TableHead
 from tidegate.spark.application import application_id
 from tidegate.spark.errors import UnsupportedSession
-from tidegate.spark.read.read import as_nullable
 from tidegate.spark.source.options import STREAMING_NAMES, SourceOptions
 from tidegate.spark.source.reader import TidegateReader
 from tidegate.spark.source.stream_writer import TidegateStreamWriter
@@ -33,6 +32,7 @@ from tidegate.spark.stream.sink import check_typed
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import PartitionPredicate
 from tidegate.spark.tables.refusals import check_writable_by_arrow
+from tidegate.spark.tables.schemas import as_nullable
 from tidegate.spark.write.arrow_columns import BatchColumns
 from tidegate.spark.write.write import check_removable
 

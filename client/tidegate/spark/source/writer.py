@@ -18,8 +18,10 @@ from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.predicates import PartitionPredicate
 from tidegate.spark.write.arrow_columns import BatchColumns
+from tidegate.spark.write.options import WriteOptions
+from tidegate.spark.write.replaced import outside
 from tidegate.spark.write.staging import DataFiles, TransactionFolder
-from tidegate.spark.write.write import commit_write, outside
+from tidegate.spark.write.write import commit_write
 from tidegate.transaction import Transaction
 
 
@@ -87,6 +89,7 @@ class TidegateWriter(DataSourceArrowWriter):
                         transaction,
                         files,
                         mode="Overwrite" if self._overwrite else "Append",
+                        options=WriteOptions.parse({}, is_overwrite=self._overwrite),
                         removed=removed,
                         predicate=None if self._where is None else self._where.where,
                     )

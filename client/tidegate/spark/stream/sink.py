@@ -1,13 +1,14 @@
 """A table as what `foreachBatch` calls: each batch written by Spark's own Parquet writer."""
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
+from pyspark.sql.types import StructType
 
 from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
 from tidegate.spark.application import table_of
 from tidegate.spark.errors import SchemaMismatch, UnsupportedSession
 from tidegate.spark.stream.batch import QUERY_ID, OutputMode, StreamBatch
+from tidegate.spark.tables.schemas import is_untyped
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.staging import private_folder
@@ -67,22 +68,11 @@ def check_typed(schema: StructType) -> None:
     """Raise `SchemaMismatch` for a column without a type, which Delta's sink refuses, too: a
     stream's columns are the same in every batch, so it would be null for ever."""
     for field in schema.fields:
-        if _is_untyped(field.dataType):
+        if is_untyped(field.dataType):
             raise SchemaMismatch(
                 f"the stream's column {field.name} is, or holds, a NullType (VOID)",
                 hint="cast it to a type",
             )
-
-
-def _is_untyped(data_type: DataType) -> bool:
-    match data_type:
-        case StructType():
-            return any(_is_untyped(field.dataType) for field in data_type.fields)
-        case ArrayType():
-            return _is_untyped(data_type.elementType)
-        case MapType():
-            return _is_untyped(data_type.keyType) or _is_untyped(data_type.valueType)
-    return isinstance(data_type, NullType)
 
 
 def _query_id(spark: SparkSession) -> str:
