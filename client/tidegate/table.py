@@ -96,18 +96,20 @@ class Table(TableHandle):
         *,
         output_mode: str = "append",
         app_id: str | None = None,
+        **options: str | int | bool,
     ) -> "Callable[[DataFrame, int], None]":
         """What `writeStream.foreachBatch` takes to write a streaming query's batches into the
         table, each in one commit and once, whatever is killed between any two steps.
 
         `df` is the stream: what does not fit is refused here, before the query starts. In the
         output mode `complete`, of which Spark does not tell the function, each batch replaces all
-        rows. `app_id` takes the place of the query's id, under which batches are recorded. See
-        `tidegate.spark.stream.sink`. Needs the `spark` extra."""
+        rows. `app_id` takes the place of the query's id, under which batches are recorded. Options
+        are `mergeSchema`, `userMetadata`, `maxRecordsPerFile` and `compression`, and in that mode
+        `overwriteSchema`. See `tidegate.spark.stream.sink`. Needs the `spark` extra."""
         from tidegate.spark.stream.batch import OutputMode  # noqa: PLC0415 - as above
         from tidegate.spark.stream.sink import Sink  # noqa: PLC0415
 
-        sink = Sink(self, mode=OutputMode.parse(output_mode), app_id=app_id)
+        sink = Sink(self, mode=OutputMode.parse(output_mode), app_id=app_id, options=options)
         if df is not None:
             sink.check(df)
         return sink

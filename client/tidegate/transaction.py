@@ -129,7 +129,7 @@ class Transaction(TransactionContent):
         return status.commit
 
     def conflict_check(
-        self, operation: str, *, isolation_level: IsolationLevel | str | None = None
+        self, operation: str = "WRITE", *, isolation_level: IsolationLevel | str | None = None
     ) -> ConflictCheck:
         """Ask what `commit` would come to now. Nothing is written, and the transaction goes on.
 
@@ -145,7 +145,7 @@ class Transaction(TransactionContent):
         )
 
     def explain(
-        self, operation: str, *, isolation_level: IsolationLevel | str | None = None
+        self, operation: str = "WRITE", *, isolation_level: IsolationLevel | str | None = None
     ) -> str:
         """What was read, what would be committed, and what `conflict_check` says of it, as text. A
         conflict or a refusal is part of the text; other errors are raised."""

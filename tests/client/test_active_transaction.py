@@ -95,7 +95,7 @@ class TestConflictCheck:
         append(table, data_file("a", 6))
         txn.filter_files("month = 5")
         txn.add([data_file("b", 5)])
-        check = txn.conflict_check("WRITE")
+        check = txn.conflict_check()
         assert (check.version, check.rebased_over, check.committed) == (2, 1, False)
         assert not check.is_blind_append
         assert table.version == 1
@@ -143,7 +143,7 @@ class TestConflictCheck:
         assert txn.is_open
 
     def test_a_transaction_of_nothing_is_explained(self, table):
-        text = table.transaction().explain("WRITE")
+        text = table.transaction().explain()
         assert "reads: nothing" in text
         assert "actions: none" in text
 

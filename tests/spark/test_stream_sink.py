@@ -5,7 +5,7 @@ from pyspark.errors import PySparkException
 
 from tests.spark.streams import Stream
 from tests.spark.tables import actions, data_files, folder_of, independent, rows
-from tidegate import InvalidProposal, Lake, TransactionActive
+from tidegate import InvalidProposal, InvalidRequest, Lake, TransactionActive
 from tidegate.spark import SchemaMismatch, UnsupportedSession, register
 from tidegate.wire.connection import Connection
 from tidegate.wire.exchange import Answer, Request, TransportFailure
@@ -197,6 +197,30 @@ class TestSink:
         with pytest.raises(PySparkException, match="CHECK constraint c"):
             stream.run(lambda writer: writer.foreachBatch(table.sink()))
         assert table.version == 1
+
+    def test_options_of_batches(self, session, create, stream):
+        table = create("id bigint")
+        stream.feed('{"id":1,"month":5}', '{"id":2,"month":5}')
+        frame = stream.df.coalesce(1)
+        with pytest.raises(SchemaMismatch, match=r"month.*mergeSchema"):
+            table.sink(frame)
+        sink = table.sink(frame, mergeSchema=True, userMetadata="stream", maxRecordsPerFile=1)
+        stream.run(lambda writer: writer.foreachBatch(sink), frame)
+        assert rows(table.read(session)) == [(1, 5), (2, 5)]
+        assert len(actions(table, 1, "add")) == 2
+        (info,) = actions(table, 1, "commitInfo")
+        assert info["userMetadata"] == "stream"
+        assert info["operationParameters"]["canMergeSchema"] == "true"
+        for option in ("txnAppId", "overwriteSchema", "mergeSchem"):
+            with pytest.raises(InvalidRequest, match=option):
+                table.sink(**{option: "x"})
+
+    def test_complete_batches_may_replace_the_schema(self, session, create):
+        table = create("id bigint")
+        sink = table.sink(output_mode="complete", app_id="a", overwriteSchema=True)
+        table.append(session.range(3))
+        sink(session.sql("SELECT 'x' AS name"), 0)
+        assert independent(table) == [{"name": "x"}]
 
     def test_an_application_of_the_callers_own(self, session, create, stream):
         table = create("id bigint, month int")

@@ -23,6 +23,7 @@ from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.stream.batch import QUERY_ID, OutputMode, StreamBatch
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.write.arrow_columns import BatchColumns
+from tidegate.spark.write.options import WriteOptions
 from tidegate.spark.write.staging import DataFiles, TransactionFolder, is_lost
 from tidegate.transaction import Transaction
 
@@ -104,7 +105,8 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
             transaction = self._begun(lake.table(self._head.id), attempt)
             if not batch.has_landed(transaction):
                 removed = batch.replaced(transaction)
-                batch.commit(transaction, files, removed=removed)
+                options = WriteOptions.parse_for_stream({}, replaces_all=False)
+                batch.commit(transaction, files, removed=removed, options=options)
         if is_lost(transaction):
             folder.delete()
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from tidegate.errors import ConflictError
 from tidegate.models import DataFile, Receipt
 from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.write.options import WriteOptions
 from tidegate.spark.write.staging import DataFiles
 from tidegate.transaction import Transaction
 
@@ -53,7 +54,12 @@ class StreamBatch:
         return transaction.filter_files() if self.mode is OutputMode.COMPLETE else []
 
     def commit(
-        self, transaction: Transaction, files: DataFiles, *, removed: list[DataFile]
+        self,
+        transaction: Transaction,
+        files: DataFiles,
+        *,
+        removed: list[DataFile],
+        options: WriteOptions,
     ) -> Receipt | None:
         """Propose the batch as Delta's operation STREAMING UPDATE. None where there is nothing to
         commit, and where a faster run of the same batch has landed: nothing of this one has then,
@@ -61,8 +67,12 @@ class StreamBatch:
 
         Raises what `Transaction.commit` raises.
         """
-        if not files.adds and not removed:
+        if not files.adds and not removed and transaction.metadata == transaction.head.metadata:
             return None
+        flags = {
+            "canMergeSchema": options.merge_schema,
+            "canOverwriteSchema": options.overwrite_schema,
+        }
         transaction.set_transaction(self.app_id, self.number)
         transaction.remove(removed)
         transaction.add(files.adds)
@@ -73,6 +83,7 @@ class StreamBatch:
                     "outputMode": self.mode.capitalize(),
                     "queryId": self.app_id,
                     "epochId": str(self.number),
+                    **{name: "true" for name, is_set in flags.items() if is_set},
                 },
                 metrics={
                     "numAddedFiles": str(len(files.adds)),
@@ -80,6 +91,7 @@ class StreamBatch:
                     "numOutputBytes": str(files.size),
                     "numRemovedFiles": str(len(removed)),
                 },
+                user_metadata=options.user_metadata,
             )
         except ConflictError:
             if transaction.table.txn_version(self.app_id) < self.number:

@@ -1,5 +1,7 @@
 """A table as what `foreachBatch` calls: each batch written by Spark's own Parquet writer."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -11,6 +13,8 @@ from tidegate.spark.stream.batch import QUERY_ID, OutputMode, StreamBatch
 from tidegate.spark.tables.schemas import is_untyped
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout
+from tidegate.spark.write.options import OptionValue, WriteOptions
+from tidegate.spark.write.schema_change import change_schema
 from tidegate.spark.write.staging import private_folder
 from tidegate.spark.write.write import check_removable
 from tidegate.transaction import Transaction
@@ -22,11 +26,22 @@ class Sink:
     `stream.writeStream.foreachBatch(table.sink(stream)).option("checkpointLocation", ...)`
     """
 
-    def __init__(self, table: TableHandle, *, mode: OutputMode, app_id: str | None) -> None:
-        """`app_id` takes the place of the query's id, which Spark tells the batches' jobs."""
+    def __init__(
+        self,
+        table: TableHandle,
+        *,
+        mode: OutputMode,
+        app_id: str | None,
+        options: Mapping[str, OptionValue],
+    ) -> None:
+        """`app_id` takes the place of the query's id, which Spark tells the batches' jobs.
+        Raises `InvalidRequest` for options that streams do not have."""
         self._table = table
         self._mode = mode
         self._app_id = app_id
+        self._options = WriteOptions.parse_for_stream(
+            options, replaces_all=mode is OutputMode.COMPLETE
+        )
 
     def check(self, df: DataFrame) -> None:
         """Raise what a batch of the DataFrame would meet whatever its rows are: `SchemaMismatch`,
@@ -54,13 +69,15 @@ class Sink:
         layout = writable_layout(transaction)
         with private_folder(transaction, layout, spark) as folder:
             removed = batch.replaced(transaction)
-            batch.commit(transaction, folder.write(conformed), removed=removed)
+            files = folder.write(conformed, self._options.files)
+            batch.commit(transaction, files, removed=removed, options=self._options)
 
     def _prepare(self, transaction: Transaction, df: DataFrame) -> DataFrame:
+        check_typed(df.schema)
+        change_schema(transaction, df, self._options)
         layout = writable_layout(transaction)
         if self._mode is OutputMode.COMPLETE:
             check_removable(layout)
-        check_typed(df.schema)
         return conform(df, layout)
 
 

@@ -75,6 +75,7 @@ class WriteOptions:
         *FileOptions.NAMES,
     )
     NAMES_OF_OVERWRITE = ("overwriteSchema", "partitionOverwriteMode")
+    NAMES_OF_STREAMS = ("mergeSchema", "userMetadata", "maxRecordsPerFile", "compression")
 
     @classmethod
     def parse(
@@ -88,9 +89,21 @@ class WriteOptions:
         none of this write's, for a value that it does not have, and for options that exclude each
         other."""
         names = (*cls.NAMES, *cls.NAMES_OF_OVERWRITE) if is_overwrite else cls.NAMES
-        given = _Given(options, names)
+        found = cls._of(_Given(options, names))
+        found._check_together(replace_where)
+        return found
+
+    @classmethod
+    def parse_for_stream(cls, options: Mapping[str, OptionValue], *, replaces_all: bool) -> Self:
+        """As `parse`, for every batch of a stream. What names a batch is not for options, and
+        `overwriteSchema` is for batches that replace all rows."""
+        of_all = ("overwriteSchema",) if replaces_all else ()
+        return cls._of(_Given(options, (*cls.NAMES_OF_STREAMS, *of_all)))
+
+    @classmethod
+    def _of(cls, given: "_Given") -> Self:
         mode = given.get("partitionOverwriteMode", _one_of("static", "dynamic"))
-        found = cls(
+        return cls(
             files=FileOptions._of(given),
             merge_schema=given.get("mergeSchema", _boolean) is True,
             overwrite_schema=given.get("overwriteSchema", _boolean) is True,
@@ -98,8 +111,6 @@ class WriteOptions:
             txn=_txn(given),
             is_dynamic=mode == "dynamic",
         )
-        found._check_together(replace_where)
-        return found
 
     @property
     def changes_schema(self) -> bool:
