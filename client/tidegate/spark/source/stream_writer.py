@@ -12,6 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import TransactionCommitted
 from tidegate.handle import TableHandle
@@ -24,6 +25,7 @@ from tidegate.spark.stream.batch import QUERY_ID, OutputMode, StreamBatch
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.write.arrow_columns import BatchColumns
 from tidegate.spark.write.options import WriteOptions
+from tidegate.spark.write.schema_change import change_schema
 from tidegate.spark.write.staging import DataFiles, TransactionFolder, is_lost
 from tidegate.transaction import Transaction
 
@@ -58,14 +60,19 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
         columns: BatchColumns,
         storage: S3Settings,
         mode: OutputMode,
+        schema: SparkStruct,
+        options: WriteOptions,
     ) -> None:
-        """`head` is the table as it is found now."""
+        """`head` is the table as it is found now, `layout` as the batch leaves it, `schema` the
+        stream's."""
         self._service = service
         self._head = head
         self._layout = layout
         self._columns = columns
         self._storage = storage
         self._mode = mode
+        self._schema = schema
+        self._options = options
         self._transaction_id = str(uuid4())
         self._folder_name = new_folder(self._transaction_id)
 
@@ -85,7 +92,14 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
             folder=self._folder_name,
             read_version=self._head.version,
         )
-        files = write_task(iterator, self._columns, self._layout, self._folder_name, self._store())
+        files = write_task(
+            iterator,
+            columns=self._columns,
+            layout=self._layout,
+            folder=self._folder_name,
+            store=self._store(),
+            options=self._options.files,
+        )
         return BatchFiles(attempt=attempt, files=files)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -105,8 +119,8 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
             transaction = self._begun(lake.table(self._head.id), attempt)
             if not batch.has_landed(transaction):
                 removed = batch.replaced(transaction)
-                options = WriteOptions.parse_for_stream({}, replaces_all=False)
-                batch.commit(transaction, files, removed=removed, options=options)
+                change_schema(transaction, self._schema, self._options)
+                batch.commit(transaction, files, removed=removed, options=self._options)
         if is_lost(transaction):
             folder.delete()
 

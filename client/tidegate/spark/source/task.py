@@ -9,15 +9,18 @@ from tidegate.spark.storage.arrow import ArrowStore
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.write.arrow_columns import BatchColumns
 from tidegate.spark.write.arrow_files import TaskFiles
+from tidegate.spark.write.options import FileOptions
 from tidegate.spark.write.staging import DataFiles
 
 
 def write_task(
     batches: Iterator[pa.RecordBatch],
+    *,
     columns: BatchColumns,
     layout: TableLayout,
     folder: str,
     store: ArrowStore,
+    options: FileOptions,
 ) -> DataFiles:
     """Write the task's batches below a folder of the table. Raises `InvalidRows` and
     `StorageError`; then nothing of it stays."""
@@ -32,5 +35,6 @@ def write_task(
             rows += batch.num_rows
             yield columns.conform(batch)
 
-    adds = TaskFiles(layout, folder, store, task=task.partitionId()).write(conformed())
+    files = TaskFiles(layout, folder, store, task=task.partitionId(), options=options)
+    adds = files.write(conformed())
     return DataFiles(adds=adds, rows=rows)

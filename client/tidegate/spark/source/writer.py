@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import TransactionCommitted
 from tidegate.models import DataFile, TableHead
@@ -19,9 +20,10 @@ from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.predicates import PartitionPredicate
 from tidegate.spark.write.arrow_columns import BatchColumns
 from tidegate.spark.write.options import WriteOptions
-from tidegate.spark.write.replaced import outside
+from tidegate.spark.write.replaced import files_of_partitions, outside
+from tidegate.spark.write.schema_change import change_schema
 from tidegate.spark.write.staging import DataFiles, TransactionFolder
-from tidegate.spark.write.write import commit_write
+from tidegate.spark.write.write import commit_write, is_recorded, says_nothing
 from tidegate.transaction import Transaction
 
 
@@ -46,9 +48,12 @@ class TidegateWriter(DataSourceArrowWriter):
         transaction_id: str,
         overwrite: bool,
         where: PartitionPredicate | None,
+        schema: SparkStruct,
+        options: WriteOptions,
     ) -> None:
         """`head` is the table as the job found it: what has changed since is a conflict. `where`
-        says which partitions are overwritten, all of them without it."""
+        says which partitions are overwritten, all of them without it. `layout` is as the write
+        leaves it, `schema` the DataFrame's."""
         self._service = service
         self._head = head
         self._columns = columns
@@ -58,6 +63,8 @@ class TidegateWriter(DataSourceArrowWriter):
         self._storage = storage
         self._overwrite = overwrite
         self._where = where
+        self._schema = schema
+        self._options = options
 
     def _store(self) -> ArrowStore:
         return ArrowStore(self._layout.location, self._storage)
@@ -66,7 +73,14 @@ class TidegateWriter(DataSourceArrowWriter):
         return TransactionFolder(self._layout, self._folder_name, self._store())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
-        files = write_task(iterator, self._columns, self._layout, self._folder_name, self._store())
+        files = write_task(
+            iterator,
+            columns=self._columns,
+            layout=self._layout,
+            folder=self._folder_name,
+            store=self._store(),
+            options=self._options.files,
+        )
         return WrittenFiles(files)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -83,21 +97,37 @@ class TidegateWriter(DataSourceArrowWriter):
             with table.transaction(
                 transaction_id=self._transaction_id, head=self._head
             ) as transaction:
-                removed = self._replaced(transaction, files) if self._overwrite else []
-                if files.adds or removed:
-                    commit_write(
-                        transaction,
-                        files,
-                        mode="Overwrite" if self._overwrite else "Append",
-                        options=WriteOptions.parse({}, is_overwrite=self._overwrite),
-                        removed=removed,
-                        predicate=None if self._where is None else self._where.where,
-                    )
+                change_schema(transaction, self._schema, self._options)
+                is_done = is_recorded(transaction, self._options)
+                if not is_done:
+                    self._commit(transaction, files)
+        if is_done:
+            self._folder().delete()
+
+    def _commit(self, transaction: Transaction, files: DataFiles) -> None:
+        removed = self._replaced(transaction, files) if self._overwrite else []
+        if not files.adds and not removed and says_nothing(transaction, self._options):
+            return
+        commit_write(
+            transaction,
+            files,
+            mode="Overwrite" if self._overwrite else "Append",
+            options=self._options,
+            removed=removed,
+            predicate=None if self._where is None else self._where.where,
+            is_dynamic=self._is_dynamic,
+        )
+
+    @property
+    def _is_dynamic(self) -> bool:
+        return self._options.is_dynamic and bool(self._layout.partition_columns)
 
     def _replaced(self, transaction: Transaction, files: DataFiles) -> list[DataFile]:
         """The files to remove, recorded as read. Raises `InvalidRows` where a row lies in none of
         the partitions that are overwritten."""
         where = self._where
+        if self._is_dynamic:
+            return files_of_partitions(transaction, self._layout, files.adds)
         if where is None:
             return transaction.filter_files()
         for add in files.adds:

@@ -74,7 +74,7 @@ class Sink:
 
     def _prepare(self, transaction: Transaction, df: DataFrame) -> DataFrame:
         check_typed(df.schema)
-        change_schema(transaction, df, self._options)
+        change_schema(transaction, df.schema, self._options)
         layout = writable_layout(transaction)
         if self._mode is OutputMode.COMPLETE:
             check_removable(layout)

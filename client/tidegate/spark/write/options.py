@@ -88,8 +88,7 @@ class WriteOptions:
         """Names and words are matched in any case. Raises `InvalidRequest` for an option that is
         none of this write's, for a value that it does not have, and for options that exclude each
         other."""
-        names = (*cls.NAMES, *cls.NAMES_OF_OVERWRITE) if is_overwrite else cls.NAMES
-        found = cls._of(_Given(options, names))
+        found = cls._of(_Given(options, cls.names(is_overwrite=is_overwrite)))
         found._check_together(replace_where)
         return found
 
@@ -97,8 +96,18 @@ class WriteOptions:
     def parse_for_stream(cls, options: Mapping[str, OptionValue], *, replaces_all: bool) -> Self:
         """As `parse`, for every batch of a stream. What names a batch is not for options, and
         `overwriteSchema` is for batches that replace all rows."""
+        return cls._of(_Given(options, cls.names_for_stream(replaces_all=replaces_all)))
+
+    @classmethod
+    def names(cls, *, is_overwrite: bool) -> tuple[str, ...]:
+        """Of the options that such a write has."""
+        return (*cls.NAMES, *cls.NAMES_OF_OVERWRITE) if is_overwrite else cls.NAMES
+
+    @classmethod
+    def names_for_stream(cls, *, replaces_all: bool) -> tuple[str, ...]:
+        """Of the options that such a stream has."""
         of_all = ("overwriteSchema",) if replaces_all else ()
-        return cls._of(_Given(options, (*cls.NAMES_OF_STREAMS, *of_all)))
+        return (*cls.NAMES_OF_STREAMS, *of_all)
 
     @classmethod
     def _of(cls, given: "_Given") -> Self:

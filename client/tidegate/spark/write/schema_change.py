@@ -3,7 +3,6 @@
 As in Delta (`ImplicitMetadataOperation`), what is new is nullable, and comes with its comment.
 """
 
-from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from tidegate.spark.errors import SchemaMismatch
@@ -15,9 +14,9 @@ from tidegate.transaction_content import TransactionContent
 _COMMENT = "comment"
 
 
-def change_schema(transaction: TransactionContent, df: DataFrame, options: WriteOptions) -> None:
+def change_schema(transaction: TransactionContent, df: StructType, options: WriteOptions) -> None:
     """Have the transaction change the table's schema where the options ask for it and the
-    DataFrame's is another one.
+    DataFrame's, `df`, is another one.
 
     Raises `SchemaMismatch` for a new column without a type, and where the DataFrame that is to take
     the place of all columns lacks one that the table is partitioned by.
@@ -27,10 +26,7 @@ def change_schema(transaction: TransactionContent, df: DataFrame, options: Write
     head = transaction.head
     layout = TableLayout.of(name=head.name, location=head.location, metadata=transaction.metadata)
     known = layout.spark_schema
-    if options.overwrite_schema:
-        found = replaced_schema(df.schema, layout)
-    else:
-        found = merged(known, df.schema)
+    found = replaced_schema(df, layout) if options.overwrite_schema else merged(known, df)
     if found != known:
         transaction.update_metadata(schema=found)
 

@@ -50,13 +50,13 @@ def append(
     chosen = WriteOptions.parse(given, is_overwrite=False)
     check_none_active(table.id)
     transaction = Transaction(table_of(table, df.sparkSession))
-    change_schema(transaction, df, chosen)
+    change_schema(transaction, df.schema, chosen)
     layout = writable_layout(transaction)
     with private_folder(transaction, layout, df.sparkSession) as folder:
-        if _is_done(transaction, chosen):
+        if is_recorded(transaction, chosen):
             return None
         files = folder.write(conform(df, layout), chosen.files)
-        if not files.adds and _says_nothing(transaction, chosen):
+        if not files.adds and says_nothing(transaction, chosen):
             # Delta, too, leaves a commit without actions out of the log.
             return None
         return commit_write(transaction, files, mode="Append", options=chosen)
@@ -95,12 +95,12 @@ def overwrite(
         )
     if (first := transaction.landed()) is not None:
         return first
-    change_schema(transaction, df, chosen)
+    change_schema(transaction, df.schema, chosen)
     layout = writable_layout(transaction)
     check_removable(layout)
     is_dynamic = chosen.is_dynamic and bool(layout.partition_columns)
     with private_folder(transaction, layout, df.sparkSession) as folder:
-        if _is_done(transaction, chosen):
+        if is_recorded(transaction, chosen):
             return None
         replaced = [] if is_dynamic else replaced_files(transaction, layout, df, replace_where)
         files = folder.write(conform(df, layout), chosen.files)
@@ -108,7 +108,7 @@ def overwrite(
             check_inside(files, layout, df, replace_where)
         if is_dynamic:
             replaced = files_of_partitions(transaction, layout, files.adds)
-        if not files.adds and not replaced and _says_nothing(transaction, chosen):
+        if not files.adds and not replaced and says_nothing(transaction, chosen):
             return None
         try:
             return commit_write(
@@ -126,13 +126,13 @@ def overwrite(
             return _landed_meanwhile(transaction, folder, refusal)
 
 
-def _is_done(transaction: Transaction, options: WriteOptions) -> bool:
+def is_recorded(transaction: Transaction, options: WriteOptions) -> bool:
     """Whether the application has recorded this write, or a later one, already; recorded as
     read."""
     return options.txn is not None and transaction.txn_version(options.txn[0]) >= options.txn[1]
 
 
-def _says_nothing(transaction: Transaction, options: WriteOptions) -> bool:
+def says_nothing(transaction: Transaction, options: WriteOptions) -> bool:
     """Whether a commit without files would leave the table as it is."""
     return options.txn is None and transaction.metadata == transaction.head.metadata
 
