@@ -11,6 +11,7 @@
 import importlib
 from types import ModuleType
 
+from tidegate.conflict_check import ConflictCheck
 from tidegate.errors import (
     CommitStateUnknown,
     ConcurrentAppendException,
@@ -33,6 +34,7 @@ from tidegate.errors import (
     TidegateError,
     TooLarge,
     TransactionAborted,
+    TransactionActive,
     TransactionClosed,
     TransactionCommitted,
     TransactionNotFound,
@@ -48,6 +50,7 @@ from tidegate.models import (
     Receipt,
     Scan,
     TableHead,
+    TableVersion,
     TransactionStatus,
 )
 from tidegate.table import Table
@@ -64,6 +67,7 @@ __all__ = [
     "ConcurrentDeleteDeleteException",
     "ConcurrentDeleteReadException",
     "ConcurrentTransactionException",
+    "ConflictCheck",
     "ConflictError",
     "ConflictInfo",
     "DataFile",
@@ -84,10 +88,12 @@ __all__ = [
     "TableHead",
     "TableNotFound",
     "TableQuarantined",
+    "TableVersion",
     "TidegateError",
     "TooLarge",
     "Transaction",
     "TransactionAborted",
+    "TransactionActive",
     "TransactionClosed",
     "TransactionCommitted",
     "TransactionNotFound",

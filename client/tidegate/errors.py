@@ -20,6 +20,7 @@ TidegateError
 ├── TransactionAborted                   begin a new transaction
 ├── TransactionCommitted                 too late to abort: it landed as `version`
 ├── TransactionClosed                    begin a new transaction: this object is used up
+├── TransactionActive                    write through the active one, or leave its block first
 ├── Unauthenticated                      give a valid token
 ├── PermissionDenied                     ask for the permission
 ├── UnexpectedAnswer                     look at what answers at the URL
@@ -225,6 +226,15 @@ class TransactionClosed(TidegateError):
     """
 
     next_step = "begin a new transaction"
+
+
+class TransactionActive(TidegateError):
+    """The thread is in the `with` block of another transaction of the table."""
+
+    next_step = (
+        "write through the active transaction (write_files, add, commit), or leave its `with` "
+        "block first"
+    )
 
 
 class Unauthenticated(TidegateError):

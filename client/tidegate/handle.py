@@ -11,6 +11,7 @@ from tidegate.models import (
     Commit,
     Scan,
     TableHead,
+    TableVersion,
     TransactionStatus,
     aborted,
     app_transaction_version,
@@ -53,6 +54,20 @@ class TableHandle:
     def head(self) -> TableHead:
         """The table at its latest version, now."""
         return self.connection.call(self._get(""), table_head)
+
+    def as_of(self, version: int) -> TableVersion:
+        """The table at a version. Raises `VersionNotFound`."""
+        # By a predicate that nothing can match: what is asked for is the version alone.
+        scan = self.scan("false", version=version)
+        return TableVersion(
+            id=self.id,
+            name=self.name,
+            location=self.location,
+            version=scan.version,
+            timestamp=scan.timestamp,
+            protocol=scan.protocol,
+            metadata=scan.metadata,
+        )
 
     @property
     def version(self) -> int:

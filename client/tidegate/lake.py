@@ -122,6 +122,12 @@ class Lake:
         request = Request(method="DELETE", path=_path(name))
         self._connection.call(request, forgotten, repeat=Repeat.NOT_EXECUTED)
 
+    def last_commit_version(self, table: Table) -> int | None:
+        """The latest version of a table that was committed through this lake, by any of its
+        threads; None for none. A commit by the data source, whose processes have lakes of their
+        own, is not among them. Nothing is asked of the service."""
+        return self._connection.last_commits.of(table.id)
+
     def close(self) -> None:
         """Close the connections. Tables and transactions of this lake end with it."""
         self._connection.close()

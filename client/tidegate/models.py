@@ -27,25 +27,16 @@ A = TypeVar("A", bound=Action)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableHead:
-    """A table at its latest version; `timestamp` (ms), `num_files` and `size_bytes` are of it.
-
-    `state` is `active` or `quarantined` (readable, but closed to commits, for `state_reason`).
-    """
+class TableVersion:
+    """A table as of one version; `timestamp` (ms) is the version's own."""
 
     id: str
     name: str
     location: str
     version: int
-    published_version: int
     timestamp: int
     protocol: Protocol
     metadata: Metadata
-    num_files: int
-    size_bytes: int
-    catalog_managed: bool
-    state: str
-    state_reason: str | None
 
     @property
     def schema(self) -> StructType:
@@ -59,6 +50,21 @@ class TableHead:
     @property
     def properties(self) -> Mapping[str, str]:
         return self.metadata.configuration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableHead(TableVersion):
+    """A table at its latest version; `num_files` and `size_bytes` are of it.
+
+    `state` is `active` or `quarantined` (readable, but closed to commits, for `state_reason`).
+    """
+
+    published_version: int
+    num_files: int
+    size_bytes: int
+    catalog_managed: bool
+    state: str
+    state_reason: str | None
 
 
 class CommitMetrics(Struct, frozen=True, kw_only=True):
@@ -201,25 +207,25 @@ class _AppTransaction(Struct, frozen=True, kw_only=True):
 
 
 def table_head(response: Response) -> TableHead:
-    return _head(_body(response, _Head))
+    return _head(decoded(response, _Head))
 
 
 def created(response: Response) -> tuple[TableHead, list[str]]:
     """The head of a table that was made, and what is to be told of it."""
-    return table_head(response), _body(response, _Created).warnings
+    return table_head(response), decoded(response, _Created).warnings
 
 
 def table_page(response: Response) -> TablePage:
-    page = _body(response, _Page)
+    page = decoded(response, _Page)
     return TablePage(tuple(_head(head) for head in page.tables), page.next_cursor)
 
 
 def history_page(response: Response) -> HistoryPage:
-    return _body(response, HistoryPage)
+    return decoded(response, HistoryPage)
 
 
 def scan_of(response: Response) -> Scan:
-    body = _body(response, _Scan)
+    body = decoded(response, _Scan)
     return Scan(
         version=body.version,
         timestamp=body.timestamp,
@@ -230,12 +236,12 @@ def scan_of(response: Response) -> Scan:
 
 
 def app_transaction_version(response: Response) -> int:
-    return _body(response, _AppTransaction).version
+    return decoded(response, _AppTransaction).version
 
 
 def transaction_status(response: Response) -> TransactionStatus:
     """Raises `UnexpectedAnswer` also where a committed one comes without its receipt."""
-    status = _body(response, TransactionStatus)
+    status = decoded(response, TransactionStatus)
     if status.state == "committed" and status.commit is None:
         raise UnexpectedAnswer(
             "expected the receipt of a committed transaction, found none", status=response.status
@@ -245,7 +251,7 @@ def transaction_status(response: Response) -> TransactionStatus:
 
 def receipt_of(response: Response, *, transaction_id: str) -> Receipt:
     """Raises `UnexpectedAnswer` also for a receipt of another transaction."""
-    receipt = _body(response, Receipt)
+    receipt = decoded(response, Receipt)
     if receipt.transaction_id != transaction_id:
         raise UnexpectedAnswer(
             f"expected the receipt of transaction {transaction_id}, "
@@ -257,7 +263,7 @@ def receipt_of(response: Response, *, transaction_id: str) -> Receipt:
 
 def aborted(response: Response) -> None:
     """Raises `UnexpectedAnswer` unless the service says that the id is aborted."""
-    found = _body(response, TransactionStatus)
+    found = decoded(response, TransactionStatus)
     if found.state != "aborted":
         raise UnexpectedAnswer(
             f"expected an aborted transaction, found one that is {excerpt(found.state)}",
@@ -301,7 +307,8 @@ def _head(body: _Head) -> TableHead:
     )
 
 
-def _body(response: Response, kind: type[T]) -> T:
+def decoded(response: Response, kind: type[T]) -> T:
+    """The body as a struct. Raises `UnexpectedAnswer` where it is none."""
     try:
         return msgspec.json.decode(response.body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

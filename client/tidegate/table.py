@@ -1,10 +1,11 @@
 """A table, as users hold it: its handle, transactions, and Spark's reads and writes."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tidegate.handle import TableHandle
-from tidegate.models import Receipt, TableHead
+from tidegate.models import Receipt, TableVersion
 from tidegate.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -20,15 +21,29 @@ class Table(TableHandle):
     """
 
     def transaction(
-        self, *, transaction_id: str | None = None, head: TableHead | None = None
+        self,
+        *,
+        transaction_id: str | None = None,
+        head: TableVersion | None = None,
+        version: int | None = None,
     ) -> Transaction:
-        """Begin a transaction at the latest version, or at the one that `head` has, of an
-        earlier `head()` of this table: what has changed since then is checked as a conflict.
+        """Begin a transaction at the latest version, at an earlier `version`, or at the one that
+        `head` has, of an earlier `head()` of this table: what has changed since then is checked as
+        a conflict.
+
+        In a `with` block it is active in the thread: `read` joins it, and `append`, `overwrite` and
+        a second transaction of the table raise `TransactionActive`.
 
         A `transaction_id` of the caller's own names work that may be done again after a crash:
         it lands at most once, `Transaction.landed` tells whether it has, and as it may have been
         proposed before, its outcome counts as unknown until the service answers for this very id.
+
+        Raises `VersionNotFound`, and `ValueError` for both a head and a version.
         """
+        if version is not None:
+            if head is not None:
+                raise ValueError("expected a head or a version to begin at, found both")
+            head = self.as_of(version)
         return Transaction(self, head=head, transaction_id=transaction_id)
 
     def append(
@@ -37,12 +52,15 @@ class Table(TableHandle):
         *,
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
+        **options: str | int | bool,
     ) -> Receipt | None:
-        """Append a Spark DataFrame's rows in one commit; None where there was nothing to
-        commit. See `tidegate.spark.write.write.append`. Needs the `spark` extra."""
+        """Append a Spark DataFrame's rows in one commit; None where there was nothing to commit.
+
+        `options` are Delta's write options by their names, such as `mergeSchema=True`; others are
+        refused. See `tidegate.spark.write.write.append`. Needs the `spark` extra."""
         from tidegate.spark.write import write  # noqa: PLC0415 - the HTTP client works without Spark
 
-        return write.append(self, df, user_metadata=user_metadata, txn=txn)
+        return write.append(self, df, user_metadata=user_metadata, txn=txn, options=options)
 
     def overwrite(
         self,
@@ -50,12 +68,16 @@ class Table(TableHandle):
         *,
         replace_where: str | None = None,
         user_metadata: str | None = None,
+        txn: tuple[str, int] | None = None,
         transaction: Transaction | None = None,
+        **options: str | int | bool,
     ) -> Receipt | None:
         """Replace all rows, or those matching `replace_where`, by a Spark DataFrame's, in one
-        commit; None where there was nothing to commit. A `transaction` with an id of the caller's
-        own happens once, however often this is called. See `tidegate.spark.write.write.overwrite`.
-        Needs the `spark` extra."""
+        commit; None where there was nothing to commit.
+
+        `txn` and `options` are as in `append`; `overwriteSchema` and `partitionOverwriteMode` are
+        further ones. A `transaction` with an id of the caller's own happens once, however often
+        this is called. See `tidegate.spark.write.write.overwrite`. Needs the `spark` extra."""
         from tidegate.spark.write import write  # noqa: PLC0415 - the HTTP client works without Spark
 
         return write.overwrite(
@@ -63,8 +85,34 @@ class Table(TableHandle):
             df,
             replace_where=replace_where,
             user_metadata=user_metadata,
+            txn=txn,
             transaction=transaction,
+            options=options,
         )
+
+    def sink(
+        self,
+        df: "DataFrame | None" = None,
+        *,
+        output_mode: str = "append",
+        app_id: str | None = None,
+        **options: str | int | bool,
+    ) -> "Callable[[DataFrame, int], None]":
+        """What `writeStream.foreachBatch` takes to write a streaming query's batches into the
+        table, each in one commit and once, whatever is killed between any two steps.
+
+        `df` is the stream: what does not fit is refused here, before the query starts. In the
+        output mode `complete`, of which Spark does not tell the function, each batch replaces all
+        rows. `app_id` takes the place of the query's id, under which batches are recorded. Options
+        are `mergeSchema`, `userMetadata`, `maxRecordsPerFile` and `compression`, and in that mode
+        `overwriteSchema`. See `tidegate.spark.stream.sink`. Needs the `spark` extra."""
+        from tidegate.spark.stream.batch import OutputMode  # noqa: PLC0415 - as above
+        from tidegate.spark.stream.sink import Sink  # noqa: PLC0415
+
+        sink = Sink(self, mode=OutputMode.parse(output_mode), app_id=app_id, options=options)
+        if df is not None:
+            sink.check(df)
+        return sink
 
     def read(
         self,
@@ -76,7 +124,11 @@ class Table(TableHandle):
     ) -> "DataFrame":
         """The rows matching a predicate (all, without one) as a Spark DataFrame, at a version or
         timestamp as `scan` has them; the timestamp may be ISO 8601 text with a time zone, too.
-        Needs the `spark` extra."""
+
+        In the `with` block of a transaction of this table, which is active in the thread then, it
+        is the transaction's own read: at its read version, and recorded as read. A read of another
+        version or of a timestamp is one of the past, and none of the transaction. Needs the `spark`
+        extra."""
         from tidegate.spark.read import read  # noqa: PLC0415 - the HTTP client works without Spark
 
         return read.read(self, spark, where=where, version=version, timestamp=timestamp)

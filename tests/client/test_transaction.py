@@ -1,5 +1,6 @@
 """What a transaction records and proposes."""
 
+import msgspec
 import pytest
 
 import tidegate
@@ -8,6 +9,7 @@ from tests.client import answers
 from tidegate import DataFile, IsolationLevel, TransactionState
 from tidegate.errors import InvalidProposal
 from tidegate.version import ENGINE_INFO
+from tidegate_protocol.log.codec import encode
 
 TABLE = f"/api/v1/tables/{answers.TABLE_ID}"
 TX = "tx-1"
@@ -213,15 +215,40 @@ class TestMetadata:
         assert action["metaData"]["schemaString"] == '{"type":"struct","fields":[]}'
         assert action["metaData"]["configuration"] == answers.METADATA["configuration"]
 
-    def test_two_changes_are_one_action(self, txn, loopback):
+    def test_it_is_changed_once(self, txn, loopback):
         txn.update_metadata(set_properties={"a": "1"})
-        txn.update_metadata(set_properties={"b": "2"}, unset_properties=["owner"])
+        for again in (
+            lambda: txn.update_metadata(comment="new"),
+            lambda: txn.action({"metaData": answers.METADATA}),
+        ):
+            with pytest.raises(InvalidProposal, match="more than once in a transaction") as raised:
+                again()
+            assert raised.value.code == "multiple-metadata"
         (action,) = proposed(txn, loopback)["actions"]
-        assert action["metaData"]["configuration"] == {
-            "delta.appendOnly": "false",
-            "a": "1",
-            "b": "2",
-        }
+        assert action["metaData"]["configuration"]["a"] == "1"
+
+    @pytest.mark.parametrize(
+        "write",
+        [
+            lambda txn: txn.add([data_file()]),
+            lambda txn: txn.action(msgspec.json.decode(encode(data_file()))),
+        ],
+        ids=["add", "action"],
+    )
+    def test_it_stays_after_files_were_added(self, txn, loopback, write):
+        write(txn)
+        with pytest.raises(InvalidProposal, match="has already written data") as raised:
+            txn.update_metadata(schema={"type": "struct", "fields": []})
+        assert raised.value.definite
+        assert [list(action) for action in proposed(txn, loopback)["actions"]] == [["add"]]
+
+    def test_files_are_added_after_it_and_removed_before(self, txn, loopback):
+        txn.remove([data_file("month=5/old.parquet")])
+        txn.update_metadata(comment="new")
+        assert txn.metadata.description == "new"
+        txn.add([data_file()])
+        kinds = [list(action) for action in proposed(txn, loopback)["actions"]]
+        assert kinds == [["remove"], ["metaData"], ["add"]]
 
     def test_no_change_is_no_action(self, txn, loopback):
         txn.update_metadata()

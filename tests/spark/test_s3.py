@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from tests.spark.s3 import UNCACHED, configure
+from tests.spark.streams import Stream
 from tests.spark.tables import rows
 from tidegate import ConflictError
 from tidegate.spark import StorageError, register
@@ -274,3 +275,50 @@ class TestRefusals:
         )
         with pytest.raises(StorageError, match="cannot reach it"):
             table.append(s3_session.range(1))
+
+
+@pytest.fixture
+def stream(s3_session, tmp_path):
+    return Stream(s3_session, tmp_path, "id bigint, month int")
+
+
+@pytest.fixture(params=["format", "sink"])
+def into(request, s3_lake, s3_source):
+    """Either road of a stream into a table."""
+
+    def road(table):
+        if request.param == "sink":
+            return lambda writer: writer.foreachBatch(table.sink())
+        return lambda writer: writer.format("tidegate").options(url=s3_lake.url, path=table.name)
+
+    return road
+
+
+def test_batches_of_streams_land_once(create, stream, into, objects, by_deltalake):
+    """In a batch of a stream, too, files are written by the sink that Spark's own streams use."""
+    table = create("id bigint, month int", "month")
+    stream.feed('{"id":1,"month":5}', '{"id":2,"month":6}')
+    stream.run(into(table))
+    stream.forget_end_of_last_batch()
+    stream.feed('{"id":3,"month":5}')
+    stream.run(into(table))
+    found, files = by_deltalake(table)
+    assert sorted(row["id"] for row in found) == [1, 2, 3]
+    assert table.version == 2
+    assert objects(table) == files
+
+
+def test_a_transaction_writes_files_there(s3_session, create, objects, by_deltalake):
+    table = create("id bigint")
+    with table.transaction() as txn:
+        with pytest.raises(PySparkException, match="no good"):
+            txn.write_files(
+                s3_session.range(3).selectExpr("if(id = 2, raise_error('no good'), id) AS id")
+            )
+        assert objects(table) == set()
+        txn.add(txn.write_files(s3_session.range(6).coalesce(1), maxRecordsPerFile=4))
+        txn.commit("WRITE")
+    found, files = by_deltalake(table)
+    assert sorted(row["id"] for row in found) == list(range(6))
+    assert len(files) == 2
+    assert objects(table) == files

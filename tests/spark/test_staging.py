@@ -18,6 +18,7 @@ from tidegate.spark.storage.hadoop import HadoopStore
 from tidegate.spark.tables.layout import new_folder
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.direct_write import direct_sink
+from tidegate.spark.write.options import AS_USUAL, FileOptions
 from tidegate.spark.write.staging import TransactionFolder
 from tidegate_protocol.log.paths import check, decode, encode
 
@@ -28,20 +29,20 @@ FOLDER = "tidegate_txn=id-1"
 def write(request, spark, table_folder):
     """Both ways in which Spark writes, the object stores' with their store, here on a disk."""
 
-    def run(df, columns, *partition_by):
+    def run(df, columns, *partition_by, options=AS_USUAL):
         layout = layout_of(columns, folder=table_folder, partition_by=partition_by)
         if request.param == "committer":
-            return folder_of(layout, "id-1").write(conform(df, layout))
-        return directly(layout, df)
+            return folder_of(layout, "id-1").write(conform(df, layout), options)
+        return directly(layout, df, options)
 
     return run
 
 
-def directly(layout, df):
+def directly(layout, df, options=AS_USUAL):
     folder = TransactionFolder(layout, FOLDER, HadoopStore(df.sparkSession, layout.location))
     sink = direct_sink(df.sparkSession)
     assert sink is not None
-    return folder.write_through(sink, conform(df, layout))
+    return folder.write_through(sink, conform(df, layout), options)
 
 
 def below(folder: Path) -> set[str]:
@@ -52,6 +53,16 @@ def below(folder: Path) -> set[str]:
         for name in names
         if not name.endswith(".crc")
     }
+
+
+def test_options_of_files_hold_for_both_ways(spark, write, table_folder):
+    options = FileOptions(data_change=False, max_records=4, codec="gzip")
+    written = write(spark.range(10).coalesce(1), "id bigint", options=options)
+    assert sorted(msgspec.json.decode(add.stats)["numRecords"] for add in written.adds) == [2, 4, 4]
+    for add in written.adds:
+        footer = pq.read_metadata(table_folder / decode(add.path))
+        assert footer.row_group(0).column(0).compression == "GZIP"
+        assert not add.data_change
 
 
 class TestPlaces:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from tidegate.wire.exchange import Request, Response, Transport
 from tidegate.wire.flow import Effects, Flow, Repeat, RetryPolicy, call_flow, propose_flow
+from tidegate.wire.last_commits import LastCommits
 
 T = TypeVar("T")
 
@@ -70,6 +71,7 @@ class Connection:
         self._effects = Effects(clock=clock, jitter=jitter, new_request_id=new_request_id)
         self._sleep = sleep
         self._wall_clock = wall_clock
+        self.last_commits = LastCommits()
 
     def of_application(self, application_id: str) -> Self:
         """This connection, its transport shared, for what an application does."""

@@ -20,9 +20,18 @@ _ACTIONS_A_S = 10_000
 
 def commit_request(table_id: str, body: Body) -> Request:
     """`body` is of `encode_proposal`."""
+    return _proposal_request(f"/tables/{segment(table_id)}/commits", body)
+
+
+def check_request(table_id: str, body: Body) -> Request:
+    """What proposing the body would come to; `body` is of `encode_proposal`."""
+    return _proposal_request(f"/tables/{segment(table_id)}/conflict-check", body)
+
+
+def _proposal_request(path: str, body: Body) -> Request:
     return Request(
         method="POST",
-        path=f"/tables/{segment(table_id)}/commits",
+        path=path,
         body=body,
         content_type=NDJSON if isinstance(body, tuple) else JSON,
     )

@@ -1,12 +1,13 @@
 """Reading a table as a Spark DataFrame: the files from the service, the rows by Spark."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from tidegate.active import active_transaction
 from tidegate.handle import TableHandle
-from tidegate.models import Scan
+from tidegate.models import DataFile
 from tidegate.spark.application import table_of
 from tidegate.spark.read.file_values import discovered, mapped, unpartitioned
 from tidegate.spark.storage.opening import store_at
@@ -14,6 +15,9 @@ from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import matching, prunable
 from tidegate.spark.tables.refusals import check_readable
+from tidegate.spark.tables.schemas import as_nullable
+from tidegate.transaction_content import TransactionContent
+from tidegate_protocol.log.actions import Protocol
 
 
 def read(
@@ -35,18 +39,36 @@ def read(
     Raises `VersionNotFound`, `UnsupportedTable`, `InvalidRequest` for a predicate that Spark or the
     service cannot read, and `UnsupportedSession` and `StorageError` where the session does not
     reach the files.
+
+    Where a transaction of the table is active in the thread, this is its read (`read_in`), unless
+    another version than its own or a timestamp is asked for.
     """
+    active = active_transaction(table.id)
+    if active is not None and timestamp is None and version in (None, active.read_version):
+        return read_in(active, spark, where=where)
     table = table_of(table, spark)
     scan = table.scan(where, version=version, timestamp=instant(timestamp))
     layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
     if prunable(where, layout, spark) != where:
         # Only now is the schema known that tells.
         scan = table.scan(version=scan.version)
-    check_readable(layout, scan.protocol, scan.files)
-    store_at(layout.location, spark)
-    rows = _rows(spark, layout, scan)
-    selected = rows.select(*(quoted(name) for name in layout.spark_schema.names))
-    return selected if where is None else matching(selected, where)
+    return _frame(spark, layout, scan.protocol, scan.files, where=where)
+
+
+def read_in(
+    transaction: TransactionContent, spark: SparkSession, *, where: str | None = None
+) -> DataFrame:
+    """The rows for which `where` is true at the transaction's read version, all without one.
+
+    The predicate and the files are recorded as read, the whole table where the service cannot prune
+    by the predicate as this session reads it. What the DataFrame is filtered by later is not known
+    here. Raises as `read` does.
+    """
+    transaction.table = table_of(transaction.table, spark)
+    head = transaction.head
+    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
+    files = transaction.filter_files(prunable(where, layout, spark))
+    return _frame(spark, layout, head.protocol, files, where=where)
 
 
 def instant(timestamp: datetime | int | str | None) -> datetime | int | None:
@@ -54,28 +76,25 @@ def instant(timestamp: datetime | int | str | None) -> datetime | int | None:
     return datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
 
 
-def _rows(spark: SparkSession, layout: TableLayout, scan: Scan) -> DataFrame:
-    if not scan.files:
+def _frame(
+    spark: SparkSession,
+    layout: TableLayout,
+    protocol: Protocol,
+    files: Sequence[DataFile],
+    *,
+    where: str | None,
+) -> DataFrame:
+    check_readable(layout, protocol, files)
+    store_at(layout.location, spark)
+    rows = _rows(spark, layout, files)
+    selected = rows.select(*(quoted(name) for name in layout.spark_schema.names))
+    return selected if where is None else matching(selected, where)
+
+
+def _rows(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) -> DataFrame:
+    if not files:
         return spark.createDataFrame([], as_nullable(layout.spark_schema))
     if not layout.partition_columns:
-        return unpartitioned(spark, layout, scan.files)
-    found = discovered(spark, layout, scan.files)
-    return mapped(spark, layout, scan.files) if found is None else found
-
-
-def as_nullable(schema: StructType) -> StructType:
-    """The schema as Spark's Parquet reader has it: nothing is NOT NULL at any depth."""
-    return StructType(
-        [StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in schema.fields]
-    )
-
-
-def _nullable(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType():
-            return as_nullable(data_type)
-        case ArrayType():
-            return ArrayType(_nullable(data_type.elementType), True)
-        case MapType():
-            return MapType(_nullable(data_type.keyType), _nullable(data_type.valueType), True)
-    return data_type
+        return unpartitioned(spark, layout, files)
+    found = discovered(spark, layout, files)
+    return mapped(spark, layout, files) if found is None else found

@@ -1,7 +1,7 @@
 """The options of `format("tidegate")`, parsed once."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
@@ -10,6 +10,8 @@ from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE, Lake, connect
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.read.read import instant
 
+STREAMING_NAMES = ("checkpointlocation",)
+"""What Spark's own options of a streaming query are called here."""
 _NAMES = ("path", "table", "url", "token", "where", "version", "timestamp")
 
 
@@ -29,22 +31,36 @@ class Service:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """`table` is the full name or id, `where` a predicate over partition columns; `version` or
-    `timestamp` say what to read, neither the latest version."""
+    `timestamp` say what to read, neither the latest version. `writing` are those of a write, not
+    parsed yet."""
 
     service: Service
     table: str
     where: str | None
     version: int | None
     timestamp: datetime | int | None
+    writing: Mapping[str, str]
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], *, application_id: str | None = None) -> Self:
-        """Option names are matched in any case. Raises `UnsupportedSession` for a name that is
-        none, because an option that is passed over could be one that guards rows."""
+    def parse(
+        cls,
+        options: Mapping[str, str],
+        *,
+        application_id: str | None = None,
+        passed_over: Iterable[str] = (),
+        writing: Sequence[str] = (),
+    ) -> Self:
+        """Option names are matched in any case; `passed_over` are Spark's own, and `writing` those
+        of this write.
+
+        Raises `UnsupportedSession` for a name that is none, because an option that is passed over
+        could be one that guards rows.
+        """
         given = {name.lower(): value for name, value in options.items()}
-        if unknown := sorted(given.keys() - set(_NAMES)):
+        of_write = {name.lower() for name in writing}
+        if unknown := sorted(given.keys() - {*_NAMES, *passed_over, *of_write}):
             raise UnsupportedSession(
-                f"format('tidegate') has no options {unknown}; it has {list(_NAMES)}"
+                f"format('tidegate') has no options {unknown} here; it has {[*_NAMES, *writing]}"
             )
         table = given.get("path") or given.get("table")
         if not table:
@@ -64,6 +80,7 @@ class SourceOptions:
             where=given.get("where"),
             version=None if version is None else int(version),
             timestamp=_timestamp(timestamp),
+            writing={name: value for name, value in given.items() if name in of_write},
         )
 
 

@@ -12,13 +12,13 @@ from pyspark.sql.types import StructType as SparkStruct
 from tidegate.errors import InvalidRequest
 from tidegate.models import DataFile, Scan
 from tidegate.spark.errors import SchemaMismatch
-from tidegate.spark.read.read import as_nullable
 from tidegate.spark.source.options import SourceOptions
 from tidegate.spark.source.pushdown import conjunction
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import otherwise
 from tidegate.spark.tables.refusals import check_readable
+from tidegate.spark.tables.schemas import as_nullable
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.paths import decode
 from tidegate_protocol.log.statistics import FileStatistics

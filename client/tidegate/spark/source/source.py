@@ -3,12 +3,15 @@
     tidegate.spark.register(spark)
     df.write.format("tidegate").mode("append").save("main.air.flights")
     spark.read.format("tidegate").load("main.air.flights")
+    stream.writeStream.format("tidegate").options(checkpointLocation=...).start("main.air.flights")
 
 Options: `url` and `token` (else TIDEGATE_URL and TIDEGATE_TOKEN of the driver), for reading
-`version` and `timestamp`, and for reading and overwriting `where`. The table says how it is
+`version` and `timestamp`, for reading and overwriting `where`, and for writing Delta's
+(`tidegate.spark.write.options`). The table says how it is
 partitioned: in batch, PySpark 4.3 refuses `partitionBy` for Python data sources by itself.
 """
 
+from collections.abc import Iterable, Sequence
 from uuid import uuid4
 
 from pyspark.errors import PySparkException
@@ -16,19 +19,26 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from tidegate.models import TableHead
 from tidegate.spark.application import application_id
 from tidegate.spark.errors import UnsupportedSession
-from tidegate.spark.read.read import as_nullable
-from tidegate.spark.source.options import SourceOptions
+from tidegate.spark.source.options import STREAMING_NAMES, SourceOptions
 from tidegate.spark.source.reader import TidegateReader
+from tidegate.spark.source.stream_writer import TidegateStreamWriter
 from tidegate.spark.source.writer import TidegateWriter
 from tidegate.spark.storage.arrow import NO_SETTINGS, ArrowStore, S3Settings
 from tidegate.spark.storage.hadoop import s3_settings
+from tidegate.spark.stream.batch import OutputMode
+from tidegate.spark.stream.sink import check_typed
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import PartitionPredicate
 from tidegate.spark.tables.refusals import check_writable_by_arrow
+from tidegate.spark.tables.schemas import as_nullable
 from tidegate.spark.write.arrow_columns import BatchColumns
+from tidegate.spark.write.options import WriteOptions
+from tidegate.spark.write.schema_change import change_schema
 from tidegate.spark.write.write import check_removable
+from tidegate.transaction import Transaction
 
 
 class TidegateSource(DataSource):
@@ -62,18 +72,16 @@ class TidegateSource(DataSource):
         return TidegateReader(options, schema, storage=self.storage, version=version)
 
     def writer(self, schema: StructType, overwrite: bool) -> TidegateWriter:
-        options = self._parsed()
+        options = self._parsed(writing=WriteOptions.names(is_overwrite=overwrite))
         if options.version is not None or options.timestamp is not None:
             raise UnsupportedSession("the options version and timestamp are for reading")
         if options.where is not None and not overwrite:
             raise UnsupportedSession("the option where is for overwriting and for reading")
-        with options.service.connect() as lake:
-            head = lake.table(options.table).head()
-        layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
-        check_writable_by_arrow(layout, head.protocol)
+        chosen = WriteOptions.parse(
+            options.writing, is_overwrite=overwrite, replace_where=options.where
+        )
+        head, layout = self._writable(options, schema, chosen)
         where = None if options.where is None else PartitionPredicate.parse(options.where, layout)
-        # Before any row is computed.
-        ArrowStore(layout.location, self.storage).check()
         if overwrite:
             check_removable(layout)
         return TidegateWriter(
@@ -85,10 +93,58 @@ class TidegateSource(DataSource):
             transaction_id=str(uuid4()),
             overwrite=overwrite,
             where=where,
+            schema=schema,
+            options=chosen,
         )
 
-    def _parsed(self) -> SourceOptions:
-        return SourceOptions.parse(self.options, application_id=self.application_id)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TidegateStreamWriter:
+        """Called for each batch, `overwrite` in complete mode; so the first one's is where a stream
+        that does not fit is refused, before any row of it is computed."""
+        names = WriteOptions.names_for_stream(replaces_all=overwrite)
+        options = self._parsed(passed_over=STREAMING_NAMES, writing=names)
+        for name in ("where", "version", "timestamp"):
+            if getattr(options, name) is not None:
+                raise UnsupportedSession(f"the option {name} is not for streams")
+        chosen = WriteOptions.parse_for_stream(options.writing, replaces_all=overwrite)
+        check_typed(schema)
+        head, layout = self._writable(options, schema, chosen)
+        if overwrite:
+            check_removable(layout)
+        return TidegateStreamWriter(
+            service=options.service,
+            head=head,
+            layout=layout,
+            columns=BatchColumns(schema, layout),
+            storage=self.storage,
+            mode=OutputMode.COMPLETE if overwrite else OutputMode.APPEND,
+            schema=schema,
+            options=chosen,
+        )
+
+    def _writable(
+        self, options: SourceOptions, schema: StructType, chosen: WriteOptions
+    ) -> tuple[TableHead, TableLayout]:
+        """The table, and its layout as the write will leave it, if the write may be, before any
+        row is computed."""
+        with options.service.connect() as lake:
+            table = lake.table(options.table)
+            head = table.head()
+            planned = Transaction(table, head=head)
+            change_schema(planned, schema, chosen)
+        layout = TableLayout.of(name=head.name, location=head.location, metadata=planned.metadata)
+        check_writable_by_arrow(layout, head.protocol)
+        ArrowStore(layout.location, self.storage).check()
+        return head, layout
+
+    def _parsed(
+        self, *, passed_over: Iterable[str] = (), writing: Sequence[str] = ()
+    ) -> SourceOptions:
+        return SourceOptions.parse(
+            self.options,
+            application_id=self.application_id,
+            passed_over=passed_over,
+            writing=writing,
+        )
 
 
 def register(spark: SparkSession) -> None:

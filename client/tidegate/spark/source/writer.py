@@ -8,29 +8,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import TransactionCommitted
 from tidegate.models import DataFile, TableHead
 from tidegate.spark.source.options import Service
+from tidegate.spark.source.task import write_task
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.predicates import PartitionPredicate
 from tidegate.spark.write.arrow_columns import BatchColumns
-from tidegate.spark.write.arrow_files import TaskFiles
+from tidegate.spark.write.options import WriteOptions
+from tidegate.spark.write.replaced import files_of_partitions, outside
+from tidegate.spark.write.schema_change import change_schema
 from tidegate.spark.write.staging import DataFiles, TransactionFolder
-from tidegate.spark.write.write import commit_write, outside
+from tidegate.spark.write.write import commit_write, is_recorded, says_nothing
 from tidegate.transaction import Transaction
-from tidegate_protocol.log.actions import Add
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles(WriterCommitMessage):
     """What one successful task wrote."""
 
-    adds: tuple[Add, ...]
-    rows: int
+    files: DataFiles
 
 
 class TidegateWriter(DataSourceArrowWriter):
@@ -47,9 +48,12 @@ class TidegateWriter(DataSourceArrowWriter):
         transaction_id: str,
         overwrite: bool,
         where: PartitionPredicate | None,
+        schema: SparkStruct,
+        options: WriteOptions,
     ) -> None:
         """`head` is the table as the job found it: what has changed since is a conflict. `where`
-        says which partitions are overwritten, all of them without it."""
+        says which partitions are overwritten, all of them without it. `layout` is as the write
+        leaves it, `schema` the DataFrame's."""
         self._service = service
         self._head = head
         self._columns = columns
@@ -59,6 +63,8 @@ class TidegateWriter(DataSourceArrowWriter):
         self._storage = storage
         self._overwrite = overwrite
         self._where = where
+        self._schema = schema
+        self._options = options
 
     def _store(self) -> ArrowStore:
         return ArrowStore(self._layout.location, self._storage)
@@ -67,28 +73,23 @@ class TidegateWriter(DataSourceArrowWriter):
         return TransactionFolder(self._layout, self._folder_name, self._store())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
-        task = TaskContext.get()
-        if task is None:
-            raise AssertionError("write is called in tasks only")
-        files = TaskFiles(self._layout, self._folder_name, self._store(), task=task.partitionId())
-        rows = 0
-
-        def conformed() -> Iterator[pa.RecordBatch]:
-            nonlocal rows
-            for batch in iterator:
-                rows += batch.num_rows
-                yield self._columns.conform(batch)
-
-        adds = files.write(conformed())
-        return WrittenFiles(adds=adds, rows=rows)
+        files = write_task(
+            iterator,
+            columns=self._columns,
+            layout=self._layout,
+            folder=self._folder_name,
+            store=self._store(),
+            options=self._options.files,
+        )
+        return WrittenFiles(files)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Propose the files of the tasks that succeeded. What attempts left behind that did not
         is deleted: it is in nobody's proposal."""
         written = [message for message in messages if isinstance(message, WrittenFiles)]
         files = DataFiles(
-            adds=tuple(add for message in written for add in message.adds),
-            rows=sum(message.rows for message in written),
+            adds=tuple(add for message in written for add in message.files.adds),
+            rows=sum(message.files.rows for message in written),
         )
         self._folder().delete_all_but(files.adds)
         with self._service.connect() as lake:
@@ -96,20 +97,37 @@ class TidegateWriter(DataSourceArrowWriter):
             with table.transaction(
                 transaction_id=self._transaction_id, head=self._head
             ) as transaction:
-                removed = self._replaced(transaction, files) if self._overwrite else []
-                if files.adds or removed:
-                    commit_write(
-                        transaction,
-                        files,
-                        mode="Overwrite" if self._overwrite else "Append",
-                        removed=removed,
-                        predicate=None if self._where is None else self._where.where,
-                    )
+                change_schema(transaction, self._schema, self._options)
+                is_done = is_recorded(transaction, self._options)
+                if not is_done:
+                    self._commit(transaction, files)
+        if is_done:
+            self._folder().delete()
+
+    def _commit(self, transaction: Transaction, files: DataFiles) -> None:
+        removed = self._replaced(transaction, files) if self._overwrite else []
+        if not files.adds and not removed and says_nothing(transaction, self._options):
+            return
+        commit_write(
+            transaction,
+            files,
+            mode="Overwrite" if self._overwrite else "Append",
+            options=self._options,
+            removed=removed,
+            predicate=None if self._where is None else self._where.where,
+            is_dynamic=self._is_dynamic,
+        )
+
+    @property
+    def _is_dynamic(self) -> bool:
+        return self._options.is_dynamic and bool(self._layout.partition_columns)
 
     def _replaced(self, transaction: Transaction, files: DataFiles) -> list[DataFile]:
         """The files to remove, recorded as read. Raises `InvalidRows` where a row lies in none of
         the partitions that are overwritten."""
         where = self._where
+        if self._is_dynamic:
+            return files_of_partitions(transaction, self._layout, files.adds)
         if where is None:
             return transaction.filter_files()
         for add in files.adds:

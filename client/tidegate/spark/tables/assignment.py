@@ -109,7 +109,8 @@ def _assign_struct(value: Column, source: StructType, target: StructType, *, nam
     if extra:
         raise SchemaMismatch(
             f"column {name} has the fields {sorted(known[key].name for key in extra)} in the "
-            f"DataFrame, which the table does not have"
+            f"DataFrame, which the table does not have",
+            hint="leave them out, or add them to the table by the option mergeSchema",
         )
     fields = []
     for field in target.fields:

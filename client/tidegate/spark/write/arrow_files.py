@@ -15,6 +15,7 @@ from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.write.arrow_columns import arrow_schema
 from tidegate.spark.write.arrow_floats import FloatStatistics, columns_with_statistics
 from tidegate.spark.write.footers import FooterColumns, statistics_of
+from tidegate.spark.write.options import AS_USUAL, FileOptions
 from tidegate_protocol.log.actions import Add, PartitionValues
 from tidegate_protocol.log.paths import encode
 from tidegate_protocol.schema.data_types import DataType
@@ -25,6 +26,21 @@ from tidegate_protocol.schema.values import InvalidValue
 _ROWS_AT_ONCE = 1 << 20
 _BYTES_AT_ONCE = 128 << 20
 _OPEN_FILES = 64
+# What Arrow calls the codecs; its LZ4 is Parquet's LZ4_RAW, which is what Spark's `lz4` should be.
+_CODECS = {
+    None: "snappy",
+    "none": "none",
+    "uncompressed": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "zstd": "zstd",
+}
+_SUFFIXES = {
+    codec: "" if name == "none" else f".{'gz' if name == 'gzip' else name}"
+    for codec, name in _CODECS.items()
+}
 
 Key = tuple[str | None, ...]
 """A partition: the log's texts of its values, in the order of the partition columns."""
@@ -34,8 +50,17 @@ class TaskFiles:
     """The files of one attempt of a task. Their names are random, so that no two attempts ever
     write the same file; what an attempt wrote counts only if its result reaches the driver."""
 
-    def __init__(self, layout: TableLayout, folder: str, store: ArrowStore, *, task: int) -> None:
+    def __init__(
+        self,
+        layout: TableLayout,
+        folder: str,
+        store: ArrowStore,
+        *,
+        task: int,
+        options: FileOptions = AS_USUAL,
+    ) -> None:
         """`store` is that of the layout's location."""
+        self._options = options
         self._layout = layout
         self._store = store
         self._folder = folder
@@ -52,7 +77,7 @@ class TaskFiles:
             with self._store.translated():
                 for table in _gathered(batches):
                     for texts, rows in self._split(table):
-                        self._file(texts).write(rows)
+                        self._write(texts, rows)
                 while self._open:
                     self._close_oldest()
         except BaseException:
@@ -83,6 +108,16 @@ class TaskFiles:
         for code, start, end in zip(found.tolist(), starts.tolist(), ends, strict=True):
             yield _texts_of(code, texts), sorted_rows.slice(start, end - start)
 
+    def _write(self, texts: Key, rows: pa.Table) -> None:
+        limit = self._options.max_records
+        while rows.num_rows:
+            file = self._file(texts)
+            room = rows.num_rows if limit is None else limit - file.rows
+            file.write(rows.slice(0, room))
+            rows = rows.slice(room)
+            if file.rows == limit:
+                self._adds.append(self._open.pop(texts).close(self._columns))
+
     def _file(self, texts: Key) -> "_File":
         file = self._open.pop(texts, None)
         if file is None:
@@ -95,11 +130,11 @@ class TaskFiles:
     def _new_file(self, texts: Key) -> "_File":
         columns = self._layout.partition_columns
         values = dict(zip(columns, texts, strict=True))
-        name = f"part-{self._task:05d}-{uuid4()}.snappy.parquet"
+        name = f"part-{self._task:05d}-{uuid4()}{_SUFFIXES[self._options.codec]}.parquet"
         relative = "/".join(filter(None, (self._folder, partition_path(values, columns), name)))
         self._store.create_folder(self._layout.path(relative))
         self._paths.append(relative)
-        return _File(relative, values, self._layout, self._store)
+        return _File(relative, values, self._layout, self._store, self._options)
 
     def _close_oldest(self) -> None:
         _, file = self._open.popitem(last=False)
@@ -118,8 +153,15 @@ class _File:
     """A data file being written."""
 
     def __init__(
-        self, relative: str, values: PartitionValues, layout: TableLayout, store: ArrowStore
+        self,
+        relative: str,
+        values: PartitionValues,
+        layout: TableLayout,
+        store: ArrowStore,
+        options: FileOptions,
     ) -> None:
+        self.rows = 0
+        self._data_change = options.data_change
         self._relative = relative
         self._store = store
         self._values = values
@@ -129,11 +171,13 @@ class _File:
             layout.path(relative),
             arrow_schema(layout.data_schema),
             filesystem=store.file_system,
+            compression=_CODECS[options.codec],
             write_statistics=columns_with_statistics(layout.data_schema) or False,
             metadata_collector=self._footers,
         )
 
     def write(self, rows: pa.Table) -> None:
+        self.rows += rows.num_rows
         self._floats.count(rows)
         self._writer.write_table(rows)
 
@@ -146,7 +190,7 @@ class _File:
             partition_values=self._values,
             size=file.size,
             modification_time=file.modification_time,
-            data_change=True,
+            data_change=self._data_change,
             stats=statistics_of(footer, columns, known=self._floats.found()),
         )
 

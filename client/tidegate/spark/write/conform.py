@@ -34,7 +34,8 @@ def conform(df: DataFrame, layout: TableLayout) -> DataFrame:
     if extra:
         raise SchemaMismatch(
             f"the DataFrame has the columns {extra}, which table {layout.name} does not have; "
-            f"it has {layout.spark_schema.names}"
+            f"it has {layout.spark_schema.names}",
+            hint="leave them out, or add them to the table by the option mergeSchema",
         )
     generated = generated_columns(layout)
     missing = [name for name in generated if name.lower() not in known]

@@ -24,7 +24,8 @@ from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.partitions import values_of_folder
 from tidegate.spark.write.direct_write import direct_sink, take_manifest, write_directly
 from tidegate.spark.write.footers import FooterColumns, num_records, statistics_of
-from tidegate.transaction import Transaction, TransactionState
+from tidegate.spark.write.options import AS_USUAL, FileOptions
+from tidegate.transaction import Transaction, TransactionState, left_at_the_end
 from tidegate_protocol.log.actions import Add, PartitionValues
 from tidegate_protocol.log.paths import decode, encode
 
@@ -68,13 +69,13 @@ class TransactionFolder:
         self.name = name
         self._store = store
 
-    def write(self, df: DataFrame) -> DataFiles:
+    def write(self, df: DataFrame, options: FileOptions = AS_USUAL) -> DataFiles:
         """Write a conformed DataFrame with Spark's own Parquet writer, in one job.
 
         Raises `InvalidRows`, `StorageError`, or what else the Spark job failed of.
         """
         if scheme_of(self.layout.location) == LOCAL:
-            return self.write_through(None, df)
+            return self.write_through(None, df, options)
         sink = direct_sink(df.sparkSession)
         if sink is None:
             warnings.warn(
@@ -83,34 +84,39 @@ class TransactionFolder:
                 stacklevel=2,
             )
         with storage_errors(jvm_of(df.sparkSession), self.layout.location):
-            return self.write_through(sink, df)
+            return self.write_through(sink, df, options)
 
-    def write_through(self, sink: JavaObject | None, df: DataFrame) -> DataFiles:
+    def write_through(
+        self, sink: JavaObject | None, df: DataFrame, options: FileOptions = AS_USUAL
+    ) -> DataFiles:
         """Write by `direct_write`'s sink, or by Hadoop's committer without one."""
         try:
             if sink is None:
-                self._write_by_committer(df)
+                self._write_by_committer(df, options)
                 files = self.committed()
             else:
-                files = self._write_directly(sink, df)
+                files = self._write_directly(sink, df, options)
         except PySparkException as error:
             if (refusal := refused_rows(error)) is not None:
                 raise refusal from error
             raise
-        return self._data_files(files)
+        return self._data_files(files, data_change=options.data_change)
 
-    def _write_by_committer(self, df: DataFrame) -> None:
-        writer = df.write.options(**_WRITER_OPTIONS, **_COMMITTER_OPTIONS)
+    def _write_by_committer(self, df: DataFrame, options: FileOptions) -> None:
+        settings = _WRITER_OPTIONS | _COMMITTER_OPTIONS | options.of_writer
+        writer = df.write.options(**settings)
         writer = writer.partitionBy(*self.layout.partition_columns)
         writer.parquet(self.layout.url(self.name))
 
-    def _write_directly(self, sink: JavaObject, df: DataFrame) -> list[StoredFile]:
+    def _write_directly(
+        self, sink: JavaObject, df: DataFrame, options: FileOptions
+    ) -> list[StoredFile]:
         write_directly(
             sink,
             df,
             self.layout.url(self.name),
             partition_by=self.layout.partition_columns,
-            options=_WRITER_OPTIONS,
+            options=_WRITER_OPTIONS | options.of_writer,
         )
         return take_manifest(self._store, self.name, self.layout.root)
 
@@ -127,7 +133,7 @@ class TransactionFolder:
             key=lambda file: file.path,
         )
 
-    def _data_files(self, files: Sequence[StoredFile]) -> DataFiles:
+    def _data_files(self, files: Sequence[StoredFile], *, data_change: bool) -> DataFiles:
         """The files with the statistics that their footers have. Those without rows, which Delta
         leaves out of its commits, are deleted."""
         columns = FooterColumns.of(self.layout)
@@ -151,7 +157,7 @@ class TransactionFolder:
                     partition_values=partitions[folder],
                     size=file.size,
                     modification_time=file.modification_time,
-                    data_change=True,
+                    data_change=data_change,
                     stats=statistics_of(footer, columns),
                 )
             )
@@ -184,7 +190,7 @@ def private_folder(
     never to land. While its outcome is unknown they may be in the table, and stay."""
     folder = TransactionFolder(layout, new_folder(txn.id), store_at(layout.location, spark))
     try:
-        with txn:
+        with left_at_the_end(txn):
             yield folder
     except BaseException as error:
         _discard(folder, txn, error)
@@ -192,9 +198,14 @@ def private_folder(
     _discard(folder, txn, None)
 
 
+def is_lost(txn: Transaction) -> bool:
+    """Whether the files that only this transaction names are in the table never: they were not
+    proposed, or the proposal is certain never to land."""
+    return not txn.was_proposed or txn.state in (TransactionState.FAILED, TransactionState.ABORTED)
+
+
 def _discard(folder: TransactionFolder, txn: Transaction, error: BaseException | None) -> None:
-    never_lands = txn.state in (TransactionState.FAILED, TransactionState.ABORTED)
-    if txn.was_proposed and not never_lands:
+    if not is_lost(txn):
         return
     try:
         folder.delete()

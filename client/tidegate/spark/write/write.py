@@ -2,23 +2,26 @@
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 
-from tidegate.errors import InvalidProposal, InvalidRequest, TidegateError
+from tidegate.active import check_none_active
+from tidegate.errors import InvalidProposal, TidegateError
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile, Receipt
 from tidegate.spark.application import table_of
-from tidegate.spark.errors import InvalidRows, StorageError
+from tidegate.spark.errors import StorageError
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.tables.predicates import partitions_matching, prunable
-from tidegate.spark.tables.refusals import check_writable
 from tidegate.spark.write.conform import conform
+from tidegate.spark.write.files import writable_layout
+from tidegate.spark.write.options import OptionValue, WriteOptions, options_of
+from tidegate.spark.write.replaced import check_inside, files_of_partitions, replaced_files
+from tidegate.spark.write.schema_change import change_schema
 from tidegate.spark.write.staging import DataFiles, TransactionFolder, private_folder
 from tidegate.transaction import Transaction
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.actions import PartitionValues
 
 
 def append(
@@ -27,30 +30,36 @@ def append(
     *,
     user_metadata: str | None = None,
     txn: tuple[str, int] | None = None,
+    options: Mapping[str, OptionValue] = MappingProxyType({}),
 ) -> Receipt | None:
     """Append the DataFrame's rows in one commit; None where there was nothing to commit.
 
     Columns go by name in any case, missing nullable ones become null, and values are stored as
     Spark's ANSI store assignment has it. `user_metadata` is kept in the history. `txn`, an
     application id and a version of its own, makes the append happen once: where the table has
-    recorded that version already, or a later one, nothing is written.
+    recorded that version already, or a later one, nothing is written. `options` are those of
+    `WriteOptions`, by Delta's names.
 
-    Raises `UnsupportedTable`, `UnsupportedSession`, `SchemaMismatch`, `InvalidRows` and
-    `StorageError` before anything is proposed, what else the Spark job failed of, and what
-    `Transaction.commit` raises. After a definite error no file stays behind.
+    Raises `InvalidRequest` for options, `UnsupportedTable`, `UnsupportedSession`, `SchemaMismatch`,
+    `InvalidRows` and `StorageError` before anything is proposed, what else the Spark job failed of,
+    and what `Transaction.commit` raises. After a definite error no file stays behind. In the `with`
+    block of a transaction of the table it raises `TransactionActive`, because it would be one of
+    its own.
     """
+    given = options_of(options, user_metadata=user_metadata, txn=txn)
+    chosen = WriteOptions.parse(given, is_overwrite=False)
+    check_none_active(table.id)
     transaction = Transaction(table_of(table, df.sparkSession))
+    change_schema(transaction, df.schema, chosen)
     layout = writable_layout(transaction)
     with private_folder(transaction, layout, df.sparkSession) as folder:
-        if txn is not None and transaction.txn_version(txn[0]) >= txn[1]:
+        if is_recorded(transaction, chosen):
             return None
-        files = folder.write(conform(df, layout))
-        if txn is not None:
-            transaction.set_transaction(*txn)
-        elif not files.adds:
+        files = folder.write(conform(df, layout), chosen.files)
+        if not files.adds and says_nothing(transaction, chosen):
             # Delta, too, leaves a commit without actions out of the log.
             return None
-        return commit_write(transaction, files, mode="Append", user_metadata=user_metadata)
+        return commit_write(transaction, files, mode="Append", options=chosen)
 
 
 def overwrite(
@@ -59,20 +68,26 @@ def overwrite(
     *,
     replace_where: str | None = None,
     user_metadata: str | None = None,
+    txn: tuple[str, int] | None = None,
     transaction: Transaction | None = None,
+    options: Mapping[str, OptionValue] = MappingProxyType({}),
 ) -> Receipt | None:
     """Replace the table's rows by the DataFrame's in one commit; None where both have none.
 
     With `replace_where`, Spark SQL text over the partition columns, only the partitions for which
-    it is true are replaced, and every row of the DataFrame must lie in one of them. Either way a
+    it is true are replaced, and every row of the DataFrame must lie in one of them; with the option
+    `partitionOverwriteMode` `dynamic` those in which the DataFrame has rows. Either way a
     concurrent commit that touches what is replaced is a conflict. `transaction`, a new one of the
     table's own, says at which version the table was read; without it that is the latest. Where
     work has landed under an id that it brings along, by an earlier run or by one that was faster,
     the receipt of that is returned, and of this one nothing is in the table.
 
-    Raises what `append` does, `InvalidRequest` for a predicate that names other columns, and
-    `ValueError` for a transaction of another table.
+    `txn` and `options` are as in `append`. Raises what `append` does, `InvalidRequest` for a
+    predicate that names other columns, and `ValueError` for a transaction of another table.
     """
+    given = options_of(options, user_metadata=user_metadata, txn=txn)
+    chosen = WriteOptions.parse(given, is_overwrite=True, replace_where=replace_where)
+    check_none_active(table.id, but=transaction)
     transaction = transaction or Transaction(table_of(table, df.sparkSession))
     if transaction.table.id != table.id:
         raise ValueError(
@@ -80,14 +95,20 @@ def overwrite(
         )
     if (first := transaction.landed()) is not None:
         return first
+    change_schema(transaction, df.schema, chosen)
     layout = writable_layout(transaction)
     check_removable(layout)
+    is_dynamic = chosen.is_dynamic and bool(layout.partition_columns)
     with private_folder(transaction, layout, df.sparkSession) as folder:
-        replaced = _replaced(transaction, layout, df, replace_where)
-        files = folder.write(conform(df, layout))
+        if is_recorded(transaction, chosen):
+            return None
+        replaced = [] if is_dynamic else replaced_files(transaction, layout, df, replace_where)
+        files = folder.write(conform(df, layout), chosen.files)
         if replace_where is not None:
-            _check_inside(files, layout, df, replace_where)
-        if not files.adds and not replaced:
+            check_inside(files, layout, df, replace_where)
+        if is_dynamic:
+            replaced = files_of_partitions(transaction, layout, files.adds)
+        if not files.adds and not replaced and says_nothing(transaction, chosen):
             return None
         try:
             return commit_write(
@@ -96,7 +117,8 @@ def overwrite(
                 mode="Overwrite",
                 removed=replaced,
                 predicate=replace_where,
-                user_metadata=user_metadata,
+                options=chosen,
+                is_dynamic=is_dynamic,
             )
         except InvalidProposal as refusal:
             if refusal.code != Code.TRANSACTION_ID_REUSED:
@@ -104,12 +126,15 @@ def overwrite(
             return _landed_meanwhile(transaction, folder, refusal)
 
 
-def writable_layout(transaction: Transaction) -> TableLayout:
-    """The layout that the transaction's files have to have. Raises `UnsupportedTable`."""
-    head = transaction.head
-    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
-    check_writable(layout, head.protocol)
-    return layout
+def is_recorded(transaction: Transaction, options: WriteOptions) -> bool:
+    """Whether the application has recorded this write, or a later one, already; recorded as
+    read."""
+    return options.txn is not None and transaction.txn_version(options.txn[0]) >= options.txn[1]
+
+
+def says_nothing(transaction: Transaction, options: WriteOptions) -> bool:
+    """Whether a commit without files would leave the table as it is."""
+    return options.txn is None and transaction.metadata == transaction.head.metadata
 
 
 def check_removable(layout: TableLayout) -> None:
@@ -127,17 +152,26 @@ def commit_write(
     files: DataFiles,
     *,
     mode: str,
+    options: WriteOptions,
     removed: Sequence[DataFile] = (),
     predicate: str | None = None,
-    user_metadata: str | None = None,
+    is_dynamic: bool = False,
 ) -> Receipt:
     """Propose the files and removals as Delta's operation WRITE. `mode` is Delta's word for it."""
+    if options.txn is not None:
+        transaction.set_transaction(*options.txn)
     transaction.add(files.adds)
-    transaction.remove(removed)
+    transaction.remove(removed, data_change=options.files.data_change)
     partition_columns = list(transaction.head.partition_columns)
     parameters = {"mode": mode, "partitionBy": json.dumps(partition_columns)}
     if predicate is not None:
         parameters["predicate"] = predicate
+    flags = {
+        "canMergeSchema": options.merge_schema,
+        "canOverwriteSchema": options.overwrite_schema,
+        "isDynamicPartitionOverwrite": is_dynamic,
+    }
+    parameters |= {name: "true" for name, is_set in flags.items() if is_set}
     metrics = {
         "numFiles": str(len(files.adds)),
         "numOutputRows": str(files.rows),
@@ -147,15 +181,7 @@ def commit_write(
         metrics["numRemovedFiles"] = str(len(removed))
         metrics["numRemovedBytes"] = str(sum(file.size for file in removed))
     return transaction.commit(
-        "WRITE", parameters=parameters, metrics=metrics, user_metadata=user_metadata
-    )
-
-
-def outside(partition: PartitionValues, where: str) -> InvalidRows:
-    """The error for rows in a partition that is not among those which are overwritten."""
-    found = ", ".join(f"{name}={value}" for name, value in partition.items())
-    return InvalidRows(
-        f"the DataFrame has rows in the partition {found}, where {where} is not true"
+        "WRITE", parameters=parameters, metrics=metrics, user_metadata=options.user_metadata
     )
 
 
@@ -186,37 +212,3 @@ def _landed_meanwhile(
                 stacklevel=3,
             )
     return first
-
-
-def _replaced(
-    transaction: Transaction, layout: TableLayout, df: DataFrame, where: str | None
-) -> list[DataFile]:
-    """The files to remove, recorded as read."""
-    if where is None:
-        return transaction.filter_files()
-    if not layout.partition_columns:
-        raise InvalidRequest(
-            f"replace_where takes a predicate over partition columns, and table {layout.name} "
-            "has none",
-            code=Code.INVALID_PREDICATE,
-            definite=True,
-        )
-    spark = df.sparkSession
-    # Asked first, so that a predicate that nobody can read is refused for an empty table, too.
-    partitions_matching([], where, layout, spark)
-    files = transaction.filter_files(prunable(where, layout, spark))
-    partitions = list({tuple(file.partition_values.items()): None for file in files})
-    matches = partitions_matching([dict(values) for values in partitions], where, layout, spark)
-    chosen = {values for values, match in zip(partitions, matches, strict=True) if match}
-    return [file for file in files if tuple(file.partition_values.items()) in chosen]
-
-
-def _check_inside(files: DataFiles, layout: TableLayout, df: DataFrame, where: str) -> None:
-    partitions = [add.partition_values for add in files.adds]
-    for values, match in zip(
-        partitions,
-        partitions_matching(partitions, where, layout, df.sparkSession),
-        strict=True,
-    ):
-        if not match:
-            raise outside(values, f"replace_where ({where})")

@@ -1,0 +1,1 @@
+"""Writing the batches of streaming queries."""

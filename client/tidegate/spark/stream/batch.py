@@ -1,0 +1,99 @@
+"""A batch of a streaming query as one commit, which lands once.
+
+The commit records the query's id and the batch's number as application transaction (PROTOCOL.md,
+"Transaction Identifiers"), as Delta's sink does. Spark repeats a batch whose end it has not noted,
+under the same number and with the same rows; the repetition finds that number recorded.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidegate.errors import ConflictError
+from tidegate.models import DataFile, Receipt
+from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.write.options import WriteOptions
+from tidegate.spark.write.staging import DataFiles
+from tidegate.transaction import Transaction
+
+QUERY_ID = "sql.streaming.queryId"
+"""The local property in which Spark names the query to the jobs of its batches."""
+
+
+class OutputMode(StrEnum):
+    """What a batch's rows are: further ones, or all that there are from then on."""
+
+    APPEND = "append"
+    COMPLETE = "complete"
+
+    @classmethod
+    def parse(cls, text: str) -> "OutputMode":
+        """The mode of this name, in any case. Raises `UnsupportedSession`."""
+        try:
+            return cls(text.lower())
+        except ValueError:
+            raise UnsupportedSession(
+                f"the output mode {text!r} is not supported; expected append or complete"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamBatch:
+    """The batch `number` of the query `app_id`."""
+
+    app_id: str
+    number: int
+    mode: OutputMode
+
+    def has_landed(self, transaction: Transaction) -> bool:
+        """Whether the table has recorded this batch, or a later one, already. What is found is
+        recorded as read: of two runs of one batch the slower one conflicts."""
+        return transaction.txn_version(self.app_id) >= self.number
+
+    def replaced(self, transaction: Transaction) -> list[DataFile]:
+        """The files that the batch replaces, recorded as read."""
+        return transaction.filter_files() if self.mode is OutputMode.COMPLETE else []
+
+    def commit(
+        self,
+        transaction: Transaction,
+        files: DataFiles,
+        *,
+        removed: list[DataFile],
+        options: WriteOptions,
+    ) -> Receipt | None:
+        """Propose the batch as Delta's operation STREAMING UPDATE. None where there is nothing to
+        commit, and where a faster run of the same batch has landed: nothing of this one has then,
+        nor will.
+
+        Raises what `Transaction.commit` raises.
+        """
+        if not files.adds and not removed and transaction.metadata == transaction.head.metadata:
+            return None
+        flags = {
+            "canMergeSchema": options.merge_schema,
+            "canOverwriteSchema": options.overwrite_schema,
+        }
+        transaction.set_transaction(self.app_id, self.number)
+        transaction.remove(removed)
+        transaction.add(files.adds)
+        try:
+            return transaction.commit(
+                "STREAMING UPDATE",
+                parameters={
+                    "outputMode": self.mode.capitalize(),
+                    "queryId": self.app_id,
+                    "epochId": str(self.number),
+                    **{name: "true" for name, is_set in flags.items() if is_set},
+                },
+                metrics={
+                    "numAddedFiles": str(len(files.adds)),
+                    "numOutputRows": str(files.rows),
+                    "numOutputBytes": str(files.size),
+                    "numRemovedFiles": str(len(removed)),
+                },
+                user_metadata=options.user_metadata,
+            )
+        except ConflictError:
+            if transaction.table.txn_version(self.app_id) < self.number:
+                raise
+            return None

@@ -1,0 +1,102 @@
+"""A table as what `foreachBatch` calls: each batch written by Spark's own Parquet writer."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from tidegate.active import check_none_active
+from tidegate.handle import TableHandle
+from tidegate.spark.application import table_of
+from tidegate.spark.errors import SchemaMismatch, UnsupportedSession
+from tidegate.spark.stream.batch import QUERY_ID, OutputMode, StreamBatch
+from tidegate.spark.tables.schemas import is_untyped
+from tidegate.spark.write.conform import conform
+from tidegate.spark.write.files import writable_layout
+from tidegate.spark.write.options import OptionValue, WriteOptions
+from tidegate.spark.write.schema_change import change_schema
+from tidegate.spark.write.staging import private_folder
+from tidegate.spark.write.write import check_removable
+from tidegate.transaction import Transaction
+
+
+class Sink:
+    """Writes each batch of a streaming query into a table, once.
+
+    `stream.writeStream.foreachBatch(table.sink(stream)).option("checkpointLocation", ...)`
+    """
+
+    def __init__(
+        self,
+        table: TableHandle,
+        *,
+        mode: OutputMode,
+        app_id: str | None,
+        options: Mapping[str, OptionValue],
+    ) -> None:
+        """`app_id` takes the place of the query's id, which Spark tells the batches' jobs.
+        Raises `InvalidRequest` for options that streams do not have."""
+        self._table = table
+        self._mode = mode
+        self._app_id = app_id
+        self._options = WriteOptions.parse_for_stream(
+            options, replaces_all=mode is OutputMode.COMPLETE
+        )
+
+    def check(self, df: DataFrame) -> None:
+        """Raise what a batch of the DataFrame would meet whatever its rows are: `SchemaMismatch`,
+        `UnsupportedTable`, or `InvalidProposal` for replacing rows of an append-only table. No
+        Spark job runs."""
+        self._prepare(Transaction(table_of(self._table, df.sparkSession)), df)
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        """Write one batch in one commit, or compute it for nothing where it has landed before.
+
+        Raises what `Table.append` and, in complete mode, `Table.overwrite` raise. The query fails
+        of it; started again, it repeats the batch.
+        """
+        check_none_active(self._table.id)
+        spark = df.sparkSession
+        batch = StreamBatch(
+            app_id=self._app_id or _query_id(spark), number=batch_id, mode=self._mode
+        )
+        transaction = Transaction(table_of(self._table, spark))
+        if batch.has_landed(transaction):
+            # Spark fails a query whose batch was not computed to its end where it keeps state.
+            df.write.format("noop").mode("overwrite").save()
+            return
+        conformed = self._prepare(transaction, df)
+        layout = writable_layout(transaction)
+        with private_folder(transaction, layout, spark) as folder:
+            removed = batch.replaced(transaction)
+            files = folder.write(conformed, self._options.files)
+            batch.commit(transaction, files, removed=removed, options=self._options)
+
+    def _prepare(self, transaction: Transaction, df: DataFrame) -> DataFrame:
+        check_typed(df.schema)
+        change_schema(transaction, df.schema, self._options)
+        layout = writable_layout(transaction)
+        if self._mode is OutputMode.COMPLETE:
+            check_removable(layout)
+        return conform(df, layout)
+
+
+def check_typed(schema: StructType) -> None:
+    """Raise `SchemaMismatch` for a column without a type, which Delta's sink refuses, too: a
+    stream's columns are the same in every batch, so it would be null for ever."""
+    for field in schema.fields:
+        if is_untyped(field.dataType):
+            raise SchemaMismatch(
+                f"the stream's column {field.name} is, or holds, a NullType (VOID)",
+                hint="cast it to a type",
+            )
+
+
+def _query_id(spark: SparkSession) -> str:
+    found = spark.sparkContext.getLocalProperty(QUERY_ID)
+    if not found:
+        raise UnsupportedSession(
+            "this is no batch of a streaming query: Spark names no query in this thread",
+            hint="call the sink by foreachBatch alone, or give table.sink an app_id",
+        )
+    return found

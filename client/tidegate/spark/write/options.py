@@ -1,0 +1,231 @@
+"""The options of a write, by Delta's names, parsed once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+from tidegate.errors import InvalidRequest
+from tidegate_protocol.base.problems import Code
+
+OptionValue = str | int | bool
+T = TypeVar("T")
+
+CODECS = ("none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
+"""Of Spark's codecs for Parquet those that need no jars of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """How data files are written. Without a limit of records or a codec it is the session's.
+
+    `data_change` False says of the files that their rows were in the table already.
+    """
+
+    data_change: bool = True
+    max_records: int | None = None
+    codec: str | None = None
+
+    NAMES = ("dataChange", "maxRecordsPerFile", "compression")
+
+    @classmethod
+    def parse(cls, options: Mapping[str, OptionValue]) -> Self:
+        """Names and words are matched in any case. Raises `InvalidRequest`."""
+        return cls._of(_Given(options, cls.NAMES))
+
+    @classmethod
+    def _of(cls, given: "_Given") -> Self:
+        return cls(
+            data_change=given.get("dataChange", _boolean) is not False,
+            max_records=given.get("maxRecordsPerFile", _positive),
+            codec=given.get("compression", _one_of(*CODECS)),
+        )
+
+    @property
+    def of_writer(self) -> dict[str, str]:
+        """The options of Spark's Parquet writer that say so."""
+        found = {}
+        if self.max_records is not None:
+            found["maxRecordsPerFile"] = str(self.max_records)
+        if self.codec is not None:
+            found["compression"] = self.codec
+        return found
+
+
+AS_USUAL = FileOptions()
+"""Files with new rows, as the session writes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """What else a write is to do. `txn` is an application's id and a version of its own, and
+    `is_dynamic` says that only the partitions that rows are written to are overwritten."""
+
+    files: FileOptions
+    merge_schema: bool
+    overwrite_schema: bool
+    user_metadata: str | None
+    txn: tuple[str, int] | None
+    is_dynamic: bool
+
+    NAMES = (
+        "mergeSchema",
+        "userMetadata",
+        "txnAppId",
+        "txnVersion",
+        *FileOptions.NAMES,
+    )
+    NAMES_OF_OVERWRITE = ("overwriteSchema", "partitionOverwriteMode")
+    NAMES_OF_STREAMS = ("mergeSchema", "userMetadata", "maxRecordsPerFile", "compression")
+
+    @classmethod
+    def parse(
+        cls,
+        options: Mapping[str, OptionValue],
+        *,
+        is_overwrite: bool,
+        replace_where: str | None = None,
+    ) -> Self:
+        """Names and words are matched in any case. Raises `InvalidRequest` for an option that is
+        none of this write's, for a value that it does not have, and for options that exclude each
+        other."""
+        found = cls._of(_Given(options, cls.names(is_overwrite=is_overwrite)))
+        found._check_together(replace_where)
+        return found
+
+    @classmethod
+    def parse_for_stream(cls, options: Mapping[str, OptionValue], *, replaces_all: bool) -> Self:
+        """As `parse`, for every batch of a stream. What names a batch is not for options, and
+        `overwriteSchema` is for batches that replace all rows."""
+        return cls._of(_Given(options, cls.names_for_stream(replaces_all=replaces_all)))
+
+    @classmethod
+    def names(cls, *, is_overwrite: bool) -> tuple[str, ...]:
+        """Of the options that such a write has."""
+        return (*cls.NAMES, *cls.NAMES_OF_OVERWRITE) if is_overwrite else cls.NAMES
+
+    @classmethod
+    def names_for_stream(cls, *, replaces_all: bool) -> tuple[str, ...]:
+        """Of the options that such a stream has."""
+        of_all = ("overwriteSchema",) if replaces_all else ()
+        return (*cls.NAMES_OF_STREAMS, *of_all)
+
+    @classmethod
+    def _of(cls, given: "_Given") -> Self:
+        mode = given.get("partitionOverwriteMode", _one_of("static", "dynamic"))
+        return cls(
+            files=FileOptions._of(given),
+            merge_schema=given.get("mergeSchema", _boolean) is True,
+            overwrite_schema=given.get("overwriteSchema", _boolean) is True,
+            user_metadata=given.get("userMetadata", _text),
+            txn=_txn(given),
+            is_dynamic=mode == "dynamic",
+        )
+
+    @property
+    def changes_schema(self) -> bool:
+        """Whether the table may get the DataFrame's columns."""
+        return self.merge_schema or self.overwrite_schema
+
+    def _check_together(self, replace_where: str | None) -> None:
+        if self.overwrite_schema and replace_where is not None:
+            raise _refused(
+                "overwriteSchema is for replacing all rows, not those of replace_where; "
+                "mergeSchema adds columns"
+            )
+        if self.overwrite_schema and self.is_dynamic:
+            raise _refused(
+                "overwriteSchema is for replacing all rows, not with partitionOverwriteMode dynamic"
+            )
+        if self.is_dynamic and replace_where is not None:
+            raise _refused(
+                "replace_where and partitionOverwriteMode dynamic both say what is replaced; "
+                "expected one of them"
+            )
+        if self.changes_schema and not self.files.data_change:
+            raise _refused(
+                "dataChange false says that the table's rows stay the same, so that its schema "
+                "cannot change; expected it without mergeSchema and overwriteSchema"
+            )
+
+
+def options_of(
+    options: Mapping[str, OptionValue],
+    *,
+    user_metadata: str | None,
+    txn: tuple[str, int] | None,
+) -> dict[str, OptionValue]:
+    """The options with what was given by a parameter of its own. Raises `InvalidRequest` for what
+    was given in both ways."""
+    named: dict[str, OptionValue] = {}
+    if user_metadata is not None:
+        named["userMetadata"] = user_metadata
+    if txn is not None:
+        named["txnAppId"], named["txnVersion"] = txn
+    names = {name.lower() for name in named}
+    if twice := sorted(name for name in options if name.lower() in names):
+        raise _refused(f"the options {twice} were given as parameters, too; expected one way")
+    return named | dict(options)
+
+
+class _Given:
+    """Options as they were given, by their names in lower case."""
+
+    def __init__(self, options: Mapping[str, OptionValue], names: tuple[str, ...]) -> None:
+        self._values = {name.lower(): value for name, value in options.items()}
+        known = {name.lower() for name in names}
+        if unknown := sorted(name for name in options if name.lower() not in known):
+            raise _refused(f"this write has no options {unknown}; it has {sorted(names)}")
+
+    def get(self, name: str, parse: Callable[[str, OptionValue], T]) -> T | None:
+        """The parsed value, None where the option was not given."""
+        value = self._values.get(name.lower())
+        return None if value is None else parse(name, value)
+
+
+def _txn(given: _Given) -> tuple[str, int] | None:
+    app_id = given.get("txnAppId", _text)
+    version = given.get("txnVersion", _number)
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None:
+        raise _refused("txnAppId and txnVersion go together; expected both of them or none")
+    return app_id, version
+
+
+def _text(name: str, value: OptionValue) -> str:
+    return str(value)
+
+
+def _boolean(name: str, value: OptionValue) -> bool:
+    text = str(value).lower()
+    if text not in ("true", "false"):
+        raise _refused(f"expected true or false as option {name}, found {value!r}")
+    return text == "true"
+
+
+def _number(name: str, value: OptionValue) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        raise _refused(f"expected a whole number as option {name}, found {value!r}") from None
+
+
+def _positive(name: str, value: OptionValue) -> int:
+    number = _number(name, value)
+    if number < 1:
+        raise _refused(f"expected a number above 0 as option {name}, found {value!r}")
+    return number
+
+
+def _one_of(*words: str) -> Callable[[str, OptionValue], str]:
+    def parse(name: str, value: OptionValue) -> str:
+        word = str(value).lower()
+        if word not in words:
+            raise _refused(f"expected one of {list(words)} as option {name}, found {value!r}")
+        return word
+
+    return parse
+
+
+def _refused(detail: str) -> InvalidRequest:
+    return InvalidRequest(detail, code=Code.INVALID_REQUEST, definite=True)

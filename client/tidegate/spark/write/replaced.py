@@ -1,0 +1,124 @@
+"""Which files of the table a write takes the place of, and which rows may do so."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from pyspark.sql import DataFrame
+
+from tidegate.errors import InvalidRequest
+from tidegate.models import DataFile
+from tidegate.spark.errors import InvalidRows
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.partitions import canonical_text
+from tidegate.spark.tables.predicates import partitions_matching, prunable
+from tidegate.spark.write.staging import DataFiles
+from tidegate.transaction_content import TransactionContent
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import PartitionValues
+from tidegate_protocol.schema.data_types import (
+    BOOLEAN,
+    BYTE,
+    DATE,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    DataType,
+)
+
+_LONGEST_PREDICATE = 4_000
+"""In characters. The service reads a longer one for long, with the table's row locked."""
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def replaced_files(
+    transaction: TransactionContent, layout: TableLayout, df: DataFrame, where: str | None
+) -> list[DataFile]:
+    """The files to remove, recorded as read."""
+    if where is None:
+        return transaction.filter_files()
+    if not layout.partition_columns:
+        raise InvalidRequest(
+            f"replace_where takes a predicate over partition columns, and table {layout.name} "
+            "has none",
+            code=Code.INVALID_PREDICATE,
+            definite=True,
+        )
+    spark = df.sparkSession
+    # Asked first, so that a predicate that nobody can read is refused for an empty table, too.
+    partitions_matching([], where, layout, spark)
+    files = transaction.filter_files(prunable(where, layout, spark))
+    partitions = list({tuple(file.partition_values.items()): None for file in files})
+    matches = partitions_matching([dict(values) for values in partitions], where, layout, spark)
+    chosen = {values for values, match in zip(partitions, matches, strict=True) if match}
+    return [file for file in files if tuple(file.partition_values.items()) in chosen]
+
+
+def check_inside(files: DataFiles, layout: TableLayout, df: DataFrame, where: str) -> None:
+    """Raise `InvalidRows` where a row lies in a partition for which the predicate is not true."""
+    partitions = [add.partition_values for add in files.adds]
+    for values, match in zip(
+        partitions,
+        partitions_matching(partitions, where, layout, df.sparkSession),
+        strict=True,
+    ):
+        if not match:
+            raise outside(values, f"replace_where ({where})")
+
+
+def outside(partition: PartitionValues, where: str) -> InvalidRows:
+    """The error for rows in a partition that is not among those which are overwritten."""
+    found = ", ".join(f"{name}={value}" for name, value in partition.items())
+    return InvalidRows(
+        f"the DataFrame has rows in the partition {found}, where {where} is not true"
+    )
+
+
+def files_of_partitions(
+    transaction: TransactionContent, layout: TableLayout, written: Iterable[DataFile]
+) -> list[DataFile]:
+    """The table's files in the partitions that files were written to, recorded as read: what others
+    add to these partitions meanwhile conflicts.
+
+    Partitions that are too many to name, and those of types whose values have no plain text in SQL,
+    are read as parts of larger ones, at worst of the whole table.
+    """
+    partitions = {_key(file.partition_values, layout): file.partition_values for file in written}
+    if not partitions:
+        return []
+    texts = {_condition(values, layout) for values in partitions.values()}
+    where = None if None in texts else " OR ".join(sorted(f"({text})" for text in texts))
+    if where is not None and len(where) > _LONGEST_PREDICATE:
+        where = None
+    files = transaction.filter_files(where)
+    return [file for file in files if _key(file.partition_values, layout) in partitions]
+
+
+def _key(values: Mapping[str, str | None], layout: TableLayout) -> tuple[str | None, ...]:
+    columns = layout.partition_columns
+    return tuple(canonical_text(layout, column, values[column]) for column in columns)
+
+
+def _condition(values: Mapping[str, str | None], layout: TableLayout) -> str | None:
+    """A condition that is true in the partition; None where there is none but "true"."""
+    parts = []
+    for column in layout.partition_columns:
+        field = layout.schema.field(column)
+        text = values[column]
+        name = "`" + column.replace("`", "``") + "`"
+        if text is None:
+            parts.append(f"{name} IS NULL")
+        elif field is not None and (literal := _literal(field.type, text)) is not None:
+            parts.append(f"{name} = {literal}")
+    return " AND ".join(parts) or None
+
+
+def _literal(data_type: DataType, text: str) -> str | None:
+    if data_type in (BYTE, SHORT, INTEGER, LONG, BOOLEAN):
+        return text
+    if data_type == DATE and _DATE.fullmatch(text):
+        return f"DATE'{text}'"
+    if data_type == STRING:
+        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    return None

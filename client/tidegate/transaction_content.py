@@ -1,0 +1,212 @@
+"""What a transaction has read of its table, and what it would change."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tidegate.errors import InvalidProposal
+from tidegate.handle import TableHandle
+from tidegate.models import DataFile, TableVersion
+from tidegate.schema_json import SchemaLike, schema_text
+from tidegate.wire.proposal import removal
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Action, Add, Metadata, Txn
+from tidegate_protocol.log.codec import InvalidActionError, decode, with_fields
+from tidegate_protocol.proposal.transaction import Reads
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class TransactionContent(ABC):
+    """What was read of a table at `read_version`, and the actions to commit on top of it.
+
+    Every method raises `TransactionClosed` once nothing more is taken.
+    """
+
+    def __init__(self, table: TableHandle, head: TableVersion, *, transaction_id: str) -> None:
+        self.id = transaction_id
+        self.table = table
+        self.head = head
+        self._whole_table = False
+        self._predicates: dict[str, None] = {}
+        self._read_paths: set[str] = set()
+        self._app_ids: set[str] = set()
+        self._actions: list[Action] = []
+        self._metadata = head.metadata
+        self._has_metadata = False
+        self._has_written = False
+
+    @property
+    def read_version(self) -> int:
+        """The version that everything is read at."""
+        return self.head.version
+
+    @property
+    def metadata(self) -> Metadata:
+        """The table's metadata as this transaction leaves it."""
+        return self._metadata
+
+    @abstractmethod
+    def _check_open(self) -> None:
+        """Raise `TransactionClosed` where nothing more is taken."""
+
+    def filter_files(self, where: str | None = None) -> list[DataFile]:
+        """The files that may hold rows matching a Spark SQL predicate, at the read version.
+
+        Records the predicate and the files as read: a concurrent commit that adds rows there,
+        or removes one of the files, will conflict. Without a predicate the whole table is read.
+        """
+        self._check_open()
+        scan = self.table.scan(where, version=self.read_version)
+        if where is None:
+            self._whole_table = True
+        else:
+            self._predicates[where] = None
+            self._read_paths.update(file.path for file in scan.files)
+        return list(scan.files)
+
+    def read(self, spark: "SparkSession", where: str | None = None) -> "DataFrame":
+        """The rows matching a predicate (all, without one) as a Spark DataFrame, at the read
+        version, recorded as `filter_files` records them. See `tidegate.spark.read.read`. Needs the
+        `spark` extra."""
+        from tidegate.spark.read import read  # noqa: PLC0415 - the HTTP client works without Spark
+
+        self._check_open()
+        return read.read_in(self, spark, where=where)
+
+    def read_whole_table(self) -> None:
+        """Record that every row was read, whichever way: any concurrent change will conflict."""
+        self._check_open()
+        self._whole_table = True
+
+    def txn_version(self, app_id: str) -> int:
+        """The last version that an application recorded, -1 for none, recorded as read: a
+        concurrent commit of the same application will conflict."""
+        self._check_open()
+        version = self.table.txn_version(app_id)
+        self._app_ids.add(app_id)
+        return version
+
+    def set_transaction(self, app_id: str, version: int) -> None:
+        """Record an application's version along with this commit (PROTOCOL.md, "Transaction
+        Identifiers")."""
+        self._check_open()
+        now_ms = self.table.connection.now_ms()
+        self._actions.append(Txn(app_id=app_id, version=version, last_updated=now_ms))
+
+    def write_files(self, df: "DataFrame", **options: str | int | bool) -> list[DataFile]:
+        """Write a Spark DataFrame's rows into new data files of the table, as `Table.append` does,
+        and return the files for `add`. Options are `dataChange`, `maxRecordsPerFile` and
+        `compression`. See `tidegate.spark.write.files`. Needs the `spark` extra.
+
+        The files are nobody's until a commit names them. Where none ever does, they stay until
+        VACUUM finds them, because another transaction may still add them.
+        """
+        from tidegate.spark.write import files  # noqa: PLC0415 - the HTTP client works without Spark
+
+        self._check_open()
+        found = files.write_files(self, df, options=options)
+        # The files are of the schema as it is now.
+        self._has_written = True
+        return list(found.adds)
+
+    def add(self, files: Iterable[DataFile]) -> None:
+        """Add data files that are already written below the table's location."""
+        self._check_open()
+        for file in _data_files(files):
+            self._append(file)
+
+    def remove(self, files: Iterable[DataFile], *, data_change: bool = True) -> None:
+        """Remove live files. `data_change` False says that the table's rows stay the same,
+        because other files that are added hold them (a rewrite)."""
+        self._check_open()
+        now_ms = self.table.connection.now_ms()
+        self._actions.extend(
+            removal(file, deletion_timestamp=now_ms, data_change=data_change)
+            for file in _data_files(files)
+        )
+
+    def update_metadata(
+        self,
+        *,
+        schema: SchemaLike | None = None,
+        set_properties: Mapping[str, str] | None = None,
+        unset_properties: Iterable[str] = (),
+        comment: str | None = None,
+    ) -> None:
+        """Change the table's schema, properties or comment; what is not named stays.
+
+        Once in a transaction, and before files are written or added, which are of the schema that
+        there is by then: else `InvalidProposal`, as in Delta's `updateMetadata`. The rest of what a
+        metaData or protocol action can say is for `action`.
+        """
+        self._check_open()
+        changes: dict[str, Any] = {}
+        if schema is not None:
+            changes["schemaString"] = schema_text(schema)
+        if comment is not None:
+            changes["description"] = comment
+        gone = frozenset(unset_properties)
+        if gone or set_properties:
+            kept = {k: v for k, v in self._metadata.configuration.items() if k not in gone}
+            changes["configuration"] = kept | dict(set_properties or {})
+        if changes:
+            self._append(with_fields(self._metadata, changes))
+
+    def action(self, action: Mapping[str, Any]) -> None:
+        """Any one action as its log line has it: `{"domainMetadata": {...}}`.
+
+        Raises `InvalidProposal` where a known kind of action has the wrong shape, and for a
+        metaData where `update_metadata` does.
+        """
+        self._check_open()
+        try:
+            found = decode(msgspec.json.encode(dict(action)))
+        except InvalidActionError as error:
+            raise InvalidProposal(str(error), code=Code.INVALID_ACTION, definite=True) from None
+        self._append(found)
+
+    def _append(self, action: Action) -> None:
+        match action:
+            case Add():
+                self._has_written = True
+            case Metadata():
+                self._check_metadata_open()
+                self._has_metadata = True
+                self._metadata = action
+        self._actions.append(action)
+
+    def _check_metadata_open(self) -> None:
+        if self._has_written:
+            raise InvalidProposal(
+                "Cannot update the metadata in a transaction that has already written data",
+                code=Code.INVALID_ACTION,
+                hint="update the metadata first; the files that are written next have its schema",
+                definite=True,
+            )
+        if self._has_metadata:
+            raise InvalidProposal(
+                "Cannot change the metadata more than once in a transaction",
+                code=Code.MULTIPLE_METADATA,
+                hint="make all changes in one call of update_metadata",
+                definite=True,
+            )
+
+    def _reads(self) -> Reads:
+        return Reads(
+            whole_table=self._whole_table,
+            predicates=tuple(self._predicates),
+            files=frozenset(self._read_paths),
+            app_ids=frozenset(self._app_ids),
+        )
+
+
+def _data_files(files: Iterable[DataFile]) -> list[DataFile]:
+    found = list(files)
+    for file in found:
+        if not isinstance(file, Add):
+            raise TypeError(f"expected tidegate.DataFile, found {type(file).__name__}")
+    return found
