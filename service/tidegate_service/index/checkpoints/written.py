@@ -10,6 +10,10 @@ from tidegate_service.core.ports.checkpoints import KnownCheckpoint, PathKey, Si
 from tidegate_service.index.schema.checkpoints import checkpoint_sidecars, checkpoints
 from tidegate_service.index.schema.tables import tables
 
+# The index on versions can be read as a bitmap alone, which connections do without by themselves
+# (`postgres.engine`): a million files would be gone through for the few that changed.
+_BY_VERSIONS = text("SELECT set_config('enable_bitmapscan', 'on', true)")
+
 # Each sidecar is looked up by each key that changed: few of the files, or most of the work is to
 # write nearly all of them anyway.
 _CHANGED = text("""
@@ -75,6 +79,7 @@ async def changed_sidecars(
     connection: AsyncConnection, table_id: UUID, *, since: int, version: int
 ) -> frozenset[PathKey]:
     values = {"table_id": table_id, "since": since, "version": version}
+    await connection.execute(_BY_VERSIONS)
     rows = await connection.execute(_CHANGED, values)
     return frozenset((row.after_path, row.after_dv_id) for row in rows)
 
