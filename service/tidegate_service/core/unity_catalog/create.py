@@ -133,7 +133,9 @@ async def _first(wanted: NewStockTable, table_id: str, content: bytes | LogFile)
 async def _create(
     context: Context, table: NewTable, staged: StagedCommit, table_id: str
 ) -> TableRecord:
-    ready = await offload.run(len(staged.actions), _ready, staged, table_id)
+    # Three lines may define ten thousand columns with an expression each.
+    async with context.defining.turn(context.caller.principal.name):
+        ready = await offload.run(offload.HEAVY, _ready, staged, table_id)
     unknown = context.limits.why_not_hooks(ready.transaction.metadata.configuration, {})
     if unknown is not None:
         raise _refused(unknown)
@@ -158,12 +160,16 @@ async def _section(context: Context, table: NewTable, ready: ReadyCommit) -> Tab
         await check_forgotten(context, section)
         await check_none_under_way(section)
         await _check_log(log, table)
-        commit = ratified(
-            ready,
-            published=False,
-            attempts=1,
-            duration_ms=round((context.monotonic_s() - started) * 1000),
-            by=context.caller,
+        commit = await offload.run(
+            ready.transaction.proposal.weight,
+            partial(
+                ratified,
+                ready,
+                published=False,
+                attempts=1,
+                duration_ms=round((context.monotonic_s() - started) * 1000),
+                by=context.caller,
+            ),
         )
         await section.append(commit)
         await section.record_change(Change(deed=Deed.CREATE, by=context.caller, version=0))
