@@ -48,7 +48,8 @@ async def update_table(context: Context, ref: str, update: Update) -> TableRecor
         return table
     staged_files.check_name(commit)
     if not await _landed_by_name(context, table, commit):
-        await _land(context, table, update, commit)
+        land = partial(_land, context, table, update, commit)
+        await staged_files.in_own_turn(context, table, commit, land)
     await _publish(context, table)
     return await get_table(context, table.id)
 
@@ -65,8 +66,15 @@ async def _landed_by_name(context: Context, table: TableHead, commit: AddCommit)
         return True
     if record.body_digest is not None or record.content_sha256 is None:
         return False
+    is_same = partial(_has_digest, context, table, commit, record.content_sha256)
+    return await staged_files.in_own_turn(context, table, commit, is_same)
+
+
+async def _has_digest(context: Context, table: TableHead, commit: AddCommit, sha256: str) -> bool:
     content = await staged_files.content_of(context, table, commit)
-    return content is not None and await offload.sha256_of(content) == record.content_sha256
+    if content is None or len(content) != commit.file_size:
+        return False
+    return await offload.sha256_of(content) == sha256
 
 
 async def _land(context: Context, table: TableRecord, update: Update, commit: AddCommit) -> None:
