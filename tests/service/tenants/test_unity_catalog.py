@@ -35,7 +35,7 @@ EXPRESSIONS = {
     "readerFeatures": list(FEATURES[:2]),
     "writerFeatures": [*FEATURES, "checkConstraints", "generatedColumns"],
 }
-GROWN_MIB = 450
+GROWN_MIB = 200
 GROWN_UNREAD_MIB = 300
 PATIENTLY = httpx.Timeout(120)
 MANY = httpx.Limits(max_connections=400, max_keepalive_connections=400)
