@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from enum import Enum
 
 from tidegate_protocol.log.actions import Action
-from tidegate_protocol.log.content import Content
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.checkpoints import CheckpointFiles
 from tidegate_service.core.ports.store.data_files import DataFiles
@@ -105,8 +105,8 @@ class FaultyLog:
     async def read(self, version: int) -> bytes | None:
         return await self._log.read(version)
 
-    async def read_staged(self, name: str) -> bytes | None:
-        return await self._log.read_staged(name)
+    async def read_staged(self, name: str, *, most_bytes: int) -> bytes | LogFile | None:
+        return await self._log.read_staged(name, most_bytes=most_bytes)
 
     async def holds_anything(self, *, but_version: int | None = None) -> bool:
         return await self._log.holds_anything(but_version=but_version)

@@ -58,6 +58,10 @@ its others wait."""
 CATCHING_UP = 2
 """Logs that are read on for conflict checks and aborts of one principal at a time. Each takes up to
 80 MiB."""
+STAGED = 2
+"""Staged files, beyond short ones, that are read and decided on for one principal at a time, and
+first versions that stock clients have written; its others wait. A file of 4 MiB may be half a
+million actions."""
 VACUUMS = 1
 """Vacuums of one principal at a time; its others wait."""
 SCAN_PAGES = 3
@@ -128,6 +132,7 @@ class Context:
     maintaining: OwnTurns = field(default_factory=lambda: OwnTurns(MAINTAINED))
     releasing: OwnTurns = field(default_factory=lambda: OwnTurns(MAINTAINED))
     catching_up: OwnTurns = field(default_factory=lambda: OwnTurns(CATCHING_UP))
+    staged: OwnTurns = field(default_factory=lambda: OwnTurns(STAGED))
     vacuuming: OwnTurns = field(default_factory=lambda: OwnTurns(VACUUMS))
     copies: CopyLimits = field(default_factory=CopyLimits)
     verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))

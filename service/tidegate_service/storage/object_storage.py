@@ -91,10 +91,11 @@ class ObjectLog:
     async def read(self, version: int) -> bytes | LogFile | None:
         return await self._root.read(self._commit(version), self._read, self._share)
 
-    async def read_staged(self, name: str) -> bytes | LogFile | None:
+    async def read_staged(self, name: str, *, most_bytes: int) -> bytes | LogFile | None:
         if staged_version(name) is None:
             raise ValueError(f"{excerpt(name)} is no staged commit's name")
-        return await self._root.read(f"{self._folder}/{_STAGED}/{name}", self._read, self._share)
+        path = f"{self._folder}/{_STAGED}/{name}"
+        return await self._root.read(path, self._read, self._share, most_bytes=most_bytes)
 
     async def holds_anything(self, *, but_version: int | None = None) -> bool:
         """Also raises `Refused`, like `entries`."""

@@ -7,6 +7,7 @@ from typing import BinaryIO, Protocol, TypeVar
 
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
+from tidegate_service.core.log.log_file import OversizedFile
 from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.listing import LogEntry
@@ -19,6 +20,23 @@ Name = TypeVar("Name")
 
 ReadFile = Callable[[BinaryIO, int], Generator[None, None, bytes | LogFile]]
 """Reads an open file of about so many bytes, in steps. Blocking (`core.log.log_file.read_file`)."""
+
+
+def up_to(most_bytes: int | None, read: ReadFile) -> ReadFile:
+    """`read`, and of a file of more than so many bytes nothing but its length."""
+    if most_bytes is None:
+        return read
+
+    def read_up_to(file: BinaryIO, size: int) -> Generator[None, None, bytes | LogFile]:
+        return unread(size, most_bytes) if size > most_bytes else (yield from read(file, size))
+
+    return read_up_to
+
+
+def unread(size: int, most_bytes: int) -> OversizedFile:
+    """Of a file that was to have no more than `most_bytes`."""
+    return OversizedFile(size, f"it has {size} bytes, and was to have {most_bytes} at most")
+
 
 Hides = Callable[[str], bool]
 """Whether a path relative to a table is none of a data file."""
@@ -119,8 +137,11 @@ class Root(Protocol):
         not there are passed over. Raises `DeletionRefused` where it is not allowed."""
         ...
 
-    async def read(self, path: str, read: ReadFile, share: Share) -> bytes | LogFile | None:
-        """The file's content by `read`; None where there is none. `share` is of `reading`."""
+    async def read(
+        self, path: str, read: ReadFile, share: Share, *, most_bytes: int | None = None
+    ) -> bytes | LogFile | None:
+        """The file's content by `read`; None where there is none. `share` is of `reading`. One of
+        more than `most_bytes` is looked at for its size alone."""
         ...
 
     def entries(

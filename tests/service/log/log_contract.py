@@ -18,6 +18,7 @@ import pytest
 from tidegate_protocol.log.content import whole
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnknown
+from tidegate_service.core.log.log_file import OversizedFile
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Log, Storage, UnreadableFile
@@ -314,9 +315,13 @@ class LogContract:
         self, storage: Storage, location, plant: Plant
     ):
         log, name = storage.log(location), STAGED
-        assert await log.read_staged(name) is None
+        assert await log.read_staged(name, most_bytes=7) is None
         plant(location, f"_staged_commits/{name}", b"staged\n")
-        assert await log.read_staged(name) == b"staged\n"
+        for most_bytes in (7, 1024**3):
+            assert await log.read_staged(name, most_bytes=most_bytes) == b"staged\n"
+        longer = await log.read_staged(name, most_bytes=6)
+        assert isinstance(longer, OversizedFile)
+        assert len(longer) == 7
         assert await log.read(1) is None
 
     @pytest.mark.parametrize("name", [name for name in UNUSUAL_NAMES if "%2F" not in name])

@@ -96,7 +96,7 @@ class Staged:
 
 @dataclass
 class StockTable:
-    """A table of catalog `main` and schema `air`, as a client that made it knows it."""
+    """A table of catalog `main`, as a client that made it knows it."""
 
     client: "StockClient"
     name: str
@@ -105,7 +105,7 @@ class StockTable:
     path: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.path = f"/delta/v1/catalogs/main/schemas/air/tables/{self.name}"
+        self.path = f"{self.client.schema_path}/tables/{self.name}"
 
     @property
     def log(self) -> Path:
@@ -162,9 +162,11 @@ class StockTable:
 
 
 class StockClient:
-    """A client of one service, at whose place the warehouse is."""
+    """A client of one service, at whose place the warehouse is; its tables are of one schema of
+    the catalog `main`."""
 
-    def __init__(self, url: str, *, token: str = "some-token") -> None:
+    def __init__(self, url: str, *, token: str = "some-token", schema: str = "air") -> None:
+        self.schema_path = f"/delta/v1/catalogs/main/schemas/{schema}"
         self.http = httpx.Client(
             base_url=url + UNITY, headers={"Authorization": f"Bearer {token}"}, timeout=60
         )
@@ -175,8 +177,7 @@ class StockClient:
     def stage_table(self, name: str | None = None) -> StockTable:
         """Ask for a place, and have the folder of a log there."""
         name = name or f"t{uuid.uuid4().hex}"
-        path = "/delta/v1/catalogs/main/schemas/air/staging-tables"
-        answer = self.http.post(path, json={"name": name})
+        answer = self.http.post(f"{self.schema_path}/staging-tables", json={"name": name})
         assert answer.status_code == 200, answer.text
         place = answer.json()
         table = StockTable(self, name, place["table-id"], place["location"])
@@ -205,7 +206,7 @@ class StockClient:
             "last-commit-timestamp-ms": T0,
             **changes,
         }
-        return self.http.post("/delta/v1/catalogs/main/schemas/air/tables", json=body)
+        return self.http.post(f"{self.schema_path}/tables", json=body)
 
     def create(self, name: str | None = None) -> StockTable:
         table = self.stage_table(name)

@@ -178,6 +178,18 @@ class TestBadInput:
         assert stock.create_staged(table).status_code == 409
         assert f"main.air.{table.name}" not in names(stock)
 
+    def test_a_log_with_more_files_than_are_listed_is_refused(self, start_service):
+        stock = StockClient(start_service(max_log_files=1000).url)
+        with stock.http, stock.own:
+            table = stock.stage_table()
+            write_first(table, stock.first_lines(table))
+            for number in range(1000):
+                (table.log / f"{number}.crc").touch()
+            refused = stock.create_staged(table)
+            assert refused.status_code == 400
+            assert "max_log_files" in refused.json()["error"]["message"]
+            assert f"main.air.{table.name}" not in names(stock)
+
     def test_an_external_one_is_registered_otherwise(self, stock):
         table = stock.stage_table()
         refused = stock.create_staged(table, **{"table-type": "EXTERNAL"})

@@ -15,6 +15,7 @@ from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.errors import IndexUnavailable, NotFound
 from tidegate_service.core.ports.index import TakesLong
 from tidegate_service.core.ports.records import (
+    PAGE_BYTES,
     Aborted,
     CommitRecord,
     ForgottenTable,
@@ -82,6 +83,7 @@ class MemoryReads:
         limit: int,
         known: HeadsOnStandby,
         within: Sequence[str] | None = None,
+        most_bytes: int = PAGE_BYTES,
     ) -> list[TableRecord]:
         def page() -> list[TableRecord]:
             by_name = {record.name.lower(): record for record in self._server.records()}

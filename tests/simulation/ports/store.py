@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 from tests.simulation.ports.network import Answering, Network
 from tidegate_protocol.log.actions import Action
-from tidegate_protocol.log.content import Content, whole
+from tidegate_protocol.log.content import Content, LogFile, whole
 from tidegate_protocol.log.file_names import Unknown, commit_name, parse
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
+from tidegate_service.core.log.log_file import OversizedFile
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import UnreadableFile
@@ -216,8 +217,11 @@ class MemoryLog:
     async def read(self, version: int) -> bytes | None:
         return await self._read(commit_name(version))
 
-    async def read_staged(self, name: str) -> bytes | None:
-        return await self._read(f"_staged_commits/{name}")
+    async def read_staged(self, name: str, *, most_bytes: int) -> bytes | LogFile | None:
+        found = await self._read(f"_staged_commits/{name}")
+        if found is None or len(found) <= most_bytes:
+            return found
+        return OversizedFile(len(found), "it is longer than was said")
 
     async def _read(self, name: str) -> bytes | None:
         def found() -> bytes | None:

@@ -4,7 +4,8 @@ Fields that nobody here knows are passed over, as clients of later releases may 
 unknown requirement or action is refused: it would not be done.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -25,6 +26,7 @@ from tidegate_service.core.unity_catalog.requests import (
     Update,
 )
 
+B = TypeVar("B")
 T = TypeVar("T")
 
 MAX_ACTIONS = 32
@@ -194,7 +196,10 @@ _SCHEMA = msgspec.json.Decoder(CreateSchemaBody)
 async def read_update(request: Request) -> Update:
     """Raises `BadRequest`, and `Refused` for a media type or size that is not taken, for an action
     that comes twice and for a property that is both set and removed."""
-    body = await _read(request, _UPDATE)
+    return await _read(request, _UPDATE, _update)
+
+
+def _update(body: UpdateTableBody) -> Update:
     for given in (body.requirements, body.updates):
         _check_once(given)
     uuid: str | None = None
@@ -217,18 +222,20 @@ async def read_update(request: Request) -> Update:
 
 async def read_staging(request: Request) -> str:
     """The table's name, without catalog and schema. Raises as above."""
-    return (await _read(request, _STAGING)).name
+    return await _read(request, _STAGING, lambda body: body.name)
 
 
 async def read_schema(request: Request) -> tuple[str, str]:
     """Catalog and schema. Raises as above."""
-    body = await _read(request, _SCHEMA)
-    return body.catalog_name, body.name
+    return await _read(request, _SCHEMA, lambda body: (body.catalog_name, body.name))
 
 
 async def read_create(request: Request, *, catalog: str, schema: str) -> NewStockTable:
     """Raises as above, and `Refused` for a table that is not managed."""
-    body = await _read(request, _CREATE)
+    return await _read(request, _CREATE, partial(_new_table, catalog, schema))
+
+
+def _new_table(catalog: str, schema: str, body: CreateStagedTableBody) -> NewStockTable:
     if body.table_type != "MANAGED":
         raise Refused(
             f"expected the table-type MANAGED, found {body.table_type[:80]!r}; tables that others "
@@ -251,9 +258,11 @@ async def read_create(request: Request, *, catalog: str, schema: str) -> NewStoc
     )
 
 
-async def _read(request: Request, decoder: msgspec.json.Decoder[T]) -> T:
+async def _read(request: Request, decoder: msgspec.json.Decoder[B], make: Callable[[B], T]) -> T:
+    """What `make` makes of the body, in the thread that decodes it: each of a hundred thousand
+    values may be looked at."""
     media_type(request, JSON)
-    return await read_body(request, lambda content: decode_envelope(content, decoder))
+    return await read_body(request, lambda content: make(decode_envelope(content, decoder)))
 
 
 def _check_once(given: Sequence[Struct]) -> None:

@@ -33,6 +33,7 @@ from tidegate_service.core.errors import Refused
 from tidegate_service.core.maintenance import forget
 from tidegate_service.core.tables import lookup
 from tidegate_service.core.unity_catalog.load import load_table
+from tidegate_service.core.unity_catalog.pages import page_of
 from tidegate_service.core.unity_catalog.schemas import schemas_of
 
 router = APIRouter(tags=[CLASSIC], route_class=Route)
@@ -129,13 +130,14 @@ async def list_tables(
     max_results: MostResults = 0,
     page_token: PageToken = None,
 ) -> Response:
-    """In name order: those that the caller may read."""
+    """In name order: those that the caller may read. A page has fewer where their columns are
+    many."""
     for name, value in (("catalog_name", catalog_name), ("schema_name", schema_name)):
         printable(f"query/{name}", value)
     printable("query/page_token", page_token or "")
-    page = await lookup.list_tables(
+    page = await page_of(
         context_of(request),
-        prefix=f"{catalog_name}.{schema_name}.",
+        f"{catalog_name}.{schema_name}.",
         cursor=page_token,
         limit=min(max_results or PAGE, _MOST),
     )

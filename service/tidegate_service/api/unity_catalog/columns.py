@@ -34,9 +34,9 @@ def struct_of(metadata: Metadata) -> object:
     return _renamed(json.loads(metadata.schema_string), _DASHES)
 
 
-def undashed(columns: Json) -> Json:
-    """A schema of this API with Delta's names."""
-    return _renamed_struct(columns, _CAMEL)
+def undashed(columns: Json) -> str:
+    """A schema of this API with Delta's names, as JSON."""
+    return msgspec.json.encode(_renamed_struct(columns, _CAMEL)).decode()
 
 
 def _renamed(found: object, names: dict[str, str]) -> object:

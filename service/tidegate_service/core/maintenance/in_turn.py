@@ -30,4 +30,9 @@ async def in_turn(
 
     task = asyncio.create_task(context.running.run(key, make()), name=" ".join(key))
     task.add_done_callback(over)
-    return await asyncio.shield(task)
+    try:
+        return await asyncio.shield(task)
+    finally:
+        # An error knows this frame: with the task in it, which knows the error, all that the work
+        # held would wait for the garbage collector.
+        del task

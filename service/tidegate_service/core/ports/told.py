@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidegate_protocol.log.actions import Txn
-from tidegate_service.core.ports.records import Glance, TableHead, TableRecord
+from tidegate_service.core.ports.records import PAGE_BYTES, Glance, TableHead, TableRecord
 
 
 class HeadsOnStandby(Protocol):
@@ -42,10 +42,11 @@ class TellingIndex(Protocol):
         limit: int,
         known: HeadsOnStandby,
         within: Sequence[str] | None = None,
+        most_bytes: int = PAGE_BYTES,
     ) -> list[TableRecord]:
         """Tables whose name starts with `prefix`, in name order, strictly after a name; only those
         in a scope of `within` (lower case, `core.access.roles.Grant`) where that is given. Fewer
-        than `limit` where their metadata holds `PAGE_BYTES` or more."""
+        than `limit` where their metadata holds `most_bytes` or more."""
 
     async def app_transaction(
         self, table_id: str, app_id: str, *, known: HeadsOnStandby

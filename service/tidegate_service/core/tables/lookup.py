@@ -1,6 +1,6 @@
 """Finding and listing tables."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -108,17 +108,34 @@ def no_such_table(ref: str) -> NotFound:
     return NotFound(f"there is no table {excerpt(ref)}", code=Code.TABLE_NOT_FOUND)
 
 
-async def list_tables(context: Context, *, prefix: str, cursor: str | None, limit: int) -> Page:
+async def list_tables(
+    context: Context,
+    *,
+    prefix: str,
+    cursor: str | None,
+    limit: int,
+    most_bytes: int = PAGE_BYTES,
+) -> Page:
     """Up to `limit` tables that the caller may read, whose name starts with `prefix`, after
-    the cursor's name: fewer where they are large."""
+    the cursor's name: fewer where they are large, and the last one is what makes them larger than
+    `most_bytes`."""
     within = context.caller.principal.scopes(Role.READER)
     known = context.heads.replicated
     async with context.listings.turn(context.who):
         found = await context.index.tables(
-            prefix=prefix, after=cursor, limit=limit + 1, known=known, within=within
+            prefix=prefix,
+            after=cursor,
+            limit=limit + 1,
+            known=known,
+            within=within,
+            most_bytes=most_bytes,
         )
     tables = tuple(found[:limit])
-    told = [action for table in found for action in (table.protocol, table.metadata)]
-    held = sum(len(action.raw) for action in told if action is not None)
-    more = len(found) > limit or held >= PAGE_BYTES
+    more = len(found) > limit or metadata_bytes(found) >= most_bytes
     return Page(tables=tables, next_cursor=tables[-1].name if more else None)
+
+
+def metadata_bytes(found: Sequence[TableRecord]) -> int:
+    """How long the protocols and metadata of tables are."""
+    told = [action for table in found for action in (table.protocol, table.metadata)]
+    return sum(len(action.raw) for action in told if action is not None)

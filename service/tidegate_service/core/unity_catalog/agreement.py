@@ -4,9 +4,7 @@ The log is the truth: nothing that is said becomes part of the table. What does 
 client's mistake, or a file that is not the one it wrote.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -88,9 +86,9 @@ def _check_domains(said: Definition, actions: Sequence[Action]) -> None:
             raise _refused(f"the metadata domain {excerpt(name)} is not removed by the commit")
 
 
-def _struct(columns: Mapping[str, Any]) -> object:
+def _struct(columns: str) -> object:
     try:
-        return parse_schema(json.dumps(columns))
+        return parse_schema(columns)
     except InvalidSchema as error:
         raise Refused(f"the columns: {error}", code=Code.INVALID_SCHEMA) from None
 

@@ -39,8 +39,9 @@ from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused, 
 from tidegate_service.core.log.clock_skew import check_clock
 from tidegate_service.core.log.put_version import ratified
 from tidegate_service.core.log.used_places import check_none_under_way
+from tidegate_service.core.maintenance.in_turn import in_turn
 from tidegate_service.core.ports.records import NewTable, TableRecord
-from tidegate_service.core.ports.store.storage import Log
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.place_rights import check_forgotten
@@ -90,13 +91,10 @@ async def create_stock_table(context: Context, wanted: NewStockTable) -> TableRe
     found = await _found(context, wanted.name, table_id)
     if found is not None:
         return found
-    content = await context.storage.log(place, who=context.who).read(0)
-    if content is None:
-        raise _refused(f"there is no {commit_name(0)} in {place}/_delta_log")
-    staged = await _first(wanted, table_id, content)
     table = NewTable(id=context.new_id(), name=wanted.name, location=place, catalog_managed=True)
-    creating = _create(context, table, staged, table_id)
-    created = await context.running.run((_ACTIVITY, place), creating)
+    # Nobody has said how long the file is.
+    create = partial(_create, context, table, wanted, table_id)
+    created = await in_turn(context, context.staged, (_ACTIVITY, place), create)
     await publish_through(context, created)
     return await get_table(context, created.id)
 
@@ -131,12 +129,21 @@ async def _first(wanted: NewStockTable, table_id: str, content: bytes | LogFile)
 
 
 async def _create(
-    context: Context, table: NewTable, staged: StagedCommit, table_id: str
+    context: Context, table: NewTable, wanted: NewStockTable, table_id: str
 ) -> TableRecord:
-    ready = await offload.run(len(staged.actions), _ready, staged, table_id)
+    log = context.storage.log(table.location, who=context.who)
+    content = await log.read(0)
+    if content is None:
+        raise _refused(f"there is no {commit_name(0)} in {table.location}/_delta_log")
+    staged = await _first(wanted, table_id, content)
+    # Three lines may define ten thousand columns with an expression each.
+    async with context.defining.turn(context.caller.principal.name):
+        ready = await offload.run(offload.HEAVY, _ready, staged, table_id)
     unknown = context.limits.why_not_hooks(ready.transaction.metadata.configuration, {})
     if unknown is not None:
         raise _refused(unknown)
+    # As many files as whoever creates it likes: not under a lock.
+    await _check_log(log, table)
     try:
         return await _section(context, table, ready)
     except CommitStateUnknown:
@@ -152,18 +159,20 @@ async def _create(
 
 async def _section(context: Context, table: NewTable, ready: ReadyCommit) -> TableRecord:
     started = context.monotonic_s()
-    log = context.storage.log(table.location, who=context.who)
     async with context.index.creation_section(table, who=context.who) as section:
         check_clock(context, section)
         await check_forgotten(context, section)
         await check_none_under_way(section)
-        await _check_log(log, table)
-        commit = ratified(
-            ready,
-            published=False,
-            attempts=1,
-            duration_ms=round((context.monotonic_s() - started) * 1000),
-            by=context.caller,
+        commit = await offload.run(
+            ready.transaction.proposal.weight,
+            partial(
+                ratified,
+                ready,
+                published=False,
+                attempts=1,
+                duration_ms=round((context.monotonic_s() - started) * 1000),
+                by=context.caller,
+            ),
         )
         await section.append(commit)
         await section.record_change(Change(deed=Deed.CREATE, by=context.caller, version=0))
@@ -198,14 +207,22 @@ def _ready(staged: StagedCommit, table_id: str) -> ReadyCommit:
 async def _check_log(log: Log, table: NewTable) -> None:
     """See that the log is version 0 and nothing that could be another table's. A client may have
     written that version's checksum already."""
-    async for batch in log.entries():
-        for entry in batch:
-            found = parse(entry.name)
-            is_other = isinstance(found, CommitFile) and found.version != 0
-            if is_other or isinstance(found, CheckpointFile | MultiPartCheckpoint | V2Checkpoint):
-                raise TableExists(
-                    f"the log at {table.location} has {entry.name} beside its first version"
-                )
+    try:
+        async for batch in log.entries():
+            for entry in batch:
+                if _is_anothers(entry.name):
+                    raise TableExists(
+                        f"the log at {table.location} has {entry.name} beside its first version"
+                    )
+    except UnreadableFile as error:
+        raise Refused(f"the log at {table.location}: {error}", code=Code.BROKEN_LOG) from None
+
+
+def _is_anothers(name: str) -> bool:
+    found = parse(name)
+    if isinstance(found, CommitFile):
+        return found.version != 0
+    return isinstance(found, CheckpointFile | MultiPartCheckpoint | V2Checkpoint)
 
 
 def _location(context: Context, name: str, table_id: str) -> str:

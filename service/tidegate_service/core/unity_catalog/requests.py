@@ -20,10 +20,11 @@ class AddCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What is said of a table beside a commit. `columns` is Delta's struct JSON, parsed. A field is
-    None where nothing is said of it; `comment` is then as `comment_is_said` says."""
+    """What is said of a table beside a commit. `columns` is Delta's struct as JSON: a text, since
+    what it says may be a hundred thousand values. A field is None where nothing is said of it;
+    `comment` is then as `comment_is_said` says."""
 
-    columns: Mapping[str, Any] | None = None
+    columns: str | None = None
     partition_columns: tuple[str, ...] | None = None
     protocol: Protocol | None = None
     set_properties: Mapping[str, str] = field(default_factory=dict)

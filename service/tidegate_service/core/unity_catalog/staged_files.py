@@ -1,6 +1,13 @@
-"""Reading what a client has staged: the bytes that are to become a version, seen once."""
+"""Reading what a client has staged: the bytes that are to become a version, seen once.
 
+A request of some hundred bytes may name a file of megabytes, of which half a million actions are
+made. So nothing is read of a file that is longer than was said, and of what is long a principal has
+a few at a time, from before they are read until they are decided on.
+"""
+
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any, TypeVar
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
@@ -11,9 +18,17 @@ from tidegate_protocol.proposal.transaction import Invalid
 from tidegate_protocol.replay.staged import read_staged
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
+from tidegate_service.core.maintenance.in_turn import in_turn
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.unity_catalog.requests import AddCommit
+
+T = TypeVar("T")
+
+SHORT_BYTES = 16 * 1024
+"""An append of some tens of files. Its actions take half a megabyte at most, and it waits for no
+turn."""
+_ACTIVITY = "read a staged file"
 
 
 def check_name(commit: AddCommit) -> None:
@@ -27,12 +42,27 @@ def check_name(commit: AddCommit) -> None:
         raise _refused(f"the file {commit.file_name} is of version {version}, not {commit.version}")
 
 
+async def in_own_turn(
+    context: Context,
+    table: TableHead,
+    commit: AddCommit,
+    work: Callable[[], Coroutine[Any, Any, T]],
+) -> T:
+    """What `work` returns that holds the staged file, or raises. It waits for the principal's turn
+    where the file is long, and goes on where the caller leaves."""
+    if commit.file_size <= SHORT_BYTES:
+        return await work()
+    key = (_ACTIVITY, f"{table.id} {commit.file_name}")
+    return await in_turn(context, context.staged, key, work)
+
+
 async def content_of(
     context: Context, table: TableHead, commit: AddCommit
 ) -> bytes | LogFile | None:
-    """The bytes of the staged file, whose name was checked; None where there is none. Raises
-    `StorageUnavailable`."""
-    return await context.storage.log(table.location, who=context.who).read_staged(commit.file_name)
+    """The bytes of the staged file, whose name was checked; None where there is none. One that is
+    longer than was said has its length alone. Raises `StorageUnavailable`."""
+    log = context.storage.log(table.location, who=context.who)
+    return await log.read_staged(commit.file_name, most_bytes=commit.file_size)
 
 
 async def staged_of(commit: AddCommit, content: bytes | LogFile) -> StagedCommit:

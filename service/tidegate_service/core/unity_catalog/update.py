@@ -26,7 +26,7 @@ from tidegate_service.core.unity_catalog import staged_files
 from tidegate_service.core.unity_catalog.agreement import check_agreement
 from tidegate_service.core.unity_catalog.identity import etag, table_uuid
 from tidegate_service.core.unity_catalog.published import publish_through
-from tidegate_service.core.unity_catalog.requests import AddCommit, Update
+from tidegate_service.core.unity_catalog.requests import AddCommit, Definition, Update
 
 logger = logging.getLogger("tidegate.unity_catalog")
 
@@ -48,7 +48,8 @@ async def update_table(context: Context, ref: str, update: Update) -> TableRecor
         return table
     staged_files.check_name(commit)
     if not await _landed_by_name(context, table, commit):
-        await _land(context, table, update, commit)
+        land = partial(_land, context, table, update, commit)
+        await staged_files.in_own_turn(context, table, commit, land)
     await _publish(context, table)
     return await get_table(context, table.id)
 
@@ -65,8 +66,15 @@ async def _landed_by_name(context: Context, table: TableHead, commit: AddCommit)
         return True
     if record.body_digest is not None or record.content_sha256 is None:
         return False
+    is_same = partial(_has_digest, context, table, commit, record.content_sha256)
+    return await staged_files.in_own_turn(context, table, commit, is_same)
+
+
+async def _has_digest(context: Context, table: TableHead, commit: AddCommit, sha256: str) -> bool:
     content = await staged_files.content_of(context, table, commit)
-    return content is not None and await offload.sha256_of(content) == record.content_sha256
+    if content is None or len(content) != commit.file_size:
+        return False
+    return await offload.sha256_of(content) == sha256
 
 
 async def _land(context: Context, table: TableRecord, update: Update, commit: AddCommit) -> None:
@@ -98,10 +106,12 @@ async def _land(context: Context, table: TableRecord, update: Update, commit: Ad
             before=table.metadata,
             protocol_before=table.protocol,
         )
-        # Columns that are said may be thousands, and are parsed.
-        await offload.run(0 if update.definition.columns is None else offload.LONG, agree)
+        # What is said may be thousands of columns, which are parsed, and as many properties.
+        said = 0 if update.definition == Definition() else offload.LONG
+        await offload.run(max(said, len(staged.actions)), agree)
+    proposal = await offload.run(len(staged.actions), proposal_of, staged)
     try:
-        outcome = await propose(context, table.id, proposal_of(staged))
+        outcome = await propose(context, table.id, proposal)
     except Refused as refused:
         if refused.code is not Code.TRANSACTION_ID_REUSED:
             raise
@@ -166,8 +176,7 @@ def _check_published(update: Update, table: TableHead) -> None:
 
 
 def _check_idle(update: Update) -> None:
-    said = update.definition
-    if said != type(said)():
+    if update.definition != Definition():
         raise Refused(
             "a table is changed by a commit: expected add-commit beside the other updates",
             code=Code.INVALID_REQUEST,

@@ -29,6 +29,7 @@ from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState
 from tidegate_service.core.ports.records import (
     DETAILS_BYTES,
+    PAGE_BYTES,
     Aborted,
     CommitRecord,
     Glance,
@@ -132,6 +133,7 @@ async def tables_page(
     after: str | None,
     limit: int,
     within: Sequence[str] | None = None,
+    most_bytes: int = PAGE_BYTES,
 ) -> list[TableRecord]:
     name = func.lower(tables.c.name)
     query = select(tables).where(func.starts_with(name, lower(prefix))).order_by(name).limit(limit)
@@ -140,7 +142,9 @@ async def tables_page(
     if within is not None:
         query = query.where(in_scopes(name, within))
     size = bytes_of(tables.c.metadata) + bytes_of(tables.c.protocol)
-    page = bounded(query, size=size, order=lambda columns: func.lower(columns.name))
+    page = bounded(
+        query, size=size, order=lambda columns: func.lower(columns.name), most=most_bytes
+    )
     return [table_record(row) for row in await connection.execute(page)]
 
 

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.errors import IndexUnavailable
-from tidegate_service.core.ports.records import Glance, TableHead, TableRecord
+from tidegate_service.core.ports.records import PAGE_BYTES, Glance, TableHead, TableRecord
 from tidegate_service.core.ports.told import HeadsOnStandby
 from tidegate_service.index.postgres.batching import Batching
 from tidegate_service.index.postgres.connections import Connections
@@ -74,9 +74,17 @@ class TellingCalls:
         limit: int,
         known: HeadsOnStandby,
         within: Sequence[str] | None = None,
+        most_bytes: int = PAGE_BYTES,
     ) -> list[TableRecord]:
         return await self._told(
-            lambda c: reads.tables_page(c, prefix=prefix, after=after, limit=limit, within=within),
+            lambda c: reads.tables_page(
+                c,
+                prefix=prefix,
+                after=after,
+                limit=limit,
+                within=within,
+                most_bytes=most_bytes,
+            ),
             lambda page: page,
             known,
         )

@@ -18,11 +18,13 @@ from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.local.data_files import LocalDataFiles
 from tidegate_service.storage.local.files import LocalFiles
 from tidegate_service.storage.local.staged import StagedFile, replace
-from tidegate_service.storage.roots import Hides, ReadFile
+from tidegate_service.storage.roots import Hides, ReadFile, up_to
 from tidegate_service.storage.steps import result, yielded
 
 FEW = 32
 """Files of one call that do not wait behind the calls of more."""
+QUICK_BYTES = 256 * 1024
+"""Of a file that is said to have no more, reading it keeps nobody waiting for long."""
 READERS = 2
 WRITERS = 2
 
@@ -97,8 +99,13 @@ class LocalRoot:
     async def remove(self, folder: str, names: Sequence[str]) -> None:
         await self._writing.run("", partial(self._files.remove, folder, names))
 
-    async def read(self, path: str, read: ReadFile, share: Share) -> bytes | LogFile | None:
-        return await result(self._files.read(path, read), share, begin=self._one)
+    async def read(
+        self, path: str, read: ReadFile, share: Share, *, most_bytes: int | None = None
+    ) -> bytes | LogFile | None:
+        # What may be megabytes waits for its turn from the first step on.
+        is_long = most_bytes is not None and most_bytes > QUICK_BYTES
+        reading = self._files.read(path, up_to(most_bytes, read))
+        return await result(reading, share, begin=None if is_long else self._one)
 
     def entries(
         self, folder: str, share: Share, *, after: str = ""

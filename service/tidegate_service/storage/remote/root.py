@@ -24,7 +24,7 @@ from tidegate_service.storage.remote.data_files import RemoteDataFiles
 from tidegate_service.storage.remote.failures import Failure, failure
 from tidegate_service.storage.remote.file import RemoteFile
 from tidegate_service.storage.remote.staged import StagedObject, replace
-from tidegate_service.storage.roots import LISTED_AT_ONCE, Hides, ReadFile, one_by_one
+from tidegate_service.storage.roots import LISTED_AT_ONCE, Hides, ReadFile, one_by_one, unread
 from tidegate_service.storage.steps import result
 from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_clients
 
@@ -179,11 +179,15 @@ class RemoteRoot:
                 raise DeletionRefused(f"the object store does not delete: {found}") from None
             raise self._unavailable("delete", found) from None
 
-    async def read(self, path: str, read: ReadFile, share: Share) -> bytes | LogFile | None:
+    async def read(
+        self, path: str, read: ReadFile, share: Share, *, most_bytes: int | None = None
+    ) -> bytes | LogFile | None:
         async with self._within("read"):
             try:
                 found = await obstore.get_async(self._clients.again, self._key(path))
-                size = found.meta["size"]
+                size: int = found.meta["size"]
+                if most_bytes is not None and size > most_bytes:
+                    return unread(size, most_bytes)
                 if size <= LARGE_BYTES:
                     content = (await found.bytes_async()).to_bytes()
                     return _at_once(read(io.BytesIO(content), size))

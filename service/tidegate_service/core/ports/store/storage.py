@@ -83,9 +83,9 @@ class Log(LogReader, Protocol):
         for the commit `but_version`."""
         ...
 
-    async def read_staged(self, name: str) -> bytes | LogFile | None:
-        """A file of `_staged_commits`, like `read`. `name` is one that `file_names.staged_version`
-        knows."""
+    async def read_staged(self, name: str, *, most_bytes: int) -> bytes | LogFile | None:
+        """A file of `_staged_commits`, like `read`; one of more than `most_bytes` is a `LogFile` of
+        its length that has no actions. `name` is one that `file_names.staged_version` knows."""
         ...
 
     async def read_file(self, name: str, *, most_bytes: int | None = None) -> bytes | None:
