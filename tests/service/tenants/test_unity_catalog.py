@@ -112,7 +112,6 @@ def test_first_versions_with_expressions(service, stock, define, at_once):
 
     with attacked(service, attack, at_once=at_once) as measured:
         measured.check(grown_mib=GROWN_MIB)
-    assert 400 in measured.answers
     assert set(measured.answers) <= {400, 503}
 
 
