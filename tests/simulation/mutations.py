@@ -124,7 +124,7 @@ async def _too_old_unfenced(
     return await _stands(self, context, proposal, refusal, attempt=attempt)
 
 
-_true_of_all = group._true_of_all
+_true_of_all = group.true_of_all
 
 
 def _gone_is_gone(member: WaitingProposal, outcome: Outcome | Exception) -> Outcome | Exception:
@@ -195,7 +195,7 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     "fenced-422": {f"{BATCHES}.table_batch.TableBatch._stands": _invalid_unfenced},
     "422-at-the-logs-end": {f"{BATCHES}.table_batch.TableBatch._stands": _invalid_at_the_index},
     "fenced-too-old": {f"{BATCHES}.table_batch.TableBatch._stands": _too_old_unfenced},
-    "404-of-one-attempt": {f"{CORE}.commit.group._true_of_all": _gone_is_gone},
+    "404-of-one-attempt": {f"{CORE}.commit.group.true_of_all": _gone_is_gone},
     "saved-portions": {f"{BATCHES}.plain_batch.PlainBatch._take": _all_under_one_lock},
     "kept-ids": {f"{CORE}.tables.register._recall": _nothing_recalled},
     "adoption": {

@@ -14,7 +14,7 @@ DRAWN = {
     "private-folders": 6,
     "looks-before-creation": 83,
     "looks-after-restore": 19,
-    "422-at-the-logs-end": 970,
+    "422-at-the-logs-end": 1111,
     "404-of-one-attempt": 154,
     "saved-portions": 49,
     "kept-ids": 1089,

@@ -19,11 +19,15 @@ from tidegate_protocol.proposal.transaction import (
 from tidegate_service.core.commit.early_check import EarlyCheck, lacks_history
 from tidegate_service.core.commit.preparation import Empty, long, own_weight, prepared
 from tidegate_service.core.errors import NotFound, Refused
-from tidegate_service.core.instance.locked_table import LockedTable
+from tidegate_service.core.instance.locked_table import LockedTable, ManyWinners
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, around, steps_of
 from tidegate_service.core.ports.index import CommitSection, TakesLong
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.sharing import offload
+
+LONGEST_LOCKED = 100_000
+FEW_WINNERS = 16
+"""A check of more weight, in actions, by more winners is made before the lock."""
 
 Decision = ReadyCommit | Empty | Conflict | Invalid
 
@@ -129,6 +133,13 @@ async def _past_winners(
     if not await locked.reaches(txn.checked_through):
         raise lacks_history(locked.section.table, txn.read.version)
     weight = max(locked.weight_of(txn) + len(txn.actions), own)
+    if locked.shared and weight >= offload.HEAVY:
+        # In a thread, beside its caller's other work, it would hold up the tables of others.
+        raise TakesLong
+    if weight > LONGEST_LOCKED and locked.head - txn.checked_through > FEW_WINNERS:
+        raise ManyWinners
+    if weight >= offload.LONG:
+        await locked.section.take_time()
     return await offload.run(weight, locked.check_conflicts, txn)
 
 

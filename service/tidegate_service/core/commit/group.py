@@ -5,16 +5,18 @@ another member is a conflict only if the other member landed. A member that coul
 tried again, and alone if something went wrong.
 """
 
+import asyncio
+import math
 from collections.abc import Sequence
 from functools import partial
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.set_back import check_ahead, needs_check
+from tidegate_service.core.commit.attempts import true_of_all, unknown
 from tidegate_service.core.commit.batches.kinds import batch_of
 from tidegate_service.core.commit.batches.table_batch import TableBatch
 from tidegate_service.core.commit.early_check import check_early
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
-from tidegate_service.core.commit.refusals import is_final
 from tidegate_service.core.errors import (
     CommitStateUnknown,
     IndexUnavailable,
@@ -25,6 +27,7 @@ from tidegate_service.core.errors import (
 from tidegate_service.core.instance.locked_table import ManyWinners
 from tidegate_service.core.log.catching_up.catch_up import read_on
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
+from tidegate_service.core.observe import correlation
 from tidegate_service.core.observe.faults import steps_of
 from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.observe.telemetry import Phase
@@ -34,6 +37,10 @@ from tidegate_service.core.ports.outcomes import Committed, Outcome
 LONGEST_S = 2.0
 """A group decides no further member after so long on a slow store, since others wait for the
 lock."""
+LONGEST_SHARED_S = 0.2
+"""The same of a group with tables of others."""
+YIELDS_S = 0.005
+"""For so long members are decided before others of the event loop have their turn."""
 
 
 async def run_group(members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
@@ -45,6 +52,9 @@ async def run_group(members: Sequence[WaitingProposal], wait: bool) -> GroupResu
     looked into. No two members have the same transaction id.
     """
     run = _Run(members)
+    if not wait:
+        # What it does is done for many: it waits for the turn of none of them.
+        correlation.leave_share()
     try:
         await run.run(wait=wait)
     except Exception as error:
@@ -66,6 +76,7 @@ class _Run:
         # Tables of whose logs more has to be seen before their members are decided.
         self._behind: dict[str, SeenBefore] = {}
         self._batches: list[TableBatch] = []
+        self._until = self._yields_at = math.inf
 
     def end(self) -> None:
         """The transaction is over, however it ended."""
@@ -85,6 +96,9 @@ class _Run:
         steps = steps_of(next(iter(self._waiting.values()))[0].table.catalog_managed)
         index = with_faults(self._context.index, faults, {Index.commit_group: steps.lock})
         async with index.commit_group(asked, wait=wait) as locked:
+            now = self._context.monotonic_s()
+            self._until = now + (LONGEST_S if wait else LONGEST_SHARED_S)
+            self._yields_at = now + YIELDS_S
             group = with_faults(locked, faults, {CommitGroup.save: steps.save})
             batches = [
                 batch
@@ -139,12 +153,11 @@ class _Run:
             return None
         batch = batch_of(self._context, section, shared=not wait)
         self._batches.append(batch)
-        until = self._context.monotonic_s() + LONGEST_S
         # Outcomes from this place on are valid only once the buffered files are put.
         certain = len(self._decided)
         buffers = True
         while not group.is_over and not batch.is_stopped:
-            is_late = self._context.monotonic_s() > until and (bool(self._decided) or not buffers)
+            is_late = await self._is_late() and (bool(self._decided) or not buffers)
             if is_late and not buffers and members:
                 # Its own PUT, under a new lock, finds out why its file could not be put.
                 members[0].alone = True
@@ -182,6 +195,14 @@ class _Run:
                     batch.write_ahead()
         return batch
 
+    async def _is_late(self) -> bool:
+        """Whether no further member is to be decided; others have had a turn meanwhile."""
+        now = self._context.monotonic_s()
+        if now >= self._yields_at:
+            await asyncio.sleep(0)
+            self._yields_at = now + YIELDS_S
+        return now > self._until
+
     async def _put_buffered(
         self, batch: TableBatch, members: list[WaitingProposal], *, since: int
     ) -> bool:
@@ -215,14 +236,14 @@ class _Run:
         for member in members:
             name = member.table.name
             gone = NotFound(f"there is no table {name} any more", code=Code.TABLE_NOT_FOUND)
-            member.tell(_true_of_all(member, gone))
+            member.tell(true_of_all(member, gone))
 
     def _tell(self) -> None:
         for member, outcome in self._decided:
             if isinstance(outcome, CommitStateUnknown):
                 self._retry(member, outcome)
             else:
-                member.tell(_true_of_all(member, outcome))
+                member.tell(true_of_all(member, outcome))
 
     async def _read_on(self, table_id: str, sight: SeenBefore) -> None:
         """Read what was written past the service, without the lock, for as long as the member that
@@ -276,11 +297,11 @@ class _Run:
         if isinstance(error, CommitStateUnknown):
             self._retry(member, error)
         else:
-            member.tell(_true_of_all(member, error))
+            member.tell(true_of_all(member, error))
 
     def _retry(self, member: WaitingProposal, error: Exception) -> None:
         if not member.may_try_again():
-            member.tell(_unknown(member, error))
+            member.tell(unknown(member, error))
             return
         member.alone = True
         member.attempt += 1
@@ -301,7 +322,7 @@ async def _check_early(member: WaitingProposal) -> None:
             context, member.table.id, member.proposal, member.early, until=until
         )
     except Exception as error:
-        member.tell(_true_of_all(member, error))
+        member.tell(true_of_all(member, error))
 
 
 async def _outcome(
@@ -314,23 +335,3 @@ async def _outcome(
         if group.is_over and not group.is_saved:
             raise
         return error
-
-
-def _true_of_all(member: WaitingProposal, outcome: Outcome | Exception) -> Outcome | Exception:
-    """The outcome of an attempt, if it is true of earlier attempts, too; otherwise that the outcome
-    is unknown. An attempt that did nothing says nothing of earlier ones."""
-    if member.attempt == 1 or not isinstance(outcome, NotFound | Refused | Unavailable):
-        return outcome
-    if isinstance(outcome, Refused) and is_final(outcome):
-        return outcome
-    if outcome.code is Code.BACKPRESSURE and member.table.catalog_managed:
-        # It is raised after the id was looked up under the table's lock, so no attempt has landed.
-        return outcome
-    return _unknown(member, outcome)
-
-
-def _unknown(member: WaitingProposal, cause: Exception) -> CommitStateUnknown:
-    return CommitStateUnknown(
-        f"an earlier attempt may have landed, and looking it up failed: {cause}",
-        transaction_id=member.proposal.transaction_id,
-    )

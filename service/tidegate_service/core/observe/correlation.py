@@ -5,7 +5,7 @@ threads and commit sections that outlive it, finds them: context variables are c
 """
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(slots=True)
@@ -41,6 +41,13 @@ _current: ContextVar[Correlation | None] = ContextVar("tidegate_correlation", de
 def enter(correlation: Correlation) -> None:
     """Make these the ids of everything that the current task does from now on."""
     _current.set(correlation)
+
+
+def leave_share() -> None:
+    """What the current task does from now on is done in nobody's name. Its ids stay."""
+    known = _current.get()
+    if known is not None:
+        _current.set(replace(known, share=None))
 
 
 def current() -> Correlation | None:

@@ -29,7 +29,7 @@ LONG = 5_000
 """So many actions no other proposal should wait for. What takes long to be read weighs as much."""
 
 LONG_METADATA = 4 * 1024
-"""In bytes, of a metaData action whose expressions have to be parsed."""
+"""In bytes, of metadata that is parsed and rendered."""
 
 PARSED_INLINE = 4 * 1024
 """In bytes. More of a log takes milliseconds to parse, where its lines have a few bytes each."""
@@ -60,18 +60,10 @@ def weight_of_metadata(*found: Metadata | None) -> int:
 
 def weight_of(proposal: Proposal) -> int:
     """How much work a proposal is in itself, in actions: very long predicates, and the expressions
-    in a long metaData action, take as long to be read as very many."""
-    is_long = proposal.reads.is_very_long or _has_long_metadata(proposal)
+    in a metaData action, take as long to be read as very many. One of three thousand characters
+    takes a tenth of a second."""
+    is_long = proposal.reads.is_very_long or holds(proposal.actions, Metadata)
     return max(proposal.weight, LONG if is_long else 0)
-
-
-def _has_long_metadata(proposal: Proposal) -> bool:
-    if not holds(proposal.actions, Metadata):
-        return False
-    return any(
-        isinstance(action, Metadata) and len(action.raw) > LONG_METADATA
-        for action in proposal.actions
-    )
 
 
 async def is_same(content: Content, found: Content) -> bool:

@@ -164,7 +164,7 @@ class UnitOfWork:
         return staged
 
     async def _write(self, staged: Sequence[Staged]) -> None:
-        async with self._answered(rows=sum(one.effects.size for one in staged)):
+        async with self._answered(rows=sum(one.weight for one in staged)):
             counts = await writes.write(self._driver, staged)
         for table_id, counted in counts.items():
             self._written[table_id](table_id, counted)

@@ -94,6 +94,11 @@ class Staged:
     def version(self) -> int:
         return self.commit.record.version
 
+    @property
+    def weight(self) -> int:
+        """How much work its rows are, in usual ones: a few may have megabytes."""
+        return max(self.effects.size, self.commit.weight)
+
 
 def head_after(staged: Staged) -> TableRecord:
     """The table's head once the commit is written, except the counts, which the writing returns."""
@@ -128,7 +133,7 @@ def _runs(staged: Iterable[Staged]) -> Iterator[list[Staged]]:
     named: set[tuple[UUID, FileKey]] = set()
     for one in staged:
         table_id = one.table_id
-        if one.effects.size > ROWS:
+        if one.weight > ROWS:
             if run:
                 yield run
             yield [one]
@@ -147,7 +152,7 @@ def _runs(staged: Iterable[Staged]) -> Iterator[list[Staged]]:
 async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts]:
     first = run[0]
     stored = await _write_bulk(driver, first) if first.effects.bulk else None
-    size = sum(one.effects.size for one in run)
+    size = sum(one.weight for one in run)
     rows = _rows(run, apart=size > ROWS)
     with offload.sharing if size > ROWS else nullcontext():
         queries = await offload.run(size, _next, rows)
@@ -181,7 +186,7 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
             )
         metadata = one.effects.metadata or one.before.metadata
         if await offload.run(
-            one.effects.size,
+            one.weight,
             leaves_unpartitioned,
             one.before.metadata,
             metadata,

@@ -163,7 +163,7 @@ async def test_what_makes_a_group_large_is_its_members_and_their_actions():
     await crowd.settle()
     assert crowd.groups[1].ids == [f"a{GROUP_MEMBERS}"]
     crowd.groups[1].tell()
-    half = GROUP_ACTIONS // 2
+    half = GROUP_ACTIONS // 2 - 1
     crowd.send("t", "b", "c", "d", actions=half)
     await crowd.settle()
     assert crowd.groups[2].ids == ["b", "c"]

@@ -122,12 +122,15 @@ async def test_nobody_is_waited_for_where_a_group_is_full(clock):
     crowd = Crowd(linger_s=LINGER_S)
     crowd.send("t", "a", "b")
     await crowd.settle()
-    crowd.send("t", "x", "y", actions=GROUP_ACTIONS // 2)
+    crowd.send("t", "x", "y", "z", actions=GROUP_ACTIONS // 3 + 1)
     await crowd.settle()
     crowd.groups[0].tell()
     await crowd.settle()
     assert crowd.groups[1].ids == ["x", "y"]
     crowd.groups[1].tell()
+    await crowd.settle()
+    assert crowd.groups[2].ids == ["z"]
+    crowd.groups[2].tell()
     await crowd.settle()
 
 

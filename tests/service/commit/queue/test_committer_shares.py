@@ -68,12 +68,12 @@ async def test_callers_of_one_table_take_turns():
 
 
 async def test_tables_of_callers_take_turns():
-    """A hundred tables with as much as a group holds do not come before another's one."""
+    """A hundred tables with a third of what a group holds do not come before another's one."""
     crowd = Crowd(shared=1)
     crowd.send("t", "first", who="a")
     await crowd.settle()
     for n in range(100):
-        crowd.send(f"t{n}", f"a{n}", actions=GROUP_ACTIONS, who="a")
+        crowd.send(f"t{n}", f"a{n}", actions=GROUP_ACTIONS // 3, who="a")
     crowd.send("u", "b", who="b")
     crowd.send("v", "c", who="c")
     await crowd.settle()

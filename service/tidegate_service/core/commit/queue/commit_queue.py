@@ -135,7 +135,7 @@ class CommitQueue:
         finally:
             self._turn(table.id, queue)
         loop = asyncio.get_running_loop()
-        overdue = loop.call_later(self._limits.wait_s, self._overdue, queue, member)
+        overdue = loop.call_later(self._limits.wait_s, self._overdue, member)
         try:
             return await member.answer
         finally:
@@ -320,12 +320,13 @@ class CommitQueue:
         queue.linger = None
         self._turn(table_id, queue)
 
-    def _overdue(self, queue: TableQueue, member: WaitingProposal) -> None:
+    def _overdue(self, member: WaitingProposal) -> None:
         """End a wait that took too long: a proposal that was never begun is known not to have
         happened."""
         if member.attempt > 1:
             return
-        if member not in queue.waiting:
+        queue = self._queues.get(member.table.id)
+        if queue is None or member not in queue.waiting:
             # Its group may not get round to it.
             member.overdue = True
             return

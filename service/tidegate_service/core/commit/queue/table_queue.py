@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from tidegate_service.core.access.roles import share_of
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
+from tidegate_service.core.sharing import offload
 
 GROUP_MEMBERS = 256
 GROUP_ACTIONS = 2_000
-"""Bounds of one group, in actions by `weight_of`. A larger proposal is decided alone."""
+"""Bounds of one group, in actions by `weight_of`. A proposal of half as many is decided alone."""
 _CHARACTERS = 2
 """So many characters of predicates take about as long to read, or to evaluate, as an action takes
 to be decided."""
@@ -27,9 +28,10 @@ def weight_of(member: WaitingProposal) -> int:
 
 
 def is_large(member: WaitingProposal) -> bool:
-    """Whether other proposals would wait long for this one."""
+    """Whether other proposals would wait long for this one: what is heavy waits for its caller's
+    turn at a thread."""
     is_very_long = member.proposal.reads.is_very_long
-    return weight_of(member) > GROUP_ACTIONS or is_very_long or member.takes_long
+    return weight_of(member) >= offload.HEAVY or is_very_long or member.takes_long
 
 
 class Line:
