@@ -101,6 +101,13 @@ class TestAppend:
         stream.run(road(table), filled)
         assert rows(table.read(session)) == [(1, 5), (7, 6)]
 
+    def test_a_query_may_have_a_name(self, session, create, stream, road):
+        table = create("id bigint, month int")
+        stream.feed('{"id":1,"month":5}')
+        query = stream.run(lambda writer: road(table)(writer.queryName("flights")))
+        assert query.name == "flights"
+        assert rows(table.read(session)) == [(1, 5)]
+
     def test_a_batch_without_rows_is_no_commit(self, session, create, stream, road):
         table = create("id bigint, month int")
         stream.feed('{"id":1,"month":5}')
