@@ -13,7 +13,7 @@ from tidegate.spark.stream.batch import QUERY_ID, OutputMode, StreamBatch
 from tidegate.spark.tables.schemas import is_untyped
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout
-from tidegate.spark.write.options import OptionValue, WriteOptions
+from tidegate.spark.write.options import OptionValue, WriteOptions, parse_app_id
 from tidegate.spark.write.schema_change import change_schema
 from tidegate.spark.write.staging import private_folder
 from tidegate.spark.write.write import check_removable
@@ -35,10 +35,10 @@ class Sink:
         options: Mapping[str, OptionValue],
     ) -> None:
         """`app_id` takes the place of the query's id, which Spark tells the batches' jobs.
-        Raises `InvalidRequest` for options that streams do not have."""
+        Raises `InvalidRequest` for an empty one and for options that streams do not have."""
         self._table = table
         self._mode = mode
-        self._app_id = app_id
+        self._app_id = None if app_id is None else parse_app_id("app_id", app_id)
         self._options = WriteOptions.parse_for_stream(
             options, replaces_all=mode is OutputMode.COMPLETE
         )

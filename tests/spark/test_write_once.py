@@ -1,0 +1,43 @@
+"""Writes that land once by an application's version, and rewrites that change no data."""
+
+import pytest
+from pyspark.errors import PySparkException
+
+from tidegate import InvalidRequest
+
+LARGEST = 2**63 - 1
+
+
+class TestApplicationVersions:
+    @pytest.mark.parametrize(
+        "version", [-1, "-1", "+1", "1_0", " 1", "1.0", "\u0663", "", True, LARGEST + 1, "9" * 5000]
+    )
+    def test_what_is_none_is_refused(self, spark, create, version):
+        table = create("id bigint")
+        for write in (table.append, table.overwrite):
+            for given in ({"txn": ("a", version)}, {"txnAppId": "a", "txnVersion": version}):
+                with pytest.raises(InvalidRequest, match=f"from 0 to {LARGEST} as option txnV"):
+                    write(spark.range(1), **given)
+        assert table.version == 0
+
+    @pytest.mark.parametrize("version", [0, "000", "007", LARGEST])
+    def test_the_others_land(self, spark, create, version):
+        table = create("id bigint")
+        assert table.append(spark.range(1), txn=("a", version)) is not None
+        assert table.txn_version("a") == int(version)
+
+    def test_an_application_has_an_id(self, spark, create):
+        table = create("id bigint")
+        for given in ({"txn": ("", 1)}, {"txnAppId": "", "txnVersion": 1}):
+            with pytest.raises(InvalidRequest, match="id as txnAppId, found an empty one"):
+                table.append(spark.range(1), **given)
+        with pytest.raises(InvalidRequest, match="id as app_id, found an empty one"):
+            table.sink(app_id="")
+        assert table.version == 0
+
+    @pytest.mark.parametrize(("app_id", "version"), [("a", "-1"), ("", "1")])
+    def test_the_data_source_refuses_them_too(self, session, create, source, app_id, version):
+        table = create("id bigint")
+        with pytest.raises(PySparkException, match=r"as (option )?txn"):
+            source.write(session.range(1), table, txnAppId=app_id, txnVersion=version)
+        assert table.version == 0
