@@ -15,9 +15,6 @@ from tidegate.spark.write.options import WriteOptions
 from tidegate.spark.write.staging import DataFiles
 from tidegate.transaction import Transaction
 
-QUERY_ID = "sql.streaming.queryId"
-"""The local property in which Spark names the query to the jobs of its batches."""
-
 
 class OutputMode(StrEnum):
     """What a batch's rows are: further ones, or all that there are from then on."""

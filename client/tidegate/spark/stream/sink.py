@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
 from tidegate.spark.application import table_of
 from tidegate.spark.errors import SchemaMismatch, UnsupportedSession
-from tidegate.spark.stream.batch import QUERY_ID, OutputMode, StreamBatch
+from tidegate.spark.read.plans import plan_reads_table, reads_table
+from tidegate.spark.stream.batch import OutputMode, StreamBatch
+from tidegate.spark.stream.query import RunningQuery
 from tidegate.spark.tables.schemas import is_untyped
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout
@@ -57,9 +59,8 @@ class Sink:
         """
         check_none_active(self._table.id)
         spark = df.sparkSession
-        batch = StreamBatch(
-            app_id=self._app_id or _query_id(spark), number=batch_id, mode=self._mode
-        )
+        query = RunningQuery.of(spark)
+        batch = StreamBatch(app_id=self._app_id or _id_of(query), number=batch_id, mode=self._mode)
         transaction = Transaction(table_of(self._table, spark))
         if batch.has_landed(transaction):
             # Spark fails a query whose batch was not computed to its end where it keeps state.
@@ -67,6 +68,11 @@ class Sink:
             return
         conformed = self._prepare(transaction, df)
         layout = writable_layout(transaction)
+        # The batch's own plan begins at the rows of the query's.
+        if reads_table(df, layout) or (
+            query is not None and query.plan is not None and plan_reads_table(query.plan, layout)
+        ):
+            transaction.read_whole_table()
         with private_folder(transaction, layout, spark) as folder:
             removed = batch.replaced(transaction)
             files = folder.write(conformed, self._options.files)
@@ -92,11 +98,10 @@ def check_typed(schema: StructType) -> None:
             )
 
 
-def _query_id(spark: SparkSession) -> str:
-    found = spark.sparkContext.getLocalProperty(QUERY_ID)
-    if not found:
+def _id_of(query: RunningQuery | None) -> str:
+    if query is None:
         raise UnsupportedSession(
             "this is no batch of a streaming query: Spark names no query in this thread",
             hint="call the sink by foreachBatch alone, or give table.sink an app_id",
         )
-    return found
+    return query.id

@@ -13,6 +13,7 @@ from tidegate.handle import TableHandle
 from tidegate.models import DataFile, Receipt
 from tidegate.spark.application import table_of
 from tidegate.spark.errors import StorageError
+from tidegate.spark.read.plans import reads_table
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout
@@ -38,7 +39,8 @@ def append(
     Spark's ANSI store assignment has it. `user_metadata` is kept in the history. `txn`, an
     application id and a version of its own, makes the append happen once: where the table has
     recorded that version already, or a later one, nothing is written. `options` are those of
-    `WriteOptions`, by Delta's names.
+    `WriteOptions`, by Delta's names. Where the DataFrame's plan reads files of the table, this is
+    recorded as a read of all of it, and the append is no blind one.
 
     Raises `InvalidRequest` for options, `UnsupportedTable`, `UnsupportedSession`, `SchemaMismatch`,
     `InvalidRows` and `StorageError` before anything is proposed, what else the Spark job failed of,
@@ -52,6 +54,8 @@ def append(
     transaction = Transaction(table_of(table, df.sparkSession))
     change_schema(transaction, df.schema, chosen)
     layout = writable_layout(transaction)
+    if reads_table(df, layout):
+        transaction.read_whole_table()
     with private_folder(transaction, layout, df.sparkSession) as folder:
         if is_recorded(transaction, chosen):
             return None
