@@ -76,8 +76,9 @@ class Table(TableHandle):
         commit; None where there was nothing to commit.
 
         `txn` and `options` are as in `append`; `overwriteSchema` and `partitionOverwriteMode` are
-        further ones. A `transaction` with an id of the caller's own happens once, however often
-        this is called. See `tidegate.spark.write.write.overwrite`. Needs the `spark` extra."""
+        further ones, and `dataChange` false needs a `transaction`. One with an id of the caller's
+        own happens once, however often this is called. See `tidegate.spark.write.write.overwrite`.
+        Needs the `spark` extra."""
         from tidegate.spark.write import write  # noqa: PLC0415 - the HTTP client works without Spark
 
         return write.overwrite(

@@ -41,3 +41,19 @@ class TestApplicationVersions:
         with pytest.raises(PySparkException, match=r"as (option )?txn"):
             source.write(session.range(1), table, txnAppId=app_id, txnVersion=version)
         assert table.version == 0
+
+
+class TestRewrites:
+    def test_outside_of_a_transaction_there_are_none(self, spark, create):
+        table = create("id bigint")
+        table.append(spark.range(3))
+        with pytest.raises(InvalidRequest, match=r"with t\.transaction\(\) as txn: t\.overwrite"):
+            table.overwrite(table.read(spark), dataChange=False)
+        assert table.version == 1
+
+    def test_nor_by_the_data_source(self, session, create, source):
+        table = create("id bigint")
+        source.write(session.range(3), table)
+        with pytest.raises(PySparkException, match=r"expected Table\.overwrite with transaction="):
+            source.write(session.range(3), table, "overwrite", dataChange="false")
+        assert table.version == 1

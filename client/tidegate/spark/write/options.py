@@ -130,6 +130,15 @@ class WriteOptions:
         """Whether the table may get the DataFrame's columns."""
         return self.merge_schema or self.overwrite_schema
 
+    def check_changes_data(self, *, instead: str) -> None:
+        """Raise `InvalidRequest` for a rewrite, of which nobody can say at which version its rows
+        were read: what was appended since would be removed as if it had been among them."""
+        if not self.files.data_change:
+            raise _refused(
+                "dataChange false removes what was appended since the DataFrame was read, unless a "
+                f"transaction says when that was; expected {instead}"
+            )
+
     def _check_together(self, replace_where: str | None) -> None:
         if self.overwrite_schema and replace_where is not None:
             raise _refused(

@@ -24,6 +24,11 @@ from tidegate.spark.write.staging import DataFiles, TransactionFolder, private_f
 from tidegate.transaction import Transaction
 from tidegate_protocol.base.problems import Code
 
+_REWRITE = (
+    "with t.transaction() as txn: "
+    "t.overwrite(t.read(spark).coalesce(1), transaction=txn, dataChange=False)"
+)
+
 
 def append(
     table: TableHandle,
@@ -86,11 +91,14 @@ def overwrite(
     work has landed under an id that it brings along, by an earlier run or by one that was faster,
     the receipt of that is returned, and of this one nothing is in the table.
 
-    `txn` and `options` are as in `append`. Raises what `append` does, `InvalidRequest` for a
+    `txn` and `options` are as in `append`; `dataChange` false, for a rewrite, needs a
+    `transaction`, in which its rows were read. Raises what `append` does, `InvalidRequest` for a
     predicate that names other columns, and `ValueError` for a transaction of another table.
     """
     given = options_of(options, user_metadata=user_metadata, txn=txn)
     chosen = WriteOptions.parse(given, is_overwrite=True, replace_where=replace_where)
+    if transaction is None:
+        chosen.check_changes_data(instead=_REWRITE)
     check_none_active(table.id, but=transaction)
     transaction = transaction or Transaction(table_of(table, df.sparkSession))
     if transaction.table.id != table.id:
