@@ -49,6 +49,11 @@ class TransactionContent(ABC):
         """The table's metadata as this transaction leaves it."""
         return self._metadata
 
+    @property
+    def has_actions(self) -> bool:
+        """Whether a commit would say anything."""
+        return bool(self._actions)
+
     @abstractmethod
     def _check_open(self) -> None:
         """Raise `TransactionClosed` where nothing more is taken."""

@@ -57,3 +57,13 @@ class TestRewrites:
         with pytest.raises(PySparkException, match=r"expected Table\.overwrite with transaction="):
             source.write(session.range(3), table, "overwrite", dataChange="false")
         assert table.version == 1
+
+
+def test_nothing_over_nothing_commits_what_the_transaction_holds(spark, create):
+    table = create("id bigint")
+    with table.transaction() as txn:
+        assert table.overwrite(spark.range(0), transaction=txn) is None
+    with table.transaction() as txn:
+        txn.set_transaction("etl", 4)
+        assert table.overwrite(spark.range(0), transaction=txn) is not None
+    assert (table.version, table.txn_version("etl")) == (1, 4)

@@ -81,7 +81,8 @@ def overwrite(
     transaction: Transaction | None = None,
     options: Mapping[str, OptionValue] = MappingProxyType({}),
 ) -> Receipt | None:
-    """Replace the table's rows by the DataFrame's in one commit; None where both have none.
+    """Replace the table's rows by the DataFrame's in one commit; None where both have none
+    and a given `transaction` holds nothing else.
 
     With `replace_where`, Spark SQL text over the partition columns, only the partitions for which
     it is true are replaced, and every row of the DataFrame must lie in one of them; with the option
@@ -146,7 +147,7 @@ def is_recorded(transaction: Transaction, options: WriteOptions) -> bool:
 
 def says_nothing(transaction: Transaction, options: WriteOptions) -> bool:
     """Whether a commit without files would leave the table as it is."""
-    return options.txn is None and transaction.metadata == transaction.head.metadata
+    return options.txn is None and not transaction.has_actions
 
 
 def check_removable(layout: TableLayout) -> None:
