@@ -100,7 +100,8 @@ class Table(TableHandle):
         **options: str | int | bool,
     ) -> "Callable[[DataFrame, int], None]":
         """What `writeStream.foreachBatch` takes to write a streaming query's batches into the
-        table, each in one commit and once, whatever is killed between any two steps.
+        table, each in one commit and once, whatever is killed between any two steps. It is called
+        once for a batch: a further part needs a sink with an `app_id` of its own.
 
         `df` is the stream: what does not fit is refused here, before the query starts. In the
         output mode `complete`, of which Spark does not tell the function, each batch replaces all

@@ -11,6 +11,7 @@ from tidegate.spark.application import table_of
 from tidegate.spark.errors import SchemaMismatch, UnsupportedSession
 from tidegate.spark.read.plans import plan_reads_table, reads_table
 from tidegate.spark.stream.batch import OutputMode, StreamBatch
+from tidegate.spark.stream.calls import check_first, note_done
 from tidegate.spark.stream.query import RunningQuery
 from tidegate.spark.tables.schemas import is_untyped
 from tidegate.spark.write.conform import conform
@@ -54,13 +55,19 @@ class Sink:
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch in one commit, or compute it for nothing where it has landed before.
 
-        Raises what `Table.append` and, in complete mode, `Table.overwrite` raise. The query fails
-        of it; started again, it repeats the batch.
+        Raises what `Table.append` and, in complete mode, `Table.overwrite` raise, and
+        `UnsupportedSession` for a second call in one run of the batch. The query fails of it;
+        started again, it repeats the batch.
         """
         check_none_active(self._table.id)
-        spark = df.sparkSession
-        query = RunningQuery.of(spark)
+        query = RunningQuery.of(df.sparkSession)
         batch = StreamBatch(app_id=self._app_id or _id_of(query), number=batch_id, mode=self._mode)
+        check_first(self._table, batch, query)
+        self._write(df, batch, query)
+        note_done(self._table, batch, query)
+
+    def _write(self, df: DataFrame, batch: StreamBatch, query: RunningQuery | None) -> None:
+        spark = df.sparkSession
         transaction = Transaction(table_of(self._table, spark))
         if batch.has_landed(transaction):
             # Spark fails a query whose batch was not computed to its end where it keeps state.

@@ -1,0 +1,58 @@
+"""What a stream's sink refuses, because rows would be lost or doubled without a word."""
+
+import pytest
+from pyspark.errors import PySparkException
+
+from tests.spark.streams import Stream
+from tests.spark.tables import rows
+
+
+@pytest.fixture
+def stream(session, tmp_path):
+    return Stream(session, tmp_path, "id bigint, month int")
+
+
+class TestParts:
+    def test_a_second_part_of_a_batch_is_refused(self, session, create, stream):
+        table = create("id bigint, month int")
+        stream.feed('{"id":1,"month":5}', '{"id":2,"month":6}')
+
+        def write(df, number):
+            table.sink()(df.where("month = 5"), number)
+            table.sink()(df.where("month = 6"), number)
+
+        with pytest.raises(PySparkException, match=r"was written into table .* before in this run"):
+            stream.run(lambda writer: writer.foreachBatch(write))
+        assert rows(table.read(session)) == [(1, 5)]
+        with pytest.raises(PySparkException, match="before in this run"):
+            stream.run(lambda writer: writer.foreachBatch(write))
+        assert table.version == 1
+
+    def test_parts_with_applications_of_their_own_land(self, session, create, stream):
+        table = create("id bigint, month int")
+        sinks = {month: table.sink(app_id=f"month-{month}") for month in (5, 6)}
+
+        def write(df, number):
+            for month, sink in sinks.items():
+                sink(df.where(f"month = {month}"), number)
+
+        stream.feed('{"id":1,"month":5}', '{"id":2,"month":6}')
+        stream.run(lambda writer: writer.foreachBatch(write))
+        stream.forget_end_of_last_batch()
+        stream.run(lambda writer: writer.foreachBatch(write))
+        assert rows(table.read(session)) == [(1, 5), (2, 6)]
+        assert table.version == 2
+
+    def test_a_part_that_failed_may_be_tried_again(self, session, create, stream):
+        table = create("id bigint NOT NULL, month int")
+        sink = table.sink()
+
+        def write(df, number):
+            try:
+                sink(df.selectExpr("nullif(id, 1L) AS id", "month"), number)
+            except Exception:
+                sink(df, number)
+
+        stream.feed('{"id":1,"month":5}')
+        stream.run(lambda writer: writer.foreachBatch(write))
+        assert rows(table.read(session)) == [(1, 5)]
