@@ -4,12 +4,54 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tests.spark.streams import Stream
-from tests.spark.tables import rows
+from tests.spark.tables import data_files, rows
+from tidegate.spark import CheckpointBehind, register
 
 
 @pytest.fixture
 def stream(session, tmp_path):
     return Stream(session, tmp_path, "id bigint, month int")
+
+
+class TestCheckpoints:
+    @pytest.mark.parametrize("road", ["format", "sink"])
+    def test_one_that_was_set_back_is_an_error(self, session, lake, create, stream, road):
+        register(session)
+        table = create("id bigint, month int")
+
+        def into(writer):
+            if road == "sink":
+                return writer.foreachBatch(table.sink())
+            return writer.format("tidegate").options(url=lake.url, path=table.name)
+
+        for number in (1, 2):
+            stream.feed(f'{{"id":{number},"month":5}}')
+        stream.run(into)
+        for _ in range(2):
+            stream.forget_end_of_last_batch()
+        for name in ("1", ".1.crc"):
+            (stream.checkpoint / "offsets" / name).unlink()
+        with pytest.raises(PySparkException, match="has recorded batch 1 of it"):
+            stream.run(into)
+        assert rows(table.read(session)) == [(1, 5), (2, 5)]
+        assert len(data_files(table)) == 2
+
+    def test_a_second_driver_that_was_faster_is_one(self, session, lake, create):
+        table = create("id bigint")
+        rival = lake.table(table.id).sink(app_id="a")
+        ask = table.txn_version
+
+        def asked(app_id):
+            found = ask(app_id)
+            if found < 0:
+                rival(session.range(1), 0)
+                rival(session.range(1), 1)
+            return found
+
+        table.txn_version = asked
+        with pytest.raises(CheckpointBehind):
+            table.sink(app_id="a")(session.range(1), 0)
+        assert (table.version, len(data_files(table))) == (2, 2)
 
 
 class TestParts:

@@ -12,7 +12,7 @@ from tidegate import (
     Lake,
     TransactionActive,
 )
-from tidegate.spark import SchemaMismatch, UnsupportedSession, register
+from tidegate.spark import CheckpointBehind, SchemaMismatch, UnsupportedSession, register
 from tidegate.wire.connection import Connection
 from tidegate.wire.exchange import Answer, Request, TransportFailure
 from tidegate.wire.flow import RetryPolicy
@@ -241,7 +241,8 @@ class TestSink:
         frame = session.sql("SELECT 1L AS id, 5 AS month")
         sink(frame, 4)
         sink(frame, 4)
-        sink(frame, 3)
+        with pytest.raises(CheckpointBehind, match="has recorded batch 4 of it"):
+            sink(frame, 3)
         assert (table.version, table.txn_version("nightly")) == (1, 4)
 
     def test_without_a_query_there_is_no_id(self, session, create):

@@ -55,9 +55,10 @@ class Sink:
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch in one commit, or compute it for nothing where it has landed before.
 
-        Raises what `Table.append` and, in complete mode, `Table.overwrite` raise, and
-        `UnsupportedSession` for a second call in one run of the batch. The query fails of it;
-        started again, it repeats the batch.
+        Raises what `Table.append` and, in complete mode, `Table.overwrite` raise,
+        `UnsupportedSession` for a second call in one run of the batch, and `CheckpointBehind` where
+        the table has recorded a later batch. The query fails of it; started again, it repeats the
+        batch.
         """
         check_none_active(self._table.id)
         query = RunningQuery.of(df.sparkSession)
