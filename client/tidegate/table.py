@@ -104,9 +104,9 @@ class Table(TableHandle):
         once for a batch: a further part needs a sink with an `app_id` of its own.
 
         `df` is the stream: what does not fit is refused here, before the query starts. In the
-        output mode `complete`, of which Spark does not tell the function, each batch replaces all
-        rows. `app_id` takes the place of the query's id, under which batches are recorded. Options
-        are `mergeSchema`, `userMetadata`, `maxRecordsPerFile` and `compression`, and in that mode
+        output mode `complete`, which has to be the query's, too, each batch replaces all rows.
+        `app_id` takes the place of the query's id, under which batches are recorded. Options are
+        `mergeSchema`, `userMetadata`, `maxRecordsPerFile` and `compression`, and in that mode
         `overwriteSchema`. See `tidegate.spark.stream.sink`. Needs the `spark` extra."""
         from tidegate.spark.stream.batch import OutputMode  # noqa: PLC0415 - as above
         from tidegate.spark.stream.sink import Sink  # noqa: PLC0415

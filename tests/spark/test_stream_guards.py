@@ -54,6 +54,23 @@ class TestCheckpoints:
         assert (table.version, len(data_files(table))) == (2, 2)
 
 
+class TestModes:
+    @pytest.mark.parametrize(
+        ("of_query", "of_sink"),
+        [("complete", "append"), ("update", "append"), ("append", "complete")],
+    )
+    def test_those_of_query_and_sink_agree(self, session, create, stream, of_query, of_sink):
+        table = create("month int, count bigint")
+        frame = stream.df.selectExpr("month", "id AS count")
+        if of_query != "append":
+            frame = stream.df.groupBy("month").count()
+        stream.feed('{"id":1,"month":5}')
+        sink = table.sink(output_mode=of_sink)
+        with pytest.raises(PySparkException, match=f"mode {of_query}, and the sink {of_sink}"):
+            stream.run(lambda writer: writer.outputMode(of_query).foreachBatch(sink), frame)
+        assert (table.version, data_files(table)) == (0, set())
+
+
 class TestParts:
     def test_a_second_part_of_a_batch_is_refused(self, session, create, stream):
         table = create("id bigint, month int")

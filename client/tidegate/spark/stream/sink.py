@@ -56,16 +56,29 @@ class Sink:
         """Write one batch in one commit, or compute it for nothing where it has landed before.
 
         Raises what `Table.append` and, in complete mode, `Table.overwrite` raise,
-        `UnsupportedSession` for a second call in one run of the batch, and `CheckpointBehind` where
-        the table has recorded a later batch. The query fails of it; started again, it repeats the
-        batch.
+        `UnsupportedSession` for another output mode than the query's and for a second call in one
+        run of the batch, and `CheckpointBehind` where the table has recorded a later batch. The
+        query fails of it; started again, it repeats the batch.
         """
         check_none_active(self._table.id)
         query = RunningQuery.of(df.sparkSession)
         batch = StreamBatch(app_id=self._app_id or _id_of(query), number=batch_id, mode=self._mode)
+        self._check_mode(query)
         check_first(self._table, batch, query)
         self._write(df, batch, query)
         note_done(self._table, batch, query)
+
+    def _check_mode(self, query: RunningQuery | None) -> None:
+        """Raise `UnsupportedSession` where the query's batches are of another kind than the sink
+        takes them for: appended, the results of a complete or updated aggregation would be there
+        once more with each batch."""
+        if query is not None and query.mode not in (None, self._mode.value):
+            raise UnsupportedSession(
+                f"the query has the output mode {query.mode}, and the sink {self._mode.value}; "
+                "expected the same in both",
+                hint="writeStream.outputMode(...) and table.sink(output_mode=...), append or "
+                "complete",
+            )
 
     def _write(self, df: DataFrame, batch: StreamBatch, query: RunningQuery | None) -> None:
         spark = df.sparkSession
