@@ -32,7 +32,7 @@ class Table(TableHandle):
         a conflict.
 
         In a `with` block it is active in the thread: `read` joins it, and `append`, `overwrite` and
-        a second transaction of the table raise `TransactionActive`.
+        the `with` block of a second transaction of the table raise `TransactionActive`.
 
         A `transaction_id` of the caller's own names work that may be done again after a crash:
         it lands at most once, `Transaction.landed` tells whether it has, and as it may have been
