@@ -9,10 +9,10 @@ from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
 from tidegate.spark.application import table_of
 from tidegate.spark.errors import SchemaMismatch, UnsupportedSession
-from tidegate.spark.read.plans import plan_reads_table, reads_table
 from tidegate.spark.stream.batch import OutputMode, StreamBatch
 from tidegate.spark.stream.calls import check_first, note_done
 from tidegate.spark.stream.query import RunningQuery
+from tidegate.spark.tables.plans import plan_reads_table, reads_table
 from tidegate.spark.tables.schemas import is_untyped
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout

@@ -13,8 +13,8 @@ from tidegate.handle import TableHandle
 from tidegate.models import DataFile, Receipt
 from tidegate.spark.application import table_of
 from tidegate.spark.errors import StorageError
-from tidegate.spark.read.plans import reads_table
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.plans import reads_table
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.options import OptionValue, WriteOptions, options_of
