@@ -32,7 +32,7 @@ class Table(TableHandle):
         a conflict.
 
         In a `with` block it is active in the thread: `read` joins it, and `append`, `overwrite` and
-        a second transaction of the table raise `TransactionActive`.
+        the `with` block of a second transaction of the table raise `TransactionActive`.
 
         A `transaction_id` of the caller's own names work that may be done again after a crash:
         it lands at most once, `Transaction.landed` tells whether it has, and as it may have been
@@ -76,8 +76,9 @@ class Table(TableHandle):
         commit; None where there was nothing to commit.
 
         `txn` and `options` are as in `append`; `overwriteSchema` and `partitionOverwriteMode` are
-        further ones. A `transaction` with an id of the caller's own happens once, however often
-        this is called. See `tidegate.spark.write.write.overwrite`. Needs the `spark` extra."""
+        further ones, and `dataChange` false needs a `transaction`. One with an id of the caller's
+        own happens once, however often this is called. See `tidegate.spark.write.write.overwrite`.
+        Needs the `spark` extra."""
         from tidegate.spark.write import write  # noqa: PLC0415 - the HTTP client works without Spark
 
         return write.overwrite(
@@ -99,12 +100,13 @@ class Table(TableHandle):
         **options: str | int | bool,
     ) -> "Callable[[DataFrame, int], None]":
         """What `writeStream.foreachBatch` takes to write a streaming query's batches into the
-        table, each in one commit and once, whatever is killed between any two steps.
+        table, each in one commit and once, whatever is killed between any two steps. It is called
+        once for a batch: a further part needs a sink with an `app_id` of its own.
 
         `df` is the stream: what does not fit is refused here, before the query starts. In the
-        output mode `complete`, of which Spark does not tell the function, each batch replaces all
-        rows. `app_id` takes the place of the query's id, under which batches are recorded. Options
-        are `mergeSchema`, `userMetadata`, `maxRecordsPerFile` and `compression`, and in that mode
+        output mode `complete`, which has to be the query's, too, each batch replaces all rows.
+        `app_id` takes the place of the query's id, under which batches are recorded. Options are
+        `mergeSchema`, `userMetadata`, `maxRecordsPerFile` and `compression`, and in that mode
         `overwriteSchema`. See `tidegate.spark.stream.sink`. Needs the `spark` extra."""
         from tidegate.spark.stream.batch import OutputMode  # noqa: PLC0415 - as above
         from tidegate.spark.stream.sink import Sink  # noqa: PLC0415

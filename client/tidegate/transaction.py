@@ -59,10 +59,10 @@ class Transaction(TransactionContent):
 
     `id` names it for ever: every retry carries it, so it lands at most once. As a context
     manager, it is the one transaction of its table that is active in the thread: `Table.read` joins
-    it, and a second one raises `TransactionActive`. Leaving by an exception gives the transaction
-    up: actions that were never proposed are dropped, and a proposal that was interrupted is aborted
-    as far as the service can still be reached. After a `CommitStateUnknown` nothing is, because
-    that commit may yet be asked for.
+    it, and entering a second one raises `TransactionActive`. Leaving by an exception gives the
+    transaction up: actions that were never proposed are dropped, and a proposal that was
+    interrupted is aborted as far as the service can still be reached. After a `CommitStateUnknown`
+    nothing is, because that commit may yet be asked for.
 
     Not safe to share between threads. Every method raises `TransactionClosed` once the
     transaction has come to its end.

@@ -49,6 +49,11 @@ class TransactionContent(ABC):
         """The table's metadata as this transaction leaves it."""
         return self._metadata
 
+    @property
+    def has_actions(self) -> bool:
+        """Whether a commit would say anything."""
+        return bool(self._actions)
+
     @abstractmethod
     def _check_open(self) -> None:
         """Raise `TransactionClosed` where nothing more is taken."""
@@ -103,7 +108,8 @@ class TransactionContent(ABC):
         `compression`. See `tidegate.spark.write.files`. Needs the `spark` extra.
 
         The files are nobody's until a commit names them. Where none ever does, they stay until
-        VACUUM finds them, because another transaction may still add them.
+        VACUUM finds them, because another transaction may still add them, if neither the table's
+        metadata nor what their rows were read from has changed.
         """
         from tidegate.spark.write import files  # noqa: PLC0415 - the HTTP client works without Spark
 

@@ -96,6 +96,7 @@ METHODS = {
         "conflict_check",
         "explain",
         "filter_files",
+        "has_actions",
         "is_open",
         "landed",
         "metadata",

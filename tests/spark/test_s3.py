@@ -121,6 +121,11 @@ class TestRoundTrip:
         assert rows(table.read(s3_session)) == [(3, 6, None), (9, 5, None)]
         assert rows(table.read(s3_session, version=1)) == [(1, 5, "a"), (2, 5, "b"), (3, 6, None)]
 
+    def test_an_append_of_its_own_rows_is_no_blind_one(self, s3_session, create):
+        table = create("id int, month int, `name` string", "month")
+        assert table.append(s3_session.sql(FLIGHTS)).is_blind_append
+        assert not table.append(table.read(s3_session)).is_blind_append
+
     def test_nothing_is_copied(self, s3_session, create):
         table = create("id bigint, p bigint", "p")
         before = copies(s3_session)

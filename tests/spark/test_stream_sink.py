@@ -4,9 +4,15 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tests.spark.streams import Stream
-from tests.spark.tables import actions, data_files, folder_of, independent, rows
-from tidegate import InvalidProposal, InvalidRequest, Lake, TransactionActive
-from tidegate.spark import SchemaMismatch, UnsupportedSession, register
+from tests.spark.tables import actions, data_files, folder_of, independent, overtake, rows
+from tidegate import (
+    ConcurrentAppendException,
+    InvalidProposal,
+    InvalidRequest,
+    Lake,
+    TransactionActive,
+)
+from tidegate.spark import CheckpointBehind, SchemaMismatch, UnsupportedSession, register
 from tidegate.wire.connection import Connection
 from tidegate.wire.exchange import Answer, Request, TransportFailure
 from tidegate.wire.flow import RetryPolicy
@@ -100,6 +106,13 @@ class TestAppend:
         filled = stream.df.fillna({"id": 7})
         stream.run(road(table), filled)
         assert rows(table.read(session)) == [(1, 5), (7, 6)]
+
+    def test_a_query_may_have_a_name(self, session, create, stream, road):
+        table = create("id bigint, month int")
+        stream.feed('{"id":1,"month":5}')
+        query = stream.run(lambda writer: road(table)(writer.queryName("flights")))
+        assert query.name == "flights"
+        assert rows(table.read(session)) == [(1, 5)]
 
     def test_a_batch_without_rows_is_no_commit(self, session, create, stream, road):
         table = create("id bigint, month int")
@@ -228,7 +241,8 @@ class TestSink:
         frame = session.sql("SELECT 1L AS id, 5 AS month")
         sink(frame, 4)
         sink(frame, 4)
-        sink(frame, 3)
+        with pytest.raises(CheckpointBehind, match="has recorded batch 4 of it"):
+            sink(frame, 3)
         assert (table.version, table.txn_version("nightly")) == (1, 4)
 
     def test_without_a_query_there_is_no_id(self, session, create):
@@ -275,6 +289,49 @@ class TestSink:
         stream.run(lambda writer: writer.foreachBatch(table.sink()))
         assert rows(table.read(session)) == [(1, 5)]
         assert data_files(table) == files_in_commits(table)
+
+
+class TestReadingTheTable:
+    def blind(self, table):
+        (info,) = actions(table, table.version, "commitInfo")
+        return info["isBlindAppend"]
+
+    def test_a_stream_joined_with_it_is_no_blind_append(self, session, create, stream):
+        table, other = create("id bigint, month int"), create("id bigint, month int")
+        for each in (table, other):
+            each.append(session.sql("SELECT 1L AS id, 5 AS month"))
+        stream.feed('{"id":1,"month":6}')
+        joined = stream.df.join(table.read(session).select("id"), "id")
+        stream.run(lambda writer: writer.foreachBatch(table.sink(joined)), joined)
+        assert rows(table.read(session)) == [(1, 5), (1, 6)]
+        assert not self.blind(table)
+        joined = stream.df.join(other.read(session).select("id"), "id")
+        again = Stream(session, stream.checkpoint.parent / "again", "id bigint, month int")
+        again.feed('{"id":1,"month":7}')
+        stream = again.df.join(other.read(session).select("id"), "id")
+        again.run(lambda writer: writer.foreachBatch(table.sink()), stream)
+        assert table.version == 3
+        assert self.blind(table)
+
+    def test_nor_is_a_batch_that_the_callers_function_joined(self, session, create, stream):
+        table = create("id bigint, month int")
+        table.append(session.sql("SELECT 1L AS id, 5 AS month"))
+        stream.feed('{"id":1,"month":6}')
+        sink = table.sink()
+
+        def write(df, number):
+            sink(df.join(table.read(df.sparkSession).select("id"), "id"), number)
+
+        stream.run(lambda writer: writer.foreachBatch(write))
+        assert table.version == 2
+        assert not self.blind(table)
+
+    def test_a_commit_since_the_batch_was_begun_conflicts(self, session, lake, create):
+        table = create("id bigint")
+        table.append(session.range(3))
+        overtake(table, lambda: lake.table(table.id).append(session.range(1)))
+        with pytest.raises(ConcurrentAppendException):
+            table.sink(app_id="a")(table.read(session), 0)
 
 
 class LosingCommits:

@@ -122,7 +122,9 @@ class TestFiles:
         assert footer.row_group(0).column(0).compression == codec.upper()
 
     def test_a_rewrite_changes_no_data(self, spark, months):
-        receipt = months.overwrite(months.read(spark).coalesce(1), dataChange=False)
+        with months.transaction() as txn:
+            frame = months.read(spark).coalesce(1)
+            receipt = months.overwrite(frame, transaction=txn, dataChange=False)
         added, removed = (actions(months, receipt.version, kind) for kind in ("add", "remove"))
         assert added
         assert len(removed) == 4
@@ -131,9 +133,10 @@ class TestFiles:
         assert sorted(row["a"] for row in independent(months)) == [10, 20, 30, 40]
 
     def test_a_rewrite_goes_past_an_append(self, spark, lake, months):
-        frame = months.read(spark)
-        overtake(months, lambda: lake.table(months.id).append(of_month(spark, 5, 50)))
-        receipt = months.overwrite(frame, dataChange="false")
+        txn = months.transaction()
+        frame = txn.read(spark)
+        lake.table(months.id).append(of_month(spark, 5, 50))
+        receipt = months.overwrite(frame, transaction=txn, dataChange="false")
         assert receipt.rebased_over == 1
         assert len(rows(lake.table(months.id).read(spark))) == 5
 

@@ -8,6 +8,7 @@ df.write.format("tidegate").mode("append").save("main.air.flights")
 """
 
 from tidegate.spark.errors import (
+    CheckpointBehind,
     InvalidRows,
     SchemaMismatch,
     StorageError,
@@ -17,6 +18,7 @@ from tidegate.spark.errors import (
 from tidegate.spark.source.source import register
 
 __all__ = [
+    "CheckpointBehind",
     "InvalidRows",
     "SchemaMismatch",
     "StorageError",

@@ -5,6 +5,7 @@ TidegateError
 ├── SchemaMismatch       select, rename or cast the DataFrame's columns
 ├── InvalidRows          correct the rows: the columns fit, some values do not
 ├── UnsupportedSession   change the Spark session, or use the other road
+├── CheckpointBehind     restore the stream's checkpoint, or give the stream a new id
 └── StorageError         give the Spark session what the table's storage asks for
 
 All of them are definite: they are found before anything is proposed, and nothing of the work
@@ -48,6 +49,16 @@ class InvalidRows(_FoundBefore):
 
 class UnsupportedSession(_FoundBefore):
     """The Spark session or its options cannot do what was asked for."""
+
+
+class CheckpointBehind(_FoundBefore):
+    """The table has recorded later batches of a stream than the one that is to be written."""
+
+    next_step = (
+        "restore the checkpoint that the recorded batches were written with; or, to write batches "
+        "again, give the stream another id: table.sink(app_id=...), or a new checkpoint where "
+        "there is no app_id"
+    )
 
 
 class StorageError(_FoundBefore):

@@ -10,8 +10,8 @@ from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE, Lake, connect
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.read.read import instant
 
-STREAMING_NAMES = ("checkpointlocation",)
-"""What Spark's own options of a streaming query are called here."""
+STREAMING_NAMES = ("checkpointlocation", "queryname")
+"""What Spark's own options of a streaming query are called here: it hands them to the sink, too."""
 _NAMES = ("path", "table", "url", "token", "where", "version", "timestamp")
 
 

@@ -80,6 +80,8 @@ class TidegateSource(DataSource):
         chosen = WriteOptions.parse(
             options.writing, is_overwrite=overwrite, replace_where=options.where
         )
+        if overwrite:
+            chosen.check_changes_data(instead="Table.overwrite with transaction=")
         head, layout = self._writable(options, schema, chosen)
         where = None if options.where is None else PartitionPredicate.parse(options.where, layout)
         if overwrite:

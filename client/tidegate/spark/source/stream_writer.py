@@ -21,7 +21,8 @@ from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.source.options import Service
 from tidegate.spark.source.task import write_task
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
-from tidegate.spark.stream.batch import QUERY_ID, OutputMode, StreamBatch
+from tidegate.spark.stream.batch import OutputMode, StreamBatch
+from tidegate.spark.stream.query import QUERY_ID
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.write.arrow_columns import BatchColumns
 from tidegate.spark.write.options import WriteOptions

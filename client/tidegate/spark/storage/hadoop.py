@@ -1,7 +1,6 @@
 """Data files through the file systems of the Spark session, with its settings and credentials.
 
-The one module that talks to Spark's JVM past its API: Hadoop's file systems have no other way in
-from Python.
+It talks to Spark's JVM past its API: Hadoop's file systems have no other way in from Python.
 """
 
 import struct

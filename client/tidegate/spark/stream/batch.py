@@ -10,13 +10,10 @@ from enum import StrEnum
 
 from tidegate.errors import ConflictError
 from tidegate.models import DataFile, Receipt
-from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.errors import CheckpointBehind, UnsupportedSession
 from tidegate.spark.write.options import WriteOptions
 from tidegate.spark.write.staging import DataFiles
 from tidegate.transaction import Transaction
-
-QUERY_ID = "sql.streaming.queryId"
-"""The local property in which Spark names the query to the jobs of its batches."""
 
 
 class OutputMode(StrEnum):
@@ -45,9 +42,15 @@ class StreamBatch:
     mode: OutputMode
 
     def has_landed(self, transaction: Transaction) -> bool:
-        """Whether the table has recorded this batch, or a later one, already. What is found is
-        recorded as read: of two runs of one batch the slower one conflicts."""
-        return transaction.txn_version(self.app_id) >= self.number
+        """Whether the table has recorded this batch already. What is found is recorded as read: of
+        two runs of one batch the slower one conflicts.
+
+        Raises `CheckpointBehind` where a later batch is recorded: this one's rows may be others
+        than those that landed under its number.
+        """
+        recorded = transaction.txn_version(self.app_id)
+        self._check_not_passed(recorded, transaction)
+        return recorded == self.number
 
     def replaced(self, transaction: Transaction) -> list[DataFile]:
         """The files that the batch replaces, recorded as read."""
@@ -65,7 +68,7 @@ class StreamBatch:
         commit, and where a faster run of the same batch has landed: nothing of this one has then,
         nor will.
 
-        Raises what `Transaction.commit` raises.
+        Raises what `Transaction.commit` raises, and `CheckpointBehind` as `has_landed` does.
         """
         if not files.adds and not removed and transaction.metadata == transaction.head.metadata:
             return None
@@ -94,6 +97,16 @@ class StreamBatch:
                 user_metadata=options.user_metadata,
             )
         except ConflictError:
-            if transaction.table.txn_version(self.app_id) < self.number:
+            recorded = transaction.table.txn_version(self.app_id)
+            self._check_not_passed(recorded, transaction)
+            if recorded < self.number:
                 raise
             return None
+
+    def _check_not_passed(self, recorded: int, transaction: Transaction) -> None:
+        if recorded > self.number:
+            raise CheckpointBehind(
+                f"batch {self.number} of the stream {self.app_id} is behind table "
+                f"{transaction.table.name}, which has recorded batch {recorded} of it: its "
+                "checkpoint was set back or is a new one, or another driver works under this id"
+            )

@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
 from tidegate.spark.application import table_of
 from tidegate.spark.errors import SchemaMismatch, UnsupportedSession
-from tidegate.spark.stream.batch import QUERY_ID, OutputMode, StreamBatch
+from tidegate.spark.stream.batch import OutputMode, StreamBatch
+from tidegate.spark.stream.calls import check_first, note_done
+from tidegate.spark.stream.query import RunningQuery
+from tidegate.spark.tables.plans import plan_reads_table, reads_table
 from tidegate.spark.tables.schemas import is_untyped
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout
-from tidegate.spark.write.options import OptionValue, WriteOptions
+from tidegate.spark.write.options import OptionValue, WriteOptions, parse_app_id
 from tidegate.spark.write.schema_change import change_schema
 from tidegate.spark.write.staging import private_folder
 from tidegate.spark.write.write import check_removable
@@ -35,10 +38,10 @@ class Sink:
         options: Mapping[str, OptionValue],
     ) -> None:
         """`app_id` takes the place of the query's id, which Spark tells the batches' jobs.
-        Raises `InvalidRequest` for options that streams do not have."""
+        Raises `InvalidRequest` for an empty one and for options that streams do not have."""
         self._table = table
         self._mode = mode
-        self._app_id = app_id
+        self._app_id = None if app_id is None else parse_app_id("app_id", app_id)
         self._options = WriteOptions.parse_for_stream(
             options, replaces_all=mode is OutputMode.COMPLETE
         )
@@ -52,14 +55,33 @@ class Sink:
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch in one commit, or compute it for nothing where it has landed before.
 
-        Raises what `Table.append` and, in complete mode, `Table.overwrite` raise. The query fails
-        of it; started again, it repeats the batch.
+        Raises what `Table.append` and, in complete mode, `Table.overwrite` raise,
+        `UnsupportedSession` for another output mode than the query's and for a second call in one
+        run of the batch, and `CheckpointBehind` where the table has recorded a later batch. The
+        query fails of it; started again, it repeats the batch.
         """
         check_none_active(self._table.id)
+        query = RunningQuery.of(df.sparkSession)
+        batch = StreamBatch(app_id=self._app_id or _id_of(query), number=batch_id, mode=self._mode)
+        self._check_mode(query)
+        check_first(self._table, batch, query)
+        self._write(df, batch, query)
+        note_done(self._table, batch, query)
+
+    def _check_mode(self, query: RunningQuery | None) -> None:
+        """Raise `UnsupportedSession` where the query's batches are of another kind than the sink
+        takes them for: appended, the results of a complete or updated aggregation would be there
+        once more with each batch."""
+        if query is not None and query.mode not in (None, self._mode.value):
+            raise UnsupportedSession(
+                f"the query has the output mode {query.mode}, and the sink {self._mode.value}; "
+                "expected the same in both",
+                hint="writeStream.outputMode(...) and table.sink(output_mode=...), append or "
+                "complete",
+            )
+
+    def _write(self, df: DataFrame, batch: StreamBatch, query: RunningQuery | None) -> None:
         spark = df.sparkSession
-        batch = StreamBatch(
-            app_id=self._app_id or _query_id(spark), number=batch_id, mode=self._mode
-        )
         transaction = Transaction(table_of(self._table, spark))
         if batch.has_landed(transaction):
             # Spark fails a query whose batch was not computed to its end where it keeps state.
@@ -67,6 +89,11 @@ class Sink:
             return
         conformed = self._prepare(transaction, df)
         layout = writable_layout(transaction)
+        # The batch's own plan begins at the rows of the query's.
+        if reads_table(df, layout) or (
+            query is not None and query.plan is not None and plan_reads_table(query.plan, layout)
+        ):
+            transaction.read_whole_table()
         with private_folder(transaction, layout, spark) as folder:
             removed = batch.replaced(transaction)
             files = folder.write(conformed, self._options.files)
@@ -92,11 +119,10 @@ def check_typed(schema: StructType) -> None:
             )
 
 
-def _query_id(spark: SparkSession) -> str:
-    found = spark.sparkContext.getLocalProperty(QUERY_ID)
-    if not found:
+def _id_of(query: RunningQuery | None) -> str:
+    if query is None:
         raise UnsupportedSession(
             "this is no batch of a streaming query: Spark names no query in this thread",
             hint="call the sink by foreachBatch alone, or give table.sink an app_id",
         )
-    return found
+    return query.id

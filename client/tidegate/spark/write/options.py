@@ -1,5 +1,6 @@
 """The options of a write, by Delta's names, parsed once."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self, TypeVar
@@ -9,6 +10,9 @@ from tidegate_protocol.base.problems import Code
 
 OptionValue = str | int | bool
 T = TypeVar("T")
+
+_DIGITS = re.compile("[0-9]{1,19}")
+_LARGEST_LONG = 2**63 - 1
 
 CODECS = ("none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
 """Of Spark's codecs for Parquet those that need no jars of their own."""
@@ -126,6 +130,15 @@ class WriteOptions:
         """Whether the table may get the DataFrame's columns."""
         return self.merge_schema or self.overwrite_schema
 
+    def check_changes_data(self, *, instead: str) -> None:
+        """Raise `InvalidRequest` for a rewrite, of which nobody can say at which version its rows
+        were read: what was appended since would be removed as if it had been among them."""
+        if not self.files.data_change:
+            raise _refused(
+                "dataChange false removes what was appended since the DataFrame was read, unless a "
+                f"transaction says when that was; expected {instead}"
+            )
+
     def _check_together(self, replace_where: str | None) -> None:
         if self.overwrite_schema and replace_where is not None:
             raise _refused(
@@ -182,9 +195,18 @@ class _Given:
         return None if value is None else parse(name, value)
 
 
+def parse_app_id(name: str, value: OptionValue) -> str:
+    """An application's id. Raises `InvalidRequest` for an empty one, in which whoever forgot theirs
+    would meet."""
+    text = _text(name, value)
+    if not text:
+        raise _refused(f"expected an application's id as {name}, found an empty one")
+    return text
+
+
 def _txn(given: _Given) -> tuple[str, int] | None:
-    app_id = given.get("txnAppId", _text)
-    version = given.get("txnVersion", _number)
+    app_id = given.get("txnAppId", parse_app_id)
+    version = given.get("txnVersion", _app_version)
     if app_id is None and version is None:
         return None
     if app_id is None or version is None:
@@ -208,6 +230,16 @@ def _number(name: str, value: OptionValue) -> int:
         return int(str(value))
     except ValueError:
         raise _refused(f"expected a whole number as option {name}, found {value!r}") from None
+
+
+def _app_version(name: str, value: OptionValue) -> int:
+    # Below 0 every write would count as recorded already: -1 stands for "none yet".
+    digits = str(value).lstrip("0") or str(value)[-1:]
+    if not _DIGITS.fullmatch(digits) or int(digits) > _LARGEST_LONG:
+        raise _refused(
+            f"expected a whole number from 0 to {_LARGEST_LONG} as option {name}, found {value!r}"
+        )
+    return int(digits)
 
 
 def _positive(name: str, value: OptionValue) -> int:

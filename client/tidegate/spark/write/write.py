@@ -14,6 +14,7 @@ from tidegate.models import DataFile, Receipt
 from tidegate.spark.application import table_of
 from tidegate.spark.errors import StorageError
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.plans import reads_table
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.options import OptionValue, WriteOptions, options_of
@@ -22,6 +23,11 @@ from tidegate.spark.write.schema_change import change_schema
 from tidegate.spark.write.staging import DataFiles, TransactionFolder, private_folder
 from tidegate.transaction import Transaction
 from tidegate_protocol.base.problems import Code
+
+_REWRITE = (
+    "with t.transaction() as txn: "
+    "t.overwrite(t.read(spark).coalesce(1), transaction=txn, dataChange=False)"
+)
 
 
 def append(
@@ -38,7 +44,8 @@ def append(
     Spark's ANSI store assignment has it. `user_metadata` is kept in the history. `txn`, an
     application id and a version of its own, makes the append happen once: where the table has
     recorded that version already, or a later one, nothing is written. `options` are those of
-    `WriteOptions`, by Delta's names.
+    `WriteOptions`, by Delta's names. Where the DataFrame's plan reads files of the table, this is
+    recorded as a read of all of it, and the append is no blind one.
 
     Raises `InvalidRequest` for options, `UnsupportedTable`, `UnsupportedSession`, `SchemaMismatch`,
     `InvalidRows` and `StorageError` before anything is proposed, what else the Spark job failed of,
@@ -52,6 +59,8 @@ def append(
     transaction = Transaction(table_of(table, df.sparkSession))
     change_schema(transaction, df.schema, chosen)
     layout = writable_layout(transaction)
+    if reads_table(df, layout):
+        transaction.read_whole_table()
     with private_folder(transaction, layout, df.sparkSession) as folder:
         if is_recorded(transaction, chosen):
             return None
@@ -72,7 +81,8 @@ def overwrite(
     transaction: Transaction | None = None,
     options: Mapping[str, OptionValue] = MappingProxyType({}),
 ) -> Receipt | None:
-    """Replace the table's rows by the DataFrame's in one commit; None where both have none.
+    """Replace the table's rows by the DataFrame's in one commit; None where both have none
+    and a given `transaction` holds nothing else.
 
     With `replace_where`, Spark SQL text over the partition columns, only the partitions for which
     it is true are replaced, and every row of the DataFrame must lie in one of them; with the option
@@ -82,11 +92,14 @@ def overwrite(
     work has landed under an id that it brings along, by an earlier run or by one that was faster,
     the receipt of that is returned, and of this one nothing is in the table.
 
-    `txn` and `options` are as in `append`. Raises what `append` does, `InvalidRequest` for a
+    `txn` and `options` are as in `append`; `dataChange` false, for a rewrite, needs a
+    `transaction`, in which its rows were read. Raises what `append` does, `InvalidRequest` for a
     predicate that names other columns, and `ValueError` for a transaction of another table.
     """
     given = options_of(options, user_metadata=user_metadata, txn=txn)
     chosen = WriteOptions.parse(given, is_overwrite=True, replace_where=replace_where)
+    if transaction is None:
+        chosen.check_changes_data(instead=_REWRITE)
     check_none_active(table.id, but=transaction)
     transaction = transaction or Transaction(table_of(table, df.sparkSession))
     if transaction.table.id != table.id:
@@ -134,7 +147,7 @@ def is_recorded(transaction: Transaction, options: WriteOptions) -> bool:
 
 def says_nothing(transaction: Transaction, options: WriteOptions) -> bool:
     """Whether a commit without files would leave the table as it is."""
-    return options.txn is None and transaction.metadata == transaction.head.metadata
+    return options.txn is None and not transaction.has_actions
 
 
 def check_removable(layout: TableLayout) -> None:
