@@ -82,7 +82,7 @@ def test_an_instance_that_is_stopped_within_a_pipeline_holds_nobody_for_long(
             ) as (victim, survivor),
             ThreadPoolExecutor(1) as sending,
         ):
-            two = Pair(victim=victim, survivor=survivor, folder=tmp_path)
+            two = Pair(victim=victim, survivor=survivor, folder=tmp_path, database_url=url)
             table = two.create(catalog_managed=catalog_managed)
             body = new_body()
             between.watch((LOCK_FREE if catalog_managed else LOCK).name, Cut.WITHIN_ITS_PIPELINE)

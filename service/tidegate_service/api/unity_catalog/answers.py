@@ -1,10 +1,10 @@
 """What Unity Catalog's API answers."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid5
 
+import msgspec
 from starlette.responses import Response
 
 from tidegate_protocol.features.known import UNITY_TABLE_ID
@@ -167,4 +167,4 @@ async def answer_of(make: Callable[[], Json], *tables: TableRecord) -> Response:
 
 
 def _as_text(answer: Json) -> bytes:
-    return json.dumps(answer, separators=(",", ":"), ensure_ascii=False).encode()
+    return msgspec.json.encode(answer)

@@ -4,6 +4,7 @@ import json
 
 import msgspec
 
+from tidegate_protocol.base.memo import remember
 from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.schema.data_types import (
     ArrayType,
@@ -29,9 +30,16 @@ _TYPES = frozenset({"type", *_DASHES, *_CAMEL})
 _SQL = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
-def struct_of(metadata: Metadata) -> object:
-    """The schema of a table, as the part for Delta writes it."""
-    return _renamed(json.loads(metadata.schema_string), _DASHES)
+def struct_of(metadata: Metadata) -> msgspec.Raw:
+    """The schema of a table, as the part for Delta writes it, as JSON."""
+    return _remembered_struct(metadata.schema_string)
+
+
+def _struct(schema_string: str) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(_renamed(json.loads(schema_string), _DASHES)))
+
+
+_remembered_struct = remember(_struct, weigh=len)
 
 
 def undashed(columns: Json) -> str:
@@ -57,12 +65,17 @@ def _renamed_struct(found: Json, names: dict[str, str]) -> Json:
     return renamed
 
 
-def columns_of(metadata: Metadata) -> list[Json]:
-    """The columns of a table, as the classic part writes them."""
-    schema = parse_schema(metadata.schema_string)
+def columns_of(metadata: Metadata) -> msgspec.Raw:
+    """The columns of a table, as the classic part writes them, as JSON."""
+    return _remembered_columns((metadata.schema_string, tuple(metadata.partition_columns)))
+
+
+def _columns(definition: tuple[str, tuple[str, ...]]) -> msgspec.Raw:
+    schema_string, partition_columns = definition
+    schema = parse_schema(schema_string)
     fields = json.loads(to_json(schema))["fields"]
-    places = {name: place for place, name in enumerate(metadata.partition_columns)}
-    return [
+    places = {name: place for place, name in enumerate(partition_columns)}
+    columns = [
         {
             "name": field.name,
             "type_text": sql_type(field.type),
@@ -77,6 +90,10 @@ def columns_of(metadata: Metadata) -> list[Json]:
         }
         for position, (field, as_json) in enumerate(zip(schema.fields, fields, strict=True))
     ]
+    return msgspec.Raw(msgspec.json.encode(columns))
+
+
+_remembered_columns = remember(_columns, weigh=lambda definition: len(definition[0]))
 
 
 def sql_type(data_type: DataType) -> str:
