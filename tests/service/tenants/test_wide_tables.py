@@ -36,7 +36,7 @@ def test_aborts(service: Service, wide: str):
         return service.client.post(url, headers=headers).status_code
 
     with attacked(service, attack, at_once=AT_ONCE) as measured:
-        measured.check(grown_mib=256)
+        measured.check(grown_mib=448)
     assert set(measured.answers) <= {200, 429, 503}
 
 
@@ -48,7 +48,7 @@ def test_reads(service: Service, wide: str, path: str):
         return service.client.get(wide).status_code
 
     with attacked(service, attack, at_once=24) as measured:
-        measured.check(grown_mib=256)
+        measured.check(grown_mib=384)
     assert set(measured.answers) <= {200, 429, 503}
 
 
