@@ -35,8 +35,8 @@ EXPRESSIONS = {
     "readerFeatures": list(FEATURES[:2]),
     "writerFeatures": [*FEATURES, "checkConstraints", "generatedColumns"],
 }
-GROWN_MIB = 200
-GROWN_UNREAD_MIB = 300
+GROWN_MIB = 320
+GROWN_UNREAD_MIB = 500
 PATIENTLY = httpx.Timeout(120)
 MANY = httpx.Limits(max_connections=400, max_keepalive_connections=400)
 
