@@ -92,7 +92,7 @@ class Settings(BaseSettings):
     )
     allowed_locations: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="URLs of further places; a list in the file, separated by commas elsewhere.",
+        description="More places for tables, as URLs; a list in the file, by commas elsewhere.",
     )
     storage_options: Annotated[dict[str, SecretStr], NoDecode] = Field(
         {},

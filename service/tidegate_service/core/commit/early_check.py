@@ -8,7 +8,7 @@ that came since.
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.window import CommitWindow
@@ -113,12 +113,8 @@ async def _begun(
         return too_many(context, table, version)
     try:
         if state.protocol is not None and supports(state.protocol, ROW_TRACKING):
-            state = ReadState(
-                version=state.version,
-                protocol=state.protocol,
-                metadata=state.metadata,
-                row_id_high_water_mark=await _mark_at(context, table, version, mark),
-            )
+            found = await _mark_at(context, table, version, mark)
+            state = replace(state, row_id_high_water_mark=found)
         return await prepared(proposal, state, context.limits)
     except TakesLong:
         return too_many(context, table, version)

@@ -153,10 +153,13 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
     first = run[0]
     stored = await _write_bulk(driver, first) if first.effects.bulk else None
     size = sum(one.weight for one in run)
-    rows = _rows(run, apart=size > ROWS)
-    with offload.sharing if size > ROWS else nullcontext():
-        queries = await offload.run(size, _next, rows)
-        while (following := await offload.run(size, _next, rows)) is not None:
+    is_large = size > ROWS
+    rows = _rows(run, apart=is_large)
+    # A group of many small commits waits for no turn at a thread.
+    weight = size if is_large else 0
+    with offload.sharing if is_large else nullcontext():
+        queries = await offload.run(weight, _next, rows)
+        while (following := await offload.run(weight, _next, rows)) is not None:
             await pipeline.run(driver, queries or ())
             queries = following
     new = [
