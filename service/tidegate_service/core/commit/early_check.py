@@ -25,6 +25,7 @@ from tidegate_protocol.proposal.transaction import (
 from tidegate_service.core.commit.preparation import Empty, own_weight, prepared
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, Refused
+from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE
 from tidegate_service.core.ports.index import CommitSection, TakesLong
 from tidegate_service.core.ports.records import Glance, TableHead
 from tidegate_service.core.sharing import offload
@@ -94,7 +95,7 @@ async def _checked(
         now = glance
         outcome = await _begun(context, now.table, proposal, state, mark)
     if isinstance(outcome, PreparedTransaction):
-        outcome = await _past_winners(context, now.table, outcome)
+        outcome = await _past_winners(context, now, outcome)
     return EarlyCheck(database=now.database, epoch=now.table.epoch, outcome=outcome)
 
 
@@ -135,9 +136,12 @@ async def _mark_at(context: Context, table: TableHead, version: int, latest: int
     return latest
 
 
-async def _past_winners(context: Context, table: TableHead, txn: PreparedTransaction) -> Outcome:
-    """The transaction past every commit up to the head. A page of them is held at a time."""
+async def _past_winners(context: Context, at: Glance, txn: PreparedTransaction) -> Outcome:
+    """The transaction past every commit up to the head. A page of them is held at a time, and all
+    where they are no more than are kept of a table: the next proposal finds them in memory."""
+    table = at.table
     own, version = own_weight(txn.proposal, txn.read), txn.read.version
+    kept: CommitWindow | None = CommitWindow(after=txn.checked_through)
     most = context.limits.winner_bytes
     try:
         async with aclosing(
@@ -149,6 +153,10 @@ async def _past_winners(context: Context, table: TableHead, txn: PreparedTransac
                 window = CommitWindow(after=txn.checked_through)
                 for winner in page:
                     window.append(winner)
+                    if kept is not None:
+                        kept.append(winner)
+                if kept is not None and kept.weight > ACTIONS_A_TABLE:
+                    kept = None
                 weight = max(window.weight_of(txn) + len(txn.actions), own)
                 outcome = await offload.run(weight, window.check_conflicts, txn)
                 if isinstance(outcome, Conflict):
@@ -158,6 +166,8 @@ async def _past_winners(context: Context, table: TableHead, txn: PreparedTransac
         return too_many(context, table, version)
     if txn.checked_through < table.latest_version:
         return lacks_history(table, version)
+    if kept is not None:
+        context.windows.offer(table, kept, at.database)
     return txn
 
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from tidegate_protocol.conflict.window import CommitWindow
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead, TableRecord
 from tidegate_service.core.sharing.shares import Shares
 
 COMMITS_A_TABLE = 20_000
@@ -62,7 +62,15 @@ class WindowCache:
                 return kept.window
         return CommitWindow(after=table.latest_version)
 
-    def give(self, table: TableRecord, window: CommitWindow, database: str) -> None:
+    def offer(self, table: TableHead, window: CommitWindow, database: str) -> None:
+        """Keep a window of committed versions that were read without the lock, unless what is kept
+        reaches back as far. Whoever takes it checks it against the locked row, like any other."""
+        kept = self._kept.get(table.id)
+        is_of_now = kept is not None and (kept.database, kept.epoch) == (database, table.epoch)
+        if kept is None or not is_of_now or kept.window.after > window.after:
+            self.give(table, window, database)
+
+    def give(self, table: TableHead, window: CommitWindow, database: str) -> None:
         """Keep a window, all of which is committed."""
         window.trim(commits=self._commits_a_table, weight=ACTIONS_A_TABLE)
         before = self._kept.pop(table.id, None)
