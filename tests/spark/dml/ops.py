@@ -1,0 +1,44 @@
+"""All operations: those of writing here, others in the modules that are imported."""
+
+from typing import Any
+
+import tests.spark.dml.streams  # noqa: F401 - it registers its operations
+from tests.spark.dml.registry import operation
+from tests.spark.dml.rows import frame, parsed
+from tests.spark.dml.target import create
+from tests.spark.dml.vectors import Op
+from tests.spark.dml.world import World
+
+_OPTIONS = {
+    "merge_schema": "mergeSchema",
+    "overwrite_schema": "overwriteSchema",
+    "partition_overwrite_mode": "partitionOverwriteMode",
+    "data_change": "dataChange",
+    "txn_app_id": "txnAppId",
+    "txn_version": "txnVersion",
+}
+
+
+@operation("append")
+def append(world: World, op: Op) -> None:
+    _write(world, op, replace_where=None)
+
+
+@operation("overwrite")
+def overwrite(world: World, op: Op) -> None:
+    _write(world, op, replace_where=op["replace_where"])
+
+
+def _write(world: World, op: Op, *, replace_where: str | None) -> None:
+    assert op.get("on") is None
+    schema = parsed(op["schema"])
+    rows = frame(world.spark, schema, op["rows"])
+    if world.found is None:
+        # The client's writes are to a table that is there.
+        create(world, schema, op.get("partition_by", ()))
+        world.first = 1
+    options: dict[str, Any] = {name: op[key] for key, name in _OPTIONS.items() if key in op}
+    if op["op"] == "append":
+        world.table.append(rows, **options)
+    else:
+        world.table.overwrite(rows, replace_where=replace_where, **options)

@@ -1,0 +1,52 @@
+"""Rows of vectors as DataFrames, and DataFrames as what can be compared."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+Rows = Sequence[Sequence[Any]]
+
+
+@cache
+def parsed(ddl: str) -> StructType:
+    """The columns of a DDL text."""
+    return StructType.fromDDL(ddl) if ddl else StructType([])
+
+
+def frame(spark: SparkSession, schema: StructType, rows: Rows) -> DataFrame:
+    """The rows in one partition, so that they make one file."""
+    for row in rows:
+        assert len(row) == len(schema.fields), f"{row} has not the columns of {schema.names}"
+    # A column of nothing but nulls has no parser, and needs none.
+    typed = StructType([f for f in schema.fields if f.dataType.typeName() != "void"])
+    texts = [(json.dumps(dict(zip(schema.names, row, strict=True))),) for row in rows]
+    found = spark.createDataFrame(texts, "text string").coalesce(1)
+    record = F.from_json("text", typed, {"mode": "FAILFAST"}).alias("record")
+    return found.select(record).select(
+        *(
+            F.col("record").getField(f.name).alias(f.name)
+            if f.dataType.typeName() != "void"
+            else F.lit(None).alias(f.name)
+            for f in schema.fields
+        )
+    )
+
+
+def in_files(spark: SparkSession, schema: StructType, rows: Rows, files: int) -> DataFrame:
+    """The rows in as many partitions, consecutive ones together."""
+    size = -(-len(rows) // files)
+    parts = [frame(spark, schema, rows[i : i + size]) for i in range(0, len(rows), size)]
+    first, *others = parts or [frame(spark, schema, ())]
+    for part in others:
+        first = first.union(part)
+    return first
+
+
+def shown(df: DataFrame) -> list[str]:
+    """The rows as sorted texts."""
+    return sorted(repr(tuple(row)) for row in df.collect())

@@ -1,0 +1,39 @@
+"""Streaming queries of vectors, into the table."""
+
+import json
+from typing import Any
+
+from tests.spark.dml.registry import operation
+from tests.spark.dml.rows import frame, parsed
+from tests.spark.dml.target import create
+from tests.spark.dml.vectors import Op
+from tests.spark.dml.world import World
+from tests.spark.streams import Stream
+
+
+@operation("stream")
+def stream(world: World, op: Op) -> None:
+    """By a query on files of rows; what no query can be brought to do (batches under given
+    numbers, a given result of an aggregation) by calling the sink as a query does."""
+    schema = parsed(op["schema"])
+    if world.found is None:
+        # A sink is that of a table which is there.
+        create(world, schema, op.get("partition_by", ()))
+        world.first = 1
+    options: dict[str, Any] = {"mergeSchema": True} if op.get("merge_schema") else {}
+    numbers = op.get("batch_ids")
+    if numbers is not None or op["mode"] != "append":
+        sink = world.table.sink(
+            output_mode=op["mode"], app_id=op.get("app_id", world.name), **options
+        )
+        for number, rows in zip(numbers or range(len(op["batches"])), op["batches"], strict=True):
+            sink(frame(world.spark, schema, rows), number)
+        return
+    source = Stream(world.spark, world.folder, op["schema"])
+    sink = world.table.sink(source.df, **options)
+    for rows in op["batches"]:
+        source.feed(*(json.dumps(dict(zip(schema.names, row, strict=True))) for row in rows))
+        if op["restart_between"]:
+            source.run(lambda writer: writer.foreachBatch(sink))
+    if not op["restart_between"]:
+        source.run(lambda writer: writer.foreachBatch(sink))

@@ -1,0 +1,76 @@
+"""The target of a vector: created by the client, its rows appended."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql.types import StructField, StructType
+
+from tests.spark.dml.rows import Rows, frame, in_files, parsed
+from tests.spark.dml.world import World
+
+_SOURCE = "source"
+
+
+def build(world: World) -> None:
+    """Make what the vector begins with."""
+    vector = world.vector
+    if vector.source is not None:
+        rows = frame(world.spark, parsed(vector.source["schema"]), vector.source["rows"])
+        rows.createOrReplaceTempView(_SOURCE)
+    target = vector.target
+    if target.get("create") is False:
+        return
+    create(
+        world,
+        _columns(target),
+        target["partition_by"],
+        properties=target["properties"]
+        | {f"delta.constraints.{name}": sql for name, sql in target["constraints"].items()},
+    )
+    groups = _groups(target)
+    plain = StructType([StructField(f.name, f.dataType) for f in parsed(target["schema"]).fields])
+    for rows, files in groups:
+        world.table.append(in_files(world.spark, plain, rows, files))
+    world.first = 1 if groups else 0
+
+
+def create(
+    world: World,
+    schema: StructType,
+    partition_by: Sequence[str] = (),
+    *,
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Create the table, empty."""
+    world.found = world.lake.create_table(
+        world.name,
+        schema=schema,
+        partition_by=partition_by,
+        properties=properties,
+        catalog_managed=world.catalog_managed,
+    )
+
+
+def _groups(target: Mapping[str, Any]) -> list[tuple[Rows, int]]:
+    """The rows of each commit, and how many files they make."""
+    files = target.get("files", 1)
+    if isinstance(files, list):
+        return [(rows, 1) for rows in files]
+    return [(target["rows"], files)] if target["rows"] else []
+
+
+def _columns(target: Mapping[str, Any]) -> StructType:
+    """The columns, with what the log says of computed ones."""
+    fields = []
+    for field in parsed(target["schema"]).fields:
+        metadata = dict(field.metadata)
+        if (sql := target.get("generated", {}).get(field.name)) is not None:
+            metadata["delta.generationExpression"] = sql
+        if (sql := target.get("defaults", {}).get(field.name)) is not None:
+            metadata["CURRENT_DEFAULT"] = sql
+        if (identity := target.get("identity", {}).get(field.name)) is not None:
+            metadata["delta.identity.start"] = identity["start"]
+            metadata["delta.identity.step"] = identity["step"]
+            metadata["delta.identity.allowExplicitInsert"] = identity["allow_explicit_insert"]
+        fields.append(StructField(field.name, field.dataType, field.nullable, metadata))
+    return StructType(fields)
