@@ -53,6 +53,7 @@ class Table(TableHandle):
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
         partition_by: Sequence[str] | None = None,
+        retries: int = 0,
         **options: str | int | bool,
     ) -> Receipt | None:
         """Append a Spark DataFrame's rows in one commit; None where there was nothing to commit.
@@ -67,8 +68,24 @@ class Table(TableHandle):
             user_metadata=user_metadata,
             txn=txn,
             partition_by=partition_by,
+            retries=retries,
             options=options,
         )
+
+    def insert(
+        self,
+        spark: "SparkSession",
+        values: Sequence[Sequence[str]],
+        *,
+        columns: Sequence[str] | None = None,
+        user_metadata: str | None = None,
+    ) -> Receipt | None:
+        """Append rows of Spark SQL expressions, as `INSERT INTO ... VALUES` does: for the named
+        columns, or for all in their order. `DEFAULT` stands for a column's default. See
+        `tidegate.spark.write.insert`. Needs the `spark` extra."""
+        from tidegate.spark.write import insert  # noqa: PLC0415 - as above
+
+        return insert.insert(self, spark, values, columns=columns, user_metadata=user_metadata)
 
     def overwrite(
         self,
@@ -79,6 +96,7 @@ class Table(TableHandle):
         txn: tuple[str, int] | None = None,
         transaction: Transaction | None = None,
         partition_by: Sequence[str] | None = None,
+        retries: int = 0,
         **options: str | int | bool,
     ) -> Receipt | None:
         """Replace all rows, or those matching `replace_where`, by a Spark DataFrame's, in one
@@ -98,6 +116,7 @@ class Table(TableHandle):
             txn=txn,
             transaction=transaction,
             partition_by=partition_by,
+            retries=retries,
             options=options,
         )
 

@@ -7,7 +7,6 @@ _COMMANDS = "the client has no such command"
 MISSING_OPERATIONS: Mapping[str, str] = {
     "alter": _COMMANDS,
     "delete": _COMMANDS,
-    "insert_values": _COMMANDS,
     "merge": _COMMANDS,
     "read_changes": "the client does not read change data",
     "read_stream": "the client has no source of streams",

@@ -29,6 +29,11 @@ def overwrite(world: World, op: Op) -> None:
     _write(world, op, replace_where=op["replace_where"])
 
 
+@operation("insert_values")
+def insert_values(world: World, op: Op) -> None:
+    world.table.insert(world.spark, op["values"], columns=op["columns"])
+
+
 @operation("create_as_select")
 def create_as_select(world: World, op: Op) -> None:
     found = world.lake.create_table(

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame
@@ -17,6 +18,7 @@ from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.plans import reads_table
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.options import OptionValue, WriteOptions, options_of
+from tidegate.spark.write.repeats import refused, repeated
 from tidegate.spark.write.replaced import check_inside, files_of_partitions, replaced_files
 from tidegate.spark.write.replaced_rows import is_over_partitions
 from tidegate.spark.write.rows import write_replacing, write_rows
@@ -39,6 +41,7 @@ def append(
     user_metadata: str | None = None,
     txn: tuple[str, int] | None = None,
     partition_by: Sequence[str] | None = None,
+    retries: int = 0,
     options: Mapping[str, OptionValue] = MappingProxyType({}),
 ) -> Receipt | None:
     """Append the DataFrame's rows in one commit; None where there was nothing to commit.
@@ -47,7 +50,8 @@ def append(
     Spark's ANSI store assignment has it. `user_metadata` is kept in the history. `txn`, an
     application id and a version of its own, makes the append happen once: where the table has
     recorded that version already, or a later one, nothing is written. `partition_by` says how the
-    table is expected to be partitioned. `options` are those of
+    table is expected to be partitioned. After a conflict the whole append is done again, `retries`
+    times at most. `options` are those of
     `WriteOptions`, by Delta's names; Delta's settings of the session hold where they are not given
     (`with_session`). Where the DataFrame's plan reads files of the table, this is
     recorded as a read of all of it, and the append is no blind one.
@@ -58,8 +62,18 @@ def append(
     block of a transaction of the table it raises `TransactionActive`, because it would be one of
     its own.
     """
+    if retries:
+        check_repeatable(table, df)
     given = options_of(options, user_metadata=user_metadata, txn=txn)
     chosen = WriteOptions.parse(with_session(given, df.sparkSession), is_overwrite=False)
+    return repeated(
+        lambda: _append(table, df, chosen, partition_by), retries=retries, clock_s=monotonic
+    )
+
+
+def _append(
+    table: TableHandle, df: DataFrame, chosen: WriteOptions, partition_by: Sequence[str] | None
+) -> Receipt | None:
     check_none_active(table.id)
     transaction = Transaction(table_of(table, df.sparkSession))
     change_schema(transaction, df.schema, chosen, partition_by=partition_by)
@@ -85,6 +99,7 @@ def overwrite(
     txn: tuple[str, int] | None = None,
     transaction: Transaction | None = None,
     partition_by: Sequence[str] | None = None,
+    retries: int = 0,
     options: Mapping[str, OptionValue] = MappingProxyType({}),
 ) -> Receipt | None:
     """Replace the table's rows by the DataFrame's in one commit; None where both have none
@@ -100,11 +115,15 @@ def overwrite(
     or by one that was faster, the receipt of that is returned, and of this one nothing is in the
     table.
 
-    `txn`, `partition_by` and `options` are as in `append`, and with `overwriteSchema` the table is
-    partitioned by other columns from then on; `dataChange` false, for a rewrite, needs a
-    `transaction`, in which its rows were read. Raises what `append` does, `InvalidRequest` for a
+    `txn`, `partition_by`, `retries` and `options` are as in `append`, and with `overwriteSchema`
+    the table is partitioned by other columns from then on; `dataChange` false, for a rewrite, needs
+    a `transaction`, in which its rows were read. Raises what `append` does, `InvalidRequest` for a
     predicate that names other columns, and `ValueError` for a transaction of another table.
     """
+    if retries:
+        if transaction is not None:
+            raise refused("retries begin at later versions; expected them without a transaction")
+        check_repeatable(table, df)
     given = options_of(options, user_metadata=user_metadata, txn=txn)
     chosen = WriteOptions.parse(
         with_session(given, df.sparkSession, is_overwrite=True, replace_where=replace_where),
@@ -113,6 +132,29 @@ def overwrite(
     )
     if transaction is None:
         chosen.check_changes_data(instead=_REWRITE)
+    return repeated(
+        lambda: _overwrite(
+            table,
+            df,
+            chosen,
+            replace_where=replace_where,
+            transaction=transaction,
+            partition_by=partition_by,
+        ),
+        retries=retries,
+        clock_s=monotonic,
+    )
+
+
+def _overwrite(
+    table: TableHandle,
+    df: DataFrame,
+    chosen: WriteOptions,
+    *,
+    replace_where: str | None,
+    transaction: Transaction | None,
+    partition_by: Sequence[str] | None,
+) -> Receipt | None:
     check_none_active(table.id, but=transaction)
     transaction = transaction or Transaction(table_of(table, df.sparkSession))
     if transaction.table.id != table.id:
@@ -165,6 +207,18 @@ def overwrite(
             if refusal.code != Code.TRANSACTION_ID_REUSED:
                 raise
             return _landed_meanwhile(transaction, folder, refusal)
+
+
+def check_repeatable(table: TableHandle, df: DataFrame) -> None:
+    """Raise `InvalidRequest` where the DataFrame reads the table itself: done again, the write
+    would take rows of the version that was read for those of a later one."""
+    head = table.head()
+    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
+    if reads_table(df, layout):
+        raise refused(
+            f"the DataFrame reads table {head.name} as of one version, and a retry is for a later "
+            "one; expected retries only of rows from elsewhere"
+        )
 
 
 def is_recorded(transaction: Transaction, options: WriteOptions) -> bool:
