@@ -21,6 +21,7 @@ _DONE_BY_WRITERS = frozenset(
     {
         "appendOnly",
         "catalogManaged",
+        "columnMapping",
         "deletionVectors",
         "domainMetadata",
         "inCommitTimestamp",
