@@ -16,7 +16,6 @@ MISSING_OPERATIONS: Mapping[str, str] = {
 """Kinds of operations -> why there are none. Vectors with one of them are skipped."""
 
 _FAILING: Mapping[str, tuple[str, ...]] = {
-    "the client does not write mapped columns": ("default-explicit-keyword",),
     "columns go by name, never by position": ("insert-missing-column-by-position",),
     "values are cast to the table's types, as by Delta's writeTo; no way of writing never does": (
         "insert-implicit-cast-not-in-save",

@@ -5,7 +5,7 @@ import json
 import pytest
 from pyspark.sql.types import StructType
 
-from tests.spark.tables import actions, folder_of
+from tests.spark.tables import actions, folder_of, rows
 from tidegate.spark import InvalidRows
 from tidegate.spark.write.schema_change import merged
 
@@ -26,6 +26,7 @@ def test_a_column_gets_the_wider_type_and_says_so(spark, create):
     (add,) = actions(table, receipt.version, "add")
     (row,) = spark.read.parquet(f"{folder_of(table)}/{add['path']}").collect()
     assert tuple(row) == (BIG, 2)
+    assert rows(table.read(spark)) == [(1, 1), (BIG, 2)]
 
 
 def test_without_the_property_values_have_to_fit(spark, create):

@@ -4,12 +4,14 @@ As in Delta (`ImplicitMetadataOperation`), what is new is nullable, and comes wi
 """
 
 from collections.abc import Sequence
+from uuid import uuid4
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.schemas import is_untyped, nullable
+from tidegate.spark.write.column_mapping import with_marks
 from tidegate.spark.write.options import WriteOptions
 from tidegate.spark.write.widening import is_wider, with_changes
 from tidegate.transaction_content import TransactionContent
@@ -46,8 +48,11 @@ def change_schema(
         found = merged(known, df, widens=layout.properties.type_widening)
     is_partitioned_otherwise = options.overwrite_schema and columns != layout.partition_columns
     if found != known or is_partitioned_otherwise:
+        marked, properties = with_marks(found, layout, new_name=lambda: f"col-{uuid4()}")
         transaction.update_metadata(
-            schema=found, partition_by=columns if is_partitioned_otherwise else None
+            schema=marked,
+            set_properties=properties,
+            partition_by=columns if is_partitioned_otherwise else None,
         )
 
 
