@@ -1,6 +1,6 @@
-"""Writers that commit as stock engines do: stage a file, ask for its version by Unity Catalog's API.
+"""Writers that commit as stock engines do: they stage a file and ask for its version.
 
-A writer that lost its version loads the table and stages its commit anew, at once. It keeps one
+That is done by Unity Catalog's API. A writer that lost its version loads the table and stages its commit anew, at once. It keeps one
 connection, as those clients do.
 """
 
