@@ -50,6 +50,7 @@ from tidegate_service.index.postgres.sweeper import sweeping
 from tidegate_service.index.tables.forgettings import PostgresForgettings
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 from tidegate_service.settings import Settings
+from tidegate_service.storage.limits import StorageLimits
 from tidegate_service.storage.local.data_folder import make_data_folder
 from tidegate_service.storage.object_storage import ObjectStorage
 from tidegate_service.telemetry.exposition import Exposition, Instruments
@@ -205,9 +206,11 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
         locations.prefixes,
         settings.store_options(),
         modes=settings.modes(),
-        max_file_bytes=settings.max_log_file_bytes,
-        max_actions=settings.max_stream_actions,
-        max_files=settings.max_log_files,
+        limits=StorageLimits(
+            commit_bytes=settings.max_log_file_bytes,
+            actions=settings.max_stream_actions,
+            files=settings.max_log_files,
+        ),
     )
     url = await _database(settings, stack)
     await asyncio.to_thread(_ensure_schema, settings, url)

@@ -30,6 +30,10 @@ class CommitLimits:
     actions: three times what it takes on two busy cores. A version counts as `actions_a_version`
     beside its own.
 
+    The version of one small commit is put within `put_s`, by `put_attempts` PUTs at most. Postgres
+    ends a transaction that is idle for longer, and with it the row lock. A store that does not
+    answer must not keep other commits waiting for longer.
+
     No further PUT is begun under a lock after one that took longer than `race_s` to find its
     version taken by another writer.
 
@@ -56,6 +60,8 @@ class CommitLimits:
     log_s: float = 600.0
     log_s_a_million: float = 600.0
     actions_a_version: int = 10
+    put_s: float = 9.0
+    put_attempts: int = 5
     race_s: float = 1.0
     told_differences: int = 1_000
     clones: int = 100

@@ -25,6 +25,7 @@ from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.storage.limits import DEFAULTS
 from tidegate_service.storage.local.listing import listed
 from tidegate_service.storage.local.removing import remove
 from tidegate_service.storage.roots import ReadFile
@@ -68,11 +69,19 @@ class LocalFiles:
     """Files under one root, named by relative paths `folder/.../name`. Blocking.
 
     `mode` is that of the folders made here, before the process's umask; files have it without the
-    right to search.
+    right to search. A folder is listed `listed` files at a time.
     """
 
-    def __init__(self, root: Path, *, mode: int = 0o777, slow_s: float = SLOW_S) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        mode: int = 0o777,
+        slow_s: float = SLOW_S,
+        listed: int = DEFAULTS.listed,
+    ) -> None:
         self._slow_s = slow_s
+        self._listed = listed
         self._root = root
         self.mode = mode
         self._syncing = ThreadPoolExecutor(
@@ -186,7 +195,7 @@ class LocalFiles:
         way."""
         try:
             with self.folder(path.split("/"), create=False) as folder:
-                return (yield from listed(folder, after=after))
+                return (yield from listed(folder, after=after, at_once=self._listed))
         except FileNotFoundError:
             return []
         except OSError as error:

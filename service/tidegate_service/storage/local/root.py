@@ -15,6 +15,7 @@ from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
+from tidegate_service.storage.limits import DEFAULTS
 from tidegate_service.storage.local.data_files import LocalDataFiles
 from tidegate_service.storage.local.files import LocalFiles
 from tidegate_service.storage.local.staged import StagedFile, replace
@@ -33,7 +34,7 @@ class LocalRoot:
     """A folder that exists, by its canonical `file:///` URL; implements `roots.Root`. `mode` is as
     of `LocalFiles`."""
 
-    def __init__(self, url: str, *, mode: int = 0o777) -> None:
+    def __init__(self, url: str, *, mode: int = 0o777, listed: int = DEFAULTS.listed) -> None:
         path = Path(url.removeprefix("file://"))
         if not path.is_dir():
             raise StorageUnavailable(
@@ -41,7 +42,7 @@ class LocalRoot:
                 "existing folder that this process may read and write"
             )
         self._url = url
-        self._files = LocalFiles(path, mode=mode)
+        self._files = LocalFiles(path, mode=mode, listed=listed)
         self._reading = Pool("local-reads", READERS)
         # One small file at a time is written, read or looked for by every commit to a plain table.
         self._one = ThreadPoolExecutor(4, thread_name_prefix="tidegate-one-file")

@@ -16,7 +16,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
 from tidegate_service.core.log.catching_up.foreign_commits import see_end, take_found
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
-from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy
+from tidegate_service.core.log.put_version import occupy
 from tidegate_service.core.maintenance.truncation import reload_if_truncated
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.observe.telemetry import Phase
@@ -181,7 +181,7 @@ class PlainBatch(TableBatch):
     async def _put(self, context: Context, ready: ReadyCommit) -> bytes | LogFile | None:
         # The row lock keeps this service's own writers from racing each other for the version.
         with self._stopping(), context.telemetry.phase(Phase.PUT):
-            return await occupy(self._log, ready, attempts=PUT_ATTEMPTS, faults=context.faults)
+            return await occupy(self._log, ready, context.limits, faults=context.faults)
 
     @contextmanager
     def _stopping(self) -> Iterator[None]:
