@@ -13,7 +13,7 @@ from functools import partial
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.set_back import check_ahead, needs_check
 from tidegate_service.core.commit.attempts import true_of_all, unknown
-from tidegate_service.core.commit.batches.kinds import batch_of
+from tidegate_service.core.commit.batches.kinds import batch_of, kind_of
 from tidegate_service.core.commit.batches.table_batch import TableBatch
 from tidegate_service.core.commit.early_check import check_early
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
@@ -21,7 +21,6 @@ from tidegate_service.core.errors import (
     CommitStateUnknown,
     IndexUnavailable,
     NotFound,
-    Refused,
     Unavailable,
 )
 from tidegate_service.core.instance.locked_table import ManyWinners
@@ -272,13 +271,11 @@ class _Run:
         answered."""
         alone = len(self._decided) == 1 and self._deciding is None
         for member, _ in self._decided:
-            if alone and member.table.catalog_managed and isinstance(error, Refused):
-                # Before COMMIT the index refused a value that it cannot hold.
+            if alone and kind_of(member.table).is_undone_by(error):
                 member.tell(error)
                 continue
-            # On a plain table the file may be there already, whatever the index says; on either
-            # kind, COMMIT may have been reached. Only the lock tells: once it is granted again,
-            # this transaction has ended, and the next one finds the id or decides anew.
+            # COMMIT may have been reached. Only the lock tells: once it is granted again, this
+            # transaction has ended, and the next one finds the id or decides anew.
             self._retry(member, error)
         if self._deciding is not None:
             if self._decided and not isinstance(error, Unavailable):

@@ -41,7 +41,7 @@ class PlainBatch(TableBatch):
         self._others_wait = False
         self._taken = 0
         self._files_a_write = context.limits.files_a_write
-        self._is_looked_further = False
+        self._is_checked_further = False
 
     @property
     def _log(self) -> Log:
@@ -78,6 +78,11 @@ class PlainBatch(TableBatch):
             if section.table != before:
                 await section.save()
             raise
+
+    @staticmethod
+    def is_undone_by(error: Exception) -> bool:
+        # The file may be there already, whatever the index says.
+        return False
 
     @property
     def buffered(self) -> int:
@@ -132,9 +137,9 @@ class PlainBatch(TableBatch):
             if self.buffered and reads_ahead(section, proposal):
                 raise FilesFirst
             # Once a section is enough: the versions since are too young to be cleaned up.
-            if not self._is_looked_further:
+            if not self._is_checked_further:
                 await reload_if_truncated(context, section, self.sight)
-                self._is_looked_further = True
+                self._is_checked_further = True
             if reads_ahead(section, proposal):
                 see_end(section, self.sight)
 

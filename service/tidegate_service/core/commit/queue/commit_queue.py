@@ -41,7 +41,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.ports.outcomes import Outcome
-from tidegate_service.core.sharing.holds import Holds
+from tidegate_service.core.sharing.pauses import Pauses
 from tidegate_service.core.sharing.shares import check
 
 
@@ -64,7 +64,7 @@ _NO_STORE = ""
 class CommitQueue:
     """One instance's proposals, of one event loop. Between instances the row lock decides.
 
-    Proposals to a table that is held (`holds`) wait before they are queued.
+    Proposals to a table that is paused (`pauses`) wait before they are queued.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class CommitQueue:
         limits: QueueLimits | None = None,
         *,
         store_of: Callable[[str], str] = lambda location: "the only one",
-        holds: Holds | None = None,
+        pauses: Pauses | None = None,
     ) -> None:
-        self._holds = Holds() if holds is None else holds
+        self._pauses = Pauses() if pauses is None else pauses
         self._run_group = run_group
         self._limits = limits or QueueLimits()
         self._store_of = store_of
@@ -100,7 +100,7 @@ class CommitQueue:
 
     async def commit(self, context: Context, table: TableIdentity, proposal: Proposal) -> Outcome:
         """The proposal's outcome; raises as `wait` does."""
-        await self._holds.passed(table.id)
+        await self._pauses.ended(table.id)
         return await self.wait(
             WaitingProposal(
                 context=context,

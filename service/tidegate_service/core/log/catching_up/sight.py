@@ -78,9 +78,7 @@ class _Place:
 
     @classmethod
     def of(cls, table: TableHead, database: str) -> "_Place":
-        # Of a plain table, all that was committed is in the log.
-        version = table.published_version if table.catalog_managed else table.latest_version
-        return cls(database, table.epoch, version)
+        return cls(database, table.epoch, table.published_version)
 
 
 @dataclass(frozen=True, slots=True)
