@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -30,6 +31,7 @@ from tidegate_service.core.ports.records import (
 from tidegate_service.core.ports.scanned import StoredFiles, Wanted
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.index.checkpoints.calls import CheckpointCalls
+from tidegate_service.index.limits import DEFAULTS, IndexLimits
 from tidegate_service.index.locking import groups
 from tidegate_service.index.locking.groups import PostgresCommitGroup
 from tidegate_service.index.locking.queues import TableQueues
@@ -69,16 +71,18 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         queue_timeout_s: float = 10.0,
         answer_timeout_s: float = 20.0,
         files_per_batch: int = 2_000,
+        limits: IndexLimits = DEFAULTS,
         telemetry: Telemetry = SILENT,
     ) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
-        self._publishing = PublishingCalls(self._connections)
+        self._publishing = PublishingCalls(self._connections, limits)
         self._standby = StandbyWaits(self._connections)
-        self._unanswered = Unanswered(self._connections)
+        self._unanswered = Unanswered(self._connections, most=limits.unanswered)
         self._queues = TableQueues(
             timeout_s=queue_timeout_s, at_once=sections_at_once, telemetry=telemetry
         )
         self._files_per_batch = files_per_batch
+        self._limits = limits
         self._telemetry = telemetry
 
     @asynccontextmanager
@@ -136,7 +140,9 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         async def forget(statement: Statement) -> bool:
             async with statement() as connection:
                 table = await changes.lock_table(connection, identity)
-            return table is not None and await forgetting.forget(statement, table, by=by)
+            return table is not None and await forgetting.forget(
+                statement, table, by=by, limits=self._limits
+            )
 
         # It may wait for the row's lock, and holds a connection meanwhile.
         async with self._queues.turn(identity, share_of(by.principal)):
@@ -152,7 +158,9 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
             return False
         return await in_statements(
             self._connections,
-            lambda statement: forgotten.delete_forgotten(statement, identity, by=by),
+            lambda statement: forgotten.delete_forgotten(
+                statement, identity, by=by, limits=self._limits
+            ),
         )
 
     async def transaction(
@@ -206,10 +214,16 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         """
         identity = _id_of_existing(table_id)
         after: FileKey = ("", "")
-        size = self._files_per_batch
+        query = partial(
+            live_files.files_page,
+            table_id=identity,
+            version=version,
+            limit=self._files_per_batch,
+            limits=self._limits,
+        )
         is_last = False
         while not is_last:
-            page = await self._connections.read(_files_page(identity, version, after, size))
+            page = await self._connections.read(partial(query, after=after))
             if page is None:
                 raise _no_such_table(table_id)
             batch, after, is_last = page
@@ -225,6 +239,7 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
             table_id=_id_of_existing(table_id),
             version=version,
             batch_size=self._files_per_batch,
+            partitions_a_page=self._limits.partitions_a_page,
         )
         return snapshot.files(wanted)
 
@@ -262,8 +277,8 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
             _id_of_existing(table_id), first, last, database=database
         )
 
-    async def forget_content(self, table_id: str, *, through: int) -> None:
-        await self._publishing.forget_content(_id_of_existing(table_id), through)
+    async def drop_content(self, table_id: str, *, through: int) -> None:
+        await self._publishing.drop_content(_id_of_existing(table_id), through)
 
     async def ping(self) -> None:
         await self._connections.read(reads.ping)
@@ -299,7 +314,12 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         with self._telemetry.phase(Phase.LOCK):
             connection, found = await self._connections.begin(first)
         timeout_s = self._connections.answer_timeout_s
-        unit = UnitOfWork(connection, await driver_of(connection), answer_timeout_s=timeout_s)
+        unit = UnitOfWork(
+            connection,
+            await driver_of(connection),
+            answer_timeout_s=timeout_s,
+            limits=self._limits,
+        )
         try:
             yield unit, found, database_of(connection)
         finally:
@@ -316,12 +336,6 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         if identity is None:
             return None
         return await self._connections.read(lambda c: query(c, identity))
-
-
-def _files_page(
-    table_id: UUID, version: int, after: FileKey, limit: int
-) -> Callable[[AsyncConnection], Awaitable[live_files.FilesPage | None]]:
-    return lambda c: live_files.files_page(c, table_id, version, after=after, limit=limit)
 
 
 def _id_of_existing(table_id: str) -> UUID:

@@ -213,6 +213,7 @@ class ObjectStorage:
             max_bytes=limits.commit_bytes,
             max_actions=limits.actions,
             memory=FileMemory(),
+            large_bytes=limits.large_bytes,
         )
 
     def log(self, location: str, *, who: str | None = None) -> ObjectLog:
@@ -308,7 +309,7 @@ def _opened(
     url: str, options: Mapping[str, str], modes: Mapping[str, int], limits: StorageLimits
 ) -> Root:
     if url.startswith("file://"):
-        return LocalRoot(url, mode=modes.get(url, 0o777), listed=limits.listed)
+        return LocalRoot(url, mode=modes.get(url, 0o777), limits=limits)
     return RemoteRoot(url, options, limits)
 
 

@@ -10,6 +10,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_protocol.log.codec import decode, encode
 from tidegate_service.core.errors import Refused
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log import beginning
 from tidegate_service.core.log.beginning import Beginning
 from tidegate_service.core.sharing import offload
@@ -31,7 +32,7 @@ def read(action):
 
 
 def test_what_is_left_of_its_versions():
-    begun = Beginning()
+    begun = Beginning(CommitLimits())
     begun.take([PROTOCOL, add("a"), add("b"), DOMAIN])
     begun.take([remove("a"), TXN, DomainMetadata(domain="x", configuration="1", removed=True)])
     assert list(begun.portions()) == [[PROTOCOL], [add("b"), TXN]]
@@ -41,20 +42,18 @@ def test_what_is_left_of_its_versions():
     ("sizes", "lengths"),
     [([10] * 9, [4, 4, 1]), ([900] * 5, [3, 2]), ([5_000, 5_000, 10], [1, 1, 1])],
 )
-def test_its_portions_are_bounded(sizes, lengths, monkeypatch):
-    monkeypatch.setattr(beginning, "ACTIONS_AT_ONCE", 4)
-    monkeypatch.setattr(beginning, "BYTES_AT_ONCE", 2_500)
-    begun = Beginning()
+def test_its_portions_are_bounded(sizes, lengths):
+    begun = Beginning(CommitLimits())
     begun.take([read(add(str(at), stats="x" * size)) for at, size in enumerate(sizes)])
-    _, *portions = begun.portions()
+    _, *portions = begun.portions(actions_at_once=4, bytes_at_once=2_500)
     assert [len(portion) for portion in portions] == lengths
 
 
-@pytest.mark.parametrize(("bound", "most"), [("MOST_ACTIONS", 8), ("MOST_BYTES", 900)])
-async def test_so_much_is_held_before_there_is_metadata(index, tmp_path, monkeypatch, bound, most):
+@pytest.mark.parametrize(("bound", "most"), [("begin_actions", 8), ("begin_bytes", 900)])
+async def test_so_much_is_held_before_there_is_metadata(index, tmp_path, bound, most):
     """A version that has it may be as large as any."""
-    monkeypatch.setattr(beginning, bound, most)
     world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
+    world = world.limited(**{bound: most})
     within, beyond = DeltaLog(tmp_path / "within"), DeltaLog(tmp_path / "beyond")
     for log in (within, beyond):
         log.commit(0, PROTOCOL)

@@ -12,9 +12,8 @@ from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints import reading as module
 from tidegate_service.storage.checkpoints.errors import TooLarge
-from tidegate_service.storage.checkpoints.limits import CheckpointLimits
 from tidegate_service.storage.checkpoints.reading import Budget
-from tidegate_service.storage.limits import StorageLimits
+from tidegate_service.storage.limits import CheckpointLimits, StorageLimits
 
 pytestmark = pytest.mark.anyio
 

@@ -11,10 +11,10 @@ from tests.service.storage.stepping import done, stepped
 from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.footer import check_footer
-from tidegate_service.storage.checkpoints.limits import DEFAULTS, CheckpointLimits
 from tidegate_service.storage.checkpoints.parquet_pages import PAGES_AT_ONCE, columns_of
 from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
 from tidegate_service.storage.checkpoints.thrift import Thrift
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS, CheckpointLimits
 
 MIB = 1024 * 1024
 
@@ -163,7 +163,7 @@ class Counting:
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("text", "least"),
-    [(b"\n" * 10 * DEFAULTS.rows, 10), ((b" " * MIB + b"\n") * 40, 2)],
+    [(b"\n" * 10 * CHECKPOINT_LIMITS.rows, 10), ((b" " * MIB + b"\n") * 40, 2)],
     ids=["many", "long"],
 )
 async def test_blank_lines_are_read_in_steps(text, least):

@@ -13,9 +13,8 @@ from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints import parts as module
 from tidegate_service.storage.checkpoints import reading
 from tidegate_service.storage.checkpoints.errors import TooLarge
-from tidegate_service.storage.checkpoints.limits import DEFAULTS, CheckpointLimits
 from tidegate_service.storage.checkpoints.parts import VALUE_BYTES, Parts
-from tidegate_service.storage.limits import StorageLimits
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS, CheckpointLimits, StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +58,7 @@ def shown(action: object) -> object:
     return json.loads(action.raw)["add"]["foo"]
 
 
-MOST = DEFAULTS.part_values
+MOST = CHECKPOINT_LIMITS.part_values
 MANY = MOST + 1
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.service.storage.stepping import done
 from tidegate_service.storage.checkpoints.errors import TooLarge
-from tidegate_service.storage.checkpoints.limits import CheckpointLimits
 from tidegate_service.storage.checkpoints.parquet_pages import Column, columns_of
+from tidegate_service.storage.limits import CheckpointLimits
 
 KIB = 1024
 LONG = "x" * (64 * KIB)

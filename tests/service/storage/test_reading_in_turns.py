@@ -32,8 +32,7 @@ from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints import parquet_pages
-from tidegate_service.storage.checkpoints.limits import CheckpointLimits
-from tidegate_service.storage.limits import StorageLimits
+from tidegate_service.storage.limits import CheckpointLimits, StorageLimits
 from tidegate_service.storage.local import listing as local_listing
 from tidegate_service.storage.local.root import READERS, WRITERS, LocalRoot
 

@@ -25,8 +25,7 @@ from tidegate_protocol.log.codec import decode, encode
 from tidegate_protocol.replay.snapshot import Snapshot
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.checkpoints.limits import CheckpointLimits
-from tidegate_service.storage.limits import StorageLimits
+from tidegate_service.storage.limits import CheckpointLimits, StorageLimits
 
 pytestmark = pytest.mark.anyio
 

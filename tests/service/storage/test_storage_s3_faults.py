@@ -24,7 +24,6 @@ APPLIED = [StoreFault.ANSWER_LOST, StoreFault.ERROR_AFTER]
 NOT_APPLIED = [StoreFault.LOST, StoreFault.SLOW_DOWN, StoreFault.CONFLICT]
 ANY = r""
 PATIENCE_S = 15.0
-
 impatient = pytest.mark.parametrize("limits", [StorageLimits(put_s=1.0, call_s=2.0)], ids=[""])
 """Deadlines that a test can wait for."""
 

@@ -188,7 +188,7 @@ async def _section(context: Context, table: NewTable, prepared: PreparedTransact
         # Nothing was there, so nothing can be behind it.
         now_s = context.monotonic_s()
         context.heads.replicated.remember(section.table, database=section.database)
-        context.heads.looked(section.table, section.now_ms, now_s, database=section.database)
+        context.heads.checked(section.table, section.now_ms, now_s, database=section.database)
     return section.table
 
 

@@ -212,7 +212,7 @@ class _Asking:
         statement: Statement,
         pieces: Iterator[Sequence[T]],
         columns: Callable[[Sequence[T]], Sequence[Parameter]],
-        look: Callable[[Row], None],
+        take: Callable[[Row], None],
     ) -> None:
         """Look at each row that the statement has for the columns of each piece."""
 
@@ -222,7 +222,7 @@ class _Asking:
 
         while (query := await self.threads.run(following)) is not None:
             for row in await self.connections.read(partial(_rows, query)):
-                look(row)
+                take(row)
 
 
 async def _rows(query: Query, connection: AsyncConnection) -> list[Row]:

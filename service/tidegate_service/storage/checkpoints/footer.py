@@ -11,8 +11,8 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from tidegate_service.storage.checkpoints.errors import TooLarge
-from tidegate_service.storage.checkpoints.limits import DEFAULTS
 from tidegate_service.storage.checkpoints.thrift import LIST, STRUCT, Thrift
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS
 
 MAX_FOOTER_BYTES = 16 * 1024 * 1024
 MAX_PATH = 4096
@@ -23,7 +23,9 @@ _INT32 = 5
 _AT_ONCE = 1024
 
 
-def check_footer(file: BinaryIO, *, most_columns: int = DEFAULTS.columns) -> Generator[None]:
+def check_footer(
+    file: BinaryIO, *, most_columns: int = CHECKPOINT_LIMITS.columns
+) -> Generator[None]:
     """Raises `TooLarge`, and `pa.ArrowInvalid` where it cannot be read; one that is too short is
     left to Arrow. Yields now and then, for others to go on."""
     size = file.seek(0, os.SEEK_END)

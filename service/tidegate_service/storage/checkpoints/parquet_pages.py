@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate_service.storage.checkpoints.errors import TooLarge
-from tidegate_service.storage.checkpoints.limits import DEFAULTS, CheckpointLimits
 from tidegate_service.storage.checkpoints.thrift import Thrift
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS, CheckpointLimits
 
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _PLAIN_DICTIONARY, _DELTA_BYTE_ARRAY, _RLE_DICTIONARY = 2, 7, 8
@@ -69,7 +69,7 @@ def columns_of(
     parquet: pq.ParquetFile,
     group: int,
     wanted: Collection[str],
-    limits: CheckpointLimits = DEFAULTS,
+    limits: CheckpointLimits = CHECKPOINT_LIMITS,
 ) -> Generator[None, None, list[Column]]:
     """The leaf columns of a row group that lie in the wanted ones. Yields now and then, for others
     to go on. Raises `TooLarge`, and `pa.ArrowException` where its pages cannot be read."""

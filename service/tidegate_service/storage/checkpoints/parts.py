@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from tidegate_protocol.base.text import excerpt
 from tidegate_service.storage.checkpoints.errors import TooLarge
-from tidegate_service.storage.checkpoints.limits import DEFAULTS
 from tidegate_service.storage.checkpoints.parquet_pages import Column
 from tidegate_service.storage.checkpoints.rows import InvalidRow
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS
 
 BATCH_BYTES = 16 * 1024 * 1024
 """What the rows of a batch decode to at most, if they are more than one."""
@@ -51,7 +51,11 @@ class Parts:
     part have at most `most_values` values."""
 
     def __init__(
-        self, kind: str, columns: Sequence[Column], *, most_values: int = DEFAULTS.part_values
+        self,
+        kind: str,
+        columns: Sequence[Column],
+        *,
+        most_values: int = CHECKPOINT_LIMITS.part_values,
     ) -> None:
         self._kind = kind
         self._most_values = most_values

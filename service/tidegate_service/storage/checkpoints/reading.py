@@ -21,7 +21,6 @@ from tidegate_service.core.ports.store.storage import MissingFile, UnreadableFil
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.footer import check_footer
-from tidegate_service.storage.checkpoints.limits import DEFAULTS, CheckpointLimits
 from tidegate_service.storage.checkpoints.parquet_pages import Column, columns_of
 from tidegate_service.storage.checkpoints.parts import (
     BATCH_BYTES,
@@ -39,6 +38,7 @@ from tidegate_service.storage.checkpoints.rows import (
     InvalidRow,
     actions_of,
 )
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS, CheckpointLimits
 from tidegate_service.storage.steps import yielded
 
 _BLOCK_BYTES = 512
@@ -53,7 +53,7 @@ _BUFFERS_BYTES = 64 * 1024 * 1024
 class Budget:
     """What the checkpoint files of a log may become, all that are read of it together."""
 
-    def __init__(self, limits: CheckpointLimits = DEFAULTS) -> None:
+    def __init__(self, limits: CheckpointLimits = CHECKPOINT_LIMITS) -> None:
         self.limits = limits
         self._left = limits.free_bytes
         self._to_grant = limits.bytes - limits.free_bytes

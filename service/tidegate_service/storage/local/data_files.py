@@ -16,12 +16,12 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.ports.store.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Share
-from tidegate_service.core.sharing.spools import SortedSpool
+from tidegate_service.core.sharing.spools import HELD_BYTES, SortedSpool
 from tidegate_service.core.vacuum.names import ICEBERG_FOLDER
 from tidegate_service.storage.steps import result, yielded
 
 FILES_AT_ONCE = 256
-"""Files that are looked at or deleted in one step."""
+"""Files that are looked at or deleted in one step, and sorted in `held_bytes` of memory."""
 _MAY_HIDE = "_."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR})
@@ -34,7 +34,7 @@ Opened = Callable[[list[str]], AbstractContextManager[int]]
 class LocalDataFiles:
     """Implements `core.ports.store.data_files.DataFiles` for the table at the segments `table`.
     `hides` says which relative paths are no data files. `names_at_once` are read, and handed out,
-    in one step."""
+    in one step, and sorted in `held_bytes` of memory."""
 
     def __init__(
         self,
@@ -44,8 +44,10 @@ class LocalDataFiles:
         share: Share,
         *,
         names_at_once: int = 4096,
+        held_bytes: int = HELD_BYTES,
     ) -> None:
         self._at_once = names_at_once
+        self._held_bytes = held_bytes
         self._opened = opened
         self._table = table
         self._hides = hides
@@ -95,7 +97,7 @@ class LocalDataFiles:
     def _walk(self, folder: int, prefix: str, stack: ExitStack) -> Iterator[list[str]]:
         """Paths in byte order, some at a time, and none at the end of each step of reading a
         folder."""
-        names = SortedSpool()
+        names = SortedSpool(most_held=self._held_bytes)
         stack.callback(names.close)
         with os.scandir(folder) as found:
             while entries := list(islice(found, self._at_once)):

@@ -22,10 +22,9 @@ from typing import BinaryIO
 
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
-from tidegate_service.storage.limits import DEFAULTS
+from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 from tidegate_service.storage.local.listing import listed
 from tidegate_service.storage.local.removing import remove
 from tidegate_service.storage.roots import ReadFile
@@ -69,7 +68,7 @@ class LocalFiles:
     """Files under one root, named by relative paths `folder/.../name`. Blocking.
 
     `mode` is that of the folders made here, before the process's umask; files have it without the
-    right to search. A folder is listed `listed` files at a time.
+    right to search.
     """
 
     def __init__(
@@ -78,10 +77,10 @@ class LocalFiles:
         *,
         mode: int = 0o777,
         slow_s: float = SLOW_S,
-        listed: int = DEFAULTS.listed,
+        limits: StorageLimits = DEFAULTS,
     ) -> None:
         self._slow_s = slow_s
-        self._listed = listed
+        self._limits = limits
         self._root = root
         self.mode = mode
         self._syncing = ThreadPoolExecutor(
@@ -178,7 +177,7 @@ class LocalFiles:
         try:
             with found, self.folder(folders, create=False) as folder:
                 size = os.fstat(found.fileno()).st_size
-                if size > LARGE_BYTES:
+                if size > self._limits.large_bytes:
                     yield
                 # Synced first, so that nobody acts on what a power failure could take back.
                 os.fsync(found.fileno())
@@ -195,7 +194,7 @@ class LocalFiles:
         way."""
         try:
             with self.folder(path.split("/"), create=False) as folder:
-                return (yield from listed(folder, after=after, at_once=self._listed))
+                return (yield from listed(folder, after=after, at_once=self._limits.listed))
         except FileNotFoundError:
             return []
         except OSError as error:
