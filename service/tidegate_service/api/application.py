@@ -36,8 +36,8 @@ from tidegate_service.api.routes import (
     vacuum,
 )
 from tidegate_service.api.routes.docs import docs_router
-from tidegate_service.api.routes.policies import require_policies
-from tidegate_service.api.routes.route import Shortcut
+from tidegate_service.api.routing.policies import require_policies
+from tidegate_service.api.routing.route import Shortcut
 from tidegate_service.api.unity_catalog import classic, delta
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.context import Context

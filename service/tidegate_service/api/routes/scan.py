@@ -24,9 +24,9 @@ from tidegate_service.api.http.requests import (
     gate_of,
     state_of,
 )
-from tidegate_service.api.routes.parameters import TableRef
-from tidegate_service.api.routes.policies import OnTable
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.parameters import TableRef
+from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError
