@@ -171,7 +171,7 @@ class Publisher:
             self._kept.discard(table_id)
             self._resting.discard(table_id)
             if self._running and table_id in self._woken:
-                # By a commit that came behind the last look.
+                # By a commit that came after the row was read.
                 self._woken.discard(table_id)
                 self._start(table_id, None)
 

@@ -53,9 +53,9 @@ class CommitLimits:
     version taken by another writer.
 
     Of the versions of a log before the first that makes it a table, `begin_actions` and
-    `begin_bytes` are read: no writer begins a log with any, so they are for logs that were mended
-    by hand. A section waits for the store for `copy_read_on_s` in all, for versions that were
-    committed since the log was copied.
+    `begin_bytes` are read, and handed on `begin_portion` at a time. No writer begins a log with
+    any, so they are for logs that were mended by hand. A section that reads a copy of a log waits
+    for the store for `copy_read_on_s` in all, for versions that were committed since.
 
     One comparison of an index with its log tells of `told_differences` one by one, and how many
     more it found. A table is vacuumed where at most `clones` other tables name files of it: each
@@ -82,6 +82,7 @@ class CommitLimits:
     actions_a_version: int = 10
     begin_actions: int = 100_000
     begin_bytes: int = 64 * _MIB
+    begin_portion: int = 4_096
     copy_read_on_s: float = 1.0
     put_s: float = 9.0
     put_attempts: int = 5

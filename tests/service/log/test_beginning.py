@@ -11,7 +11,6 @@ from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_protocol.log.codec import decode, encode
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.limits import CommitLimits
-from tidegate_service.core.log import beginning
 from tidegate_service.core.log.beginning import Beginning
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.register import RegisterTable, register_table
@@ -43,9 +42,9 @@ def test_what_is_left_of_its_versions():
     [([10] * 9, [4, 4, 1]), ([900] * 5, [3, 2]), ([5_000, 5_000, 10], [1, 1, 1])],
 )
 def test_its_portions_are_bounded(sizes, lengths):
-    begun = Beginning(CommitLimits())
+    begun = Beginning(CommitLimits(begin_portion=4))
     begun.take([read(add(str(at), stats="x" * size)) for at, size in enumerate(sizes)])
-    _, *portions = begun.portions(actions_at_once=4, bytes_at_once=2_500)
+    _, *portions = begun.portions(bytes_at_once=2_500)
     assert [len(portion) for portion in portions] == lengths
 
 
@@ -73,7 +72,6 @@ async def test_so_much_is_held_before_there_is_metadata(index, tmp_path, bound, 
 
 
 async def test_its_first_version_is_written_in_portions(index, tmp_path, monkeypatch):
-    monkeypatch.setattr(beginning, "ACTIONS_AT_ONCE", 4)
     monkeypatch.setattr(file_rows, "ROWS", 3)
     opened, weighed = [], []
     open_, run = file_rows.open_, offload.run
@@ -92,6 +90,7 @@ async def test_its_first_version_is_written_in_portions(index, tmp_path, monkeyp
     log.commit(0, PROTOCOL, *map(add, NAMES))
     log.commit(1, metadata(), TXN)
     world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
+    world = world.limited(begin_portion=4)
     table, _ = await register_table(
         world.context, RegisterTable(name="main.test.begun", location=log.location)
     )

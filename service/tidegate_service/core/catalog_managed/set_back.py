@@ -69,12 +69,12 @@ async def check_log(context: Context, section: CommitSection, sight: SeenBefore)
 
 
 async def check_ahead(context: Context, table_id: str, sight: SeenBefore) -> bool:
-    """Look at a table before its row is locked. True where the look finds nothing, so that the
+    """Check a table's log before its row is locked. True where that finds nothing, so that the
     lock's holder need not look. Otherwise `look` finds the cause by what is in `sight` then, and
     raises it.
 
     The row, told as a synchronous standby has it, and the log are read before the lock is granted.
-    That is no weaker than a look under the lock, which also counts for a quiet time after it.
+    That is no weaker than a check under the lock, which also counts for a quiet time after it.
     """
     heads = context.heads
     try:

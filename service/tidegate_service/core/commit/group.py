@@ -126,7 +126,7 @@ class _Run:
             batch.ended(self._context)
 
     async def _checked_ahead(self) -> bool:
-        """Whether the only table had to be looked at, and the look found nothing."""
+        """Whether the log of the only table had to be checked, and nothing was found."""
         member = next(iter(self._waiting.values()))[0]
         table, sight = member.table, member.sight
         head = self._context.heads.known(table.id)
@@ -180,7 +180,7 @@ class _Run:
                 certain = len(self._decided)
                 continue
             if isinstance(outcome, ManyWinners):
-                self.result.aside.append((member, partial(_check_early, member)))
+                self.result.own_work.append((member, partial(_check_early, member)))
                 continue
             if isinstance(outcome, TakesLong):
                 member.alone = member.takes_long = True

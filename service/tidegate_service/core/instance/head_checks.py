@@ -19,8 +19,8 @@ class Head:
     """`version` and `timestamp` are of the last head that this instance knows to have been
     committed, with a synchronous standby that has it, where there is one; -1 where it knows none.
     The table was looked at in `database`, with `epoch`: `checked_ms` is the clock of that database
-    then, `seen_s` this instance's `monotonic_s` when it last was sure of the table, by a look or in
-    a commit's section."""
+    then, `seen_s` this instance's `monotonic_s` when it was last sure of the table, by a check
+    or in a commit's section."""
 
     database: str
     epoch: int

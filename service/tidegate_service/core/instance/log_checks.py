@@ -36,9 +36,9 @@ class LogChecks:
     def spare(self, table: TableRecord, now_ms: int, *, database: str) -> bool:
         """Whether the head is one that came after a check, less than `quiet_ms` ago.
 
-        A head that was itself looked at is not spared: it says nothing of how old those are that
+        A head that was itself checked is not spared: it says nothing of how old those are that
         may lie behind it, unread, and be cleaned up with it. What came since was put there, or
-        read to the log's end, after the look, so that whatever is behind that is as young.
+        read to the log's end, after the check, so that whatever is behind that is as young.
         """
         check = self._made.get(table.id)
         return (

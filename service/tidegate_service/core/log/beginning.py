@@ -64,11 +64,9 @@ class Beginning:
                 f"actions or {most_bytes:,} bytes, and no more are read without one"
             )
 
-    def portions(
-        self, *, actions_at_once: int = 4_096, bytes_at_once: int = 4 * 1024 * 1024
-    ) -> Iterator[Sequence[Action]]:
-        """Its actions, so many at a time, and so many bytes of lines beside the line that is too
-        many."""
+    def portions(self, *, bytes_at_once: int = 4 * 1024 * 1024) -> Iterator[Sequence[Action]]:
+        """Its actions, `limits.begin_portion` at a time, and so many bytes of lines beside the
+        line that is too many."""
         single = (self.protocol, self.metadata)
         yield [action for action in single if action is not None]
         portion: list[Action] = []
@@ -79,7 +77,7 @@ class Beginning:
         for action in kept:
             portion.append(action)
             size += len(action.raw)
-            if len(portion) == actions_at_once or size > bytes_at_once:
+            if len(portion) == self.limits.begin_portion or size > bytes_at_once:
                 yield portion
                 portion, size = [], 0
         if portion:

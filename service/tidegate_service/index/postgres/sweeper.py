@@ -87,7 +87,7 @@ class Sweeper:
         return ended
 
     async def run_on(self, interval_s: float) -> None:
-        """Look after look, for ever: what a look meets is logged, and met again."""
+        """One query after another, for ever: an error of one is logged, and met again."""
         while True:
             await asyncio.sleep(interval_s)
             try:

@@ -24,7 +24,7 @@ FILES_KEY = "files_key"
 """The unique constraint of live files (`index.schema.tables`)."""
 
 # Ends the life of what is live among the named files, and counts it off their tables. The lateral
-# queries with their LIMITs cannot be turned around: each named file costs one look into the index,
+# queries with their LIMITs cannot be turned around: each named file costs one index scan,
 # and so does each table. Plain joins leave the planner the choice to read all that is live in the
 # table, and with the row estimates of a growing table it takes that.
 CLOSE = Statement(f"""

@@ -277,8 +277,8 @@ class CommitQueue:
                 self._waiting += 1
             for member in members:
                 self._kept.after(member, self._queues[member.table.id])
-            for member, work in result.aside:
-                self._run(member, self._aside(member, work))
+            for member, work in result.own_work:
+                self._run(member, self._do_own_work(member, work))
             if not left:
                 linger_s = min(loop.time() - began, self._limits.linger_s)
                 for table_id, told in Counter(member.table.id for member in members).items():
@@ -289,7 +289,7 @@ class CommitQueue:
             if self._ready:
                 self._start_soon()
 
-    async def _aside(self, member: WaitingProposal, work: Work) -> None:
+    async def _do_own_work(self, member: WaitingProposal, work: Work) -> None:
         """Do the member's own work while others are decided, and have it wait again after that."""
         try:
             await work()

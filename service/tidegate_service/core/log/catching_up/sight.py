@@ -8,7 +8,7 @@ store without the lock, and the section is begun again.
 An answer counts only while the row is where it was before the store was asked: in the same
 database, with the same epoch, at the same version. Whatever the row said to be in the log then was
 there to be seen. What others put there since, a PUT or the next look finds, as what they put there
-right after a look under the lock.
+right after a check under the lock.
 """
 
 import asyncio
