@@ -150,7 +150,7 @@ async def _forgotten_before_marked(
     async with around(faults, Step.M8_PUBLISH):
         await storage.log(table.location).put_if_absent(version, content)
     async with around(faults, Step.M10_FORGET_CONTENT):
-        await index.drop_content(table.id, through=version)
+        await index.forget_content(table.id, through=version)
     async with around(faults, Step.M9_MARK_PUBLISHED):
         await index.mark_published(table.id, version, version)
     return Batch(count=1, through=version, behind=0, is_over=True)
@@ -239,7 +239,7 @@ COMES_TO: Mapping[Defect, tuple[Kind, Mutation]] = {
         _instead(
             {
                 _PUBLISH_BATCH: _forgotten_before_marked,
-                "tests.simulation.ports.index.MemoryIndex.drop_content": _forgets_all,
+                "tests.simulation.ports.index.MemoryIndex.forget_content": _forgets_all,
             }
         ),
     ),

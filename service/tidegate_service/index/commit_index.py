@@ -277,8 +277,8 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
             _id_of_existing(table_id), first, last, database=database
         )
 
-    async def drop_content(self, table_id: str, *, through: int) -> None:
-        await self._publishing.drop_content(_id_of_existing(table_id), through)
+    async def forget_content(self, table_id: str, *, through: int) -> None:
+        await self._publishing.forget_content(_id_of_existing(table_id), through)
 
     async def ping(self) -> None:
         await self._connections.read(reads.ping)

@@ -62,7 +62,7 @@ async def is_published(index: PostgresIndex, _: PostgresUpkeep, table: TableReco
     waiting = await index.unpublished_versions(table.id, limit=10)
     assert [version for version, _ in waiting.versions] == [0]
     await index.mark_published(table.id, 0, 0, database=waiting.database)
-    await index.drop_content(table.id, through=0)
+    await index.forget_content(table.id, through=0)
 
 
 async def is_read(index: PostgresIndex, _: PostgresUpkeep, table: TableRecord) -> None:

@@ -125,7 +125,7 @@ async def test_nothing_is_published_that_is_not_ratified(database_url, managed):
 
 
 async def test_unpublished_content_cannot_be_given_up(index, database_url, managed):
-    await index.drop_content(managed.id, through=1)
+    await index.forget_content(managed.id, through=1)
     assert await index.content(managed.id, 0) is None
     with pytest.raises(errors.CheckViolation):
         change(database_url, "UPDATE commits SET content_held = false WHERE version = 1", managed)

@@ -37,23 +37,23 @@ async def test_content_is_held_byte_for_byte_until_it_is_forgotten(index):
         return [await index.content(table.id, version) is not None for version in (0, 1)]
 
     assert await index.content(table.id, 1) == commit.content
-    await index.drop_content(table.id, through=1)
+    await index.forget_content(table.id, through=1)
     assert await held() == [True, True]
     await index.mark_published(table.id, 0, 0)
     assert await held() == [True, True]
-    await index.drop_content(table.id, through=1)
+    await index.forget_content(table.id, through=1)
     assert await held() == [False, True]
     await index.mark_published(table.id, 1, 1)
-    await index.drop_content(table.id, through=0)
+    await index.forget_content(table.id, through=0)
     assert await held() == [False, True]
-    await index.drop_content(table.id, through=1)
+    await index.forget_content(table.id, through=1)
     assert await held() == [False, False]
 
 
 async def test_winners_outlive_the_content(index, managed):
     for version in range(3):
         await index.mark_published(managed.id, version, version)
-    await index.drop_content(managed.id, through=2)
+    await index.forget_content(managed.id, through=2)
     async with index.commit_section(managed.id) as section:
         winners = await section.winners(-1, 2)
     assert [[add.path for add in winner.adds] for winner in winners] == [["v0"], ["v1"], ["v2"]]
@@ -167,7 +167,7 @@ class TestManyTables:
         asked = [0, 1, 2, 3, 2]
         await asyncio.gather(
             *(
-                index.drop_content(table.id, through=through)
+                index.forget_content(table.id, through=through)
                 for table, through in zip(several, asked, strict=True)
             )
         )
@@ -208,7 +208,7 @@ class TestManyTables:
                 "SELECT 1 FROM commits WHERE table_id = %s AND version = 1 FOR UPDATE",
                 (several[1].id,),
             )
-            await asyncio.gather(*(index.drop_content(table.id, through=9) for table in several))
+            await asyncio.gather(*(index.forget_content(table.id, through=9) for table in several))
             held = [
                 version
                 for version in range(2)

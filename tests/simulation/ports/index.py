@@ -257,7 +257,7 @@ class MemoryIndex(MemoryReads):
             await unit.run(mark)
             await unit.save(f"table {table_id}")
 
-    async def drop_content(self, table_id: str, *, through: int) -> None:
+    async def forget_content(self, table_id: str, *, through: int) -> None:
         def forget() -> None:
             rows = self._server.tables.get(table_id)
             if rows is not None and not self._server.is_locked(table_id):

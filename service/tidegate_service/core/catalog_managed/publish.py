@@ -113,7 +113,7 @@ async def publish_batch(
         faults,
         {
             Index.mark_published: Step.M9_MARK_PUBLISHED,
-            Index.drop_content: Step.M10_FORGET_CONTENT,
+            Index.forget_content: Step.M10_FORGET_CONTENT,
         },
     )
     while True:
@@ -145,7 +145,7 @@ async def publish_batch(
     else:
         # Bytes are deleted only after the transaction that marks their versions as published. The
         # other way round, a lost write would lose the commit.
-        await index.drop_content(table.id, through=through)
+        await index.forget_content(table.id, through=through)
     return Batch(
         count=done, through=through, behind=waiting.behind - done, is_over=other is not None
     )

@@ -301,10 +301,10 @@ class Index(
     ) -> None:
         """Move `published_version` to `last`: the log holds the versions from `first` on, and all
         before `first` were published. Idempotent for what is behind the published version. The
-        inline content stays until `drop_content`. Raises `IndexUnavailable` where `database`,
+        inline content stays until `forget_content`. Raises `IndexUnavailable` where `database`,
         from which they were read, is not the one that would be told: its versions may be others."""
 
-    async def drop_content(self, table_id: str, *, through: int) -> None:
+    async def forget_content(self, table_id: str, *, through: int) -> None:
         """Drop inline content of versions at or below both `through` and the published one."""
 
     async def ping(self) -> None:

@@ -66,7 +66,7 @@ class PublishingCalls:
         async with self._alone:
             await self._connections.write(mark)
 
-    async def drop_content(self, table_id: UUID, through: int) -> None:
+    async def forget_content(self, table_id: UUID, through: int) -> None:
         await self._forgetting.ask((table_id, through))
 
     async def _large(
@@ -106,7 +106,7 @@ class PublishingCalls:
         return [marked.get(log.table_id, -1) >= log.last for log in asked]
 
     async def _forget(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[None]:
-        await self._connections.write(lambda c: unpublished.drop_content(c, asked))
+        await self._connections.write(lambda c: unpublished.forget_content(c, asked))
         return [None] * len(asked)
 
 

@@ -261,7 +261,7 @@ FORGET = Statement(f"""
 """)
 
 
-async def drop_content(connection: AsyncConnection, through: Sequence[tuple[UUID, int]]) -> None:
+async def forget_content(connection: AsyncConnection, through: Sequence[tuple[UUID, int]]) -> None:
     """Of each table, up to a version."""
     # The table's row says what is published by what has been committed before this statement; it
     # never goes back but with the commits themselves.

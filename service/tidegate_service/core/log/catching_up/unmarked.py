@@ -33,7 +33,7 @@ async def mark(context: Context, table: TableHead, *, until: float) -> bool:
             first = waiting.versions[0][0]
             through = first + count - 1
             await index.mark_published(table.id, first, through, database=waiting.database)
-            await index.drop_content(table.id, through=through)
+            await index.forget_content(table.id, through=through)
         if is_end or count == waiting.behind:
             return True
         if context.monotonic_s() >= until:
