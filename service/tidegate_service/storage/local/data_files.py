@@ -21,7 +21,7 @@ from tidegate_service.core.vacuum.names import ICEBERG_FOLDER
 from tidegate_service.storage.steps import result, yielded
 
 FILES_AT_ONCE = 256
-"""Files that are looked at or deleted in one step, and sorted in `held_bytes` of memory."""
+"""Files that are looked at or deleted in one step."""
 _MAY_HIDE = "_."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR})
