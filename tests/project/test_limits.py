@@ -29,7 +29,6 @@ UPKEEP = {
 }
 OTHERS = {
     "tests/service/catalog_managed/test_large_held.py",
-    "tests/service/log/test_beginning.py",
     "tests/service/maintenance/test_large_versions.py",
 }
 """Their limits are constants of modules. No file may be added here."""

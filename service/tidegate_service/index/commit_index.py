@@ -21,7 +21,6 @@ from tidegate_service.core.ports.gauges import Census, PoolUse
 from tidegate_service.core.ports.records import (
     Aborted,
     CommitRecord,
-    ForgottenTable,
     Glance,
     NewTable,
     TableHead,
@@ -49,7 +48,8 @@ from tidegate_service.index.reading.scanning import Snapshot
 from tidegate_service.index.reading.stored_winners import WinnerCalls
 from tidegate_service.index.reading.told import StandbyWaits, TellingCalls
 from tidegate_service.index.rows.effects import FileKey
-from tidegate_service.index.tables import forgetting, forgotten, locations
+from tidegate_service.index.tables import forgetting, locations
+from tidegate_service.index.tables.forgotten_calls import ForgottenCalls
 from tidegate_service.index.tables.long_transactions import Statement, in_statements
 from tidegate_service.index.writing import changes
 
@@ -59,7 +59,7 @@ Locked = tuple[TableRecord, int]
 """The row as locked, and the database's clock after that in ms."""
 
 
-class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls):
+class PostgresIndex(CheckpointCalls, ForgottenCalls, NamedFilesCalls, TellingCalls, WinnerCalls):
     """Implements `core.ports.index.Index` on an engine of `engine.create_engine`. The caller
     disposes of the engine. So many sections of tables as `sections_at_once` hold a connection."""
 
@@ -147,21 +147,6 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         # It may wait for the row's lock, and holds a connection meanwhile.
         async with self._queues.turn(identity, share_of(by.principal)):
             return await in_statements(self._connections, forget)
-
-    async def forgotten_tables(self, *, after: str | None, limit: int) -> list[ForgottenTable]:
-        last = None if after is None else reads.table_id_of(after)
-        return await self._connections.read(lambda c: forgotten.page(c, after=last, limit=limit))
-
-    async def delete_forgotten(self, table_id: str, *, by: Caller) -> bool:
-        identity = reads.table_id_of(table_id)
-        if identity is None:
-            return False
-        return await in_statements(
-            self._connections,
-            lambda statement: forgotten.delete_forgotten(
-                statement, identity, by=by, limits=self._limits
-            ),
-        )
 
     async def transaction(
         self, table_id: str, transaction_id: str
@@ -257,7 +242,7 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
     ) -> Comparison:
         identity = _id_of_existing(table_id)
         return await comparison.compare(
-            self._connections, identity, version, actions, threads=threads
+            self._connections, identity, version, actions, threads=threads, limits=self._limits
         )
 
     async def compare_head(self, table_id: str) -> Sequence[str]:

@@ -16,6 +16,8 @@ class IndexLimits:
     are stored, and so many at a time are expanded as have `expanded_bytes`; a larger one is alone.
     While a table is made anew, they are put aside `kept_bytes` a statement.
 
+    A version is compared with its log by statements of `compared_rows` and `compared_bytes`.
+
     Where `unanswered` sessions were left that wait for a synchronous standby, those of other
     instances included, nothing more is begun.
     """
@@ -31,6 +33,8 @@ class IndexLimits:
     waiting_bytes: int = 256 * 1024
     expanded_bytes: int = 1024 * 1024
     kept_bytes: int = 64 * 1024 * 1024
+    compared_rows: int = 5_000
+    compared_bytes: int = 2 * 1024 * 1024
     unanswered: int = 20
 
 

@@ -51,6 +51,10 @@ class StorageLimits:
     under a plain table's row lock. A PUT takes `put_s` at most, and longer for its bytes: one
     without an answer is settled by the same PUT again, for which there must be time.
 
+    A local disk is slow where syncing a file takes longer than `slow_s`. A quick one needs a tenth
+    of that, and half of it for the first of many files, which waits for the file system's journal.
+    More threads cost 10 to 50 us a file: more than they save only there.
+
     What has more than `large_bytes` is read and written a piece at a time. A conditional PUT has no
     parts, so such contents are held in one piece while they are sent: `joined_bytes` of them all
     together. One of a GiB may have been a few MiB in all other
@@ -64,6 +68,7 @@ class StorageLimits:
     listed: int = 1000
     call_s: float = 8.0
     put_s: float = 4.0
+    slow_s: float = 0.0005
     large_bytes: int = LARGE_BYTES
     joined_bytes: int = 2 * 1024**3
     checkpoints: CheckpointLimits = CHECKPOINT_LIMITS

@@ -256,10 +256,10 @@ class TestTransactionTimeout:
         """Each of its statements; a table of millions of files takes many of them."""
         seen = []
 
-        async def noted(statement, table, *, by):
+        async def noted(statement, table, **given):
             async with statement() as connection:
                 seen.append((await connection.execute(text("SHOW transaction_timeout"))).scalar())
-            return await real(statement, table, by=by)
+            return await real(statement, table, **given)
 
         real = forgetting.forget
         monkeypatch.setattr(forgetting, "forget", noted)

@@ -72,7 +72,7 @@ async def test_so_much_is_held_before_there_is_metadata(index, tmp_path, bound, 
 
 
 async def test_its_first_version_is_written_in_portions(index, tmp_path, monkeypatch):
-    monkeypatch.setattr(file_rows, "ROWS", 3)
+    many = [f"f{number}" for number in range(11_000)]
     opened, weighed = [], []
     open_, run = file_rows.open_, offload.run
 
@@ -87,13 +87,13 @@ async def test_its_first_version_is_written_in_portions(index, tmp_path, monkeyp
     monkeypatch.setattr(file_rows, "open_", opening)
     monkeypatch.setattr(offload, "run", running)
     log = DeltaLog(tmp_path / "table")
-    log.commit(0, PROTOCOL, *map(add, NAMES))
+    log.commit(0, PROTOCOL, *map(add, many))
     log.commit(1, metadata(), TXN)
     world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
-    world = world.limited(begin_portion=4)
+    world = world.limited(begin_portion=6_000)
     table, _ = await register_table(
         world.context, RegisterTable(name="main.test.begun", location=log.location)
     )
-    assert (table.first_version, table.num_files) == (1, len(NAMES))
-    assert opened == [3, 1, 3, 1, 3]
-    assert weighed.count(effects_of) == 4
+    assert (table.first_version, table.num_files) == (1, len(many))
+    assert opened == [5_000, 1_000, 5_000]
+    assert weighed.count(effects_of) == 3

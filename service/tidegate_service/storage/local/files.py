@@ -32,10 +32,8 @@ from tidegate_service.storage.roots import ReadFile
 STAGED_AT_ONCE = 64
 """Files of one call that are written, and open, at a time."""
 SYNCED_AT_ONCE = 4
-"""Files of one call that are synced at a time, where one takes longer than `SLOW_S`."""
-SLOW_S = 0.0005
-"""A quick disk has a file in a tenth of that, and the first of many, which waits for the file
-system's journal, in half. Four threads cost 10 to 50 us a file: more than they save only there."""
+"""Files of one call that are synced at a time, where one takes longer than
+`StorageLimits.slow_s`."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Without waiting: opening a named pipe would otherwise block until somebody writes to it.
@@ -71,15 +69,7 @@ class LocalFiles:
     right to search.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        mode: int = 0o777,
-        slow_s: float = SLOW_S,
-        limits: StorageLimits = DEFAULTS,
-    ) -> None:
-        self._slow_s = slow_s
+    def __init__(self, root: Path, *, mode: int = 0o777, limits: StorageLimits = DEFAULTS) -> None:
         self._limits = limits
         self._root = root
         self.mode = mode
@@ -272,7 +262,7 @@ class LocalFiles:
                 for _, _, descriptor in staged:
                     _begin_to_sync(descriptor)
             descriptors = [descriptor for _, _, descriptor in staged]
-            synced, not_synced = _sync(descriptors, until, self._syncing, self._slow_s)
+            synced, not_synced = _sync(descriptors, until, self._syncing, self._limits.slow_s)
             if synced < len(staged):
                 failed = not_synced
             for name, temporary, _ in staged[:synced]:
