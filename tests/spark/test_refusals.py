@@ -70,7 +70,6 @@ class TestWriting:
     @pytest.mark.parametrize(
         ("properties", "named"),
         [
-            ({"delta.enableChangeDataFeed": "true"}, "changeDataFeed"),
             ({"delta.enableIcebergCompatV2": "true"}, "icebergCompatV2"),
             ({"delta.enableVariantShredding": "true"}, "variantShredding"),
             ({"delta.enableMaterializePartitionColumnsFeature": "true"}, "materializePartition"),
