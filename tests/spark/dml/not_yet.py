@@ -7,13 +7,10 @@ _COMMANDS = "the client has no such command"
 MISSING_OPERATIONS: Mapping[str, str] = {
     "alter": _COMMANDS,
     "create_as_select": _COMMANDS,
-    "delete": _COMMANDS,
     "insert_values": _COMMANDS,
-    "merge": _COMMANDS,
     "read_changes": "the client does not read change data",
     "read_stream": "the client has no source of streams",
     "restore": _COMMANDS,
-    "update": _COMMANDS,
 }
 """Kinds of operations -> why there are none. Vectors with one of them are skipped."""
 

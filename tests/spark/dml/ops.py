@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import tests.spark.dml.commands
 import tests.spark.dml.streams  # noqa: F401 - it registers its operations
 from tests.spark.dml.registry import operation
 from tests.spark.dml.rows import frame, parsed

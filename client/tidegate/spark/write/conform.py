@@ -18,8 +18,9 @@ from tidegate.spark.write.constraints import (
 from tidegate.spark.write.lengths import within_length
 
 
-def conform(df: DataFrame, layout: TableLayout) -> DataFrame:
-    """The DataFrame with the table's columns in their order, ready for Spark's Parquet writer.
+def conform(df: DataFrame, layout: TableLayout, *, beside: str | None = None) -> DataFrame:
+    """The DataFrame with the table's columns in their order, ready for Spark's Parquet writer, and
+    a column of another's that is to be written `beside` them.
 
     Columns are matched by name in any case. Nullable ones that are missing become null, and
     generated ones are computed; other partition columns may not be missing, and come in the form
@@ -28,6 +29,7 @@ def conform(df: DataFrame, layout: TableLayout) -> DataFrame:
     the job fail (`errors.refused_rows`).
     """
     known = _columns(df)
+    kept = known.pop(beside.lower()) if beside is not None else None
     fields = layout.spark_schema.fields
     table = {field.name.lower() for field in fields}
     extra = [field.name for name, field in known.items() if name not in table]
@@ -44,7 +46,8 @@ def conform(df: DataFrame, layout: TableLayout) -> DataFrame:
             _conformed(field, known.get(field.name.lower()), layout).alias(field.name)
             for field in fields
             if field.name not in missing
-        )
+        ),
+        *(() if kept is None else (quoted(kept.name),)),
     )
     rows = with_generated(given, layout, missing=missing)
     constraints = constraints_of(layout, given=[name for name in generated if name not in missing])
@@ -57,6 +60,8 @@ def conform(df: DataFrame, layout: TableLayout) -> DataFrame:
         # One that is in the files: every writer evaluates it.
         carrier = layout.data_schema.fields[0].name
         written[carrier] = checked(written[carrier], rows, constraints)
+    if kept is not None:
+        written[kept.name] = quoted(kept.name)
     return rows.select(*(value.alias(name) for name, value in written.items()))
 
 

@@ -183,12 +183,14 @@ class TransactionFolder:
 
 @contextmanager
 def private_folder(
-    txn: Transaction, layout: TableLayout, spark: SparkSession
+    txn: Transaction, layout: TableLayout, spark: SparkSession, *, below: str | None = None
 ) -> Iterator[TransactionFolder]:
-    """A folder for this attempt at the transaction, deleted at the end where none of its files is
-    in the table for sure or ever will be: they were never proposed, or the proposal is certain
-    never to land. While its outcome is unknown they may be in the table, and stay."""
-    folder = TransactionFolder(layout, new_folder(txn.id), store_at(layout.location, spark))
+    """A folder for this attempt at the transaction, `below` one of the table where that is given.
+    It is deleted at the end where none of its files is in the table for sure or ever will be: they
+    were never proposed, or the proposal is certain never to land. While its outcome is unknown they
+    may be in the table, and stay."""
+    name = new_folder(txn.id) if below is None else f"{below}/{new_folder(txn.id)}"
+    folder = TransactionFolder(layout, name, store_at(layout.location, spark))
     try:
         with left_at_the_end(txn):
             yield folder

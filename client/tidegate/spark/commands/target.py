@@ -1,0 +1,139 @@
+"""The table that a command changes, as DataFrames: all at one version, that of its transaction."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import unquote
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate.active import check_none_active
+from tidegate.handle import TableHandle
+from tidegate.models import DataFile
+from tidegate.spark.application import table_of
+from tidegate.spark.commands.pruning import statistics
+from tidegate.spark.errors import UnsupportedTable
+from tidegate.spark.read.read import rows_of
+from tidegate.spark.storage.locations import LOCAL, StoredFile
+from tidegate.spark.storage.opening import store_at
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.partitions import typed_partitions
+from tidegate.spark.tables.schemas import as_nullable
+from tidegate.spark.write.files import writable_layout
+from tidegate.spark.write.footers import num_records
+from tidegate.spark.write.write import check_removable
+from tidegate.transaction import Transaction
+from tidegate_protocol.features.computed_columns import identity
+from tidegate_protocol.log.paths import decode
+
+FILE = "__tidegate_file"
+"""The column that names the file of a row, as Spark spells it."""
+_POSITION = "__tidegate_position"
+_SLASHES = re.compile(rf"{LOCAL}:/*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A table at the read version of a command's transaction. `alias` is what the command calls it,
+    `layout` as it was read."""
+
+    spark: SparkSession
+    transaction: Transaction
+    layout: TableLayout
+    alias: str
+
+    @classmethod
+    def begin(
+        cls, table: TableHandle, spark: SparkSession, *, alias: str | None, removes: bool = True
+    ) -> Self:
+        """Begin a transaction at the latest version. Raises `TransactionActive`, `UnsupportedTable`
+        for what the client does not write, and where `removes` `InvalidProposal` for a table that
+        is append-only."""
+        check_none_active(table.id)
+        transaction = Transaction(table_of(table, spark))
+        layout = writable_layout(transaction)
+        if removes:
+            check_removable(layout)
+        return cls(
+            spark=spark,
+            transaction=transaction,
+            layout=layout,
+            alias=alias or table.name.rpartition(".")[2],
+        )
+
+    def nothing(self) -> DataFrame:
+        """The table's columns without rows, to resolve names over."""
+        empty = self.spark.createDataFrame([], as_nullable(self.layout.spark_schema))
+        return empty.alias(self.alias)
+
+    def rows(self, files: Sequence[DataFile]) -> DataFrame:
+        """The rows of the files, with the file of each as the column `FILE`. Raises
+        `UnsupportedTable` for files that the client does not read."""
+        head = self.transaction.head
+        found = rows_of(self.spark, self.layout, head.protocol, files)
+        path = F.col("_metadata.file_path") if files else F.lit(None).cast("string")
+        return found.select("*", path.alias(FILE)).alias(self.alias)
+
+    def by_path(self, files: Sequence[DataFile]) -> Callable[[str], DataFile]:
+        """Which of the files Spark means by a path in `FILE`."""
+        known = {_plain(self.layout.url(decode(file.path))): file for file in files}
+        return lambda path: known[_plain(unquote(path))]
+
+    def partitions_where(
+        self, files: Sequence[DataFile], condition: Callable[[DataFrame], Column]
+    ) -> list[DataFile]:
+        """The files in whose partitions a condition over partition columns is true."""
+        partitions = list({tuple(file.partition_values.items()): None for file in files})
+        if not partitions:
+            return []
+        typed = typed_partitions(self.layout, [dict(values) for values in partitions])
+        numbers = self.spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _POSITION)
+        position = F.col(_POSITION)
+        values = (F.get(array, position.cast("int")).alias(name) for name, array in typed.items())
+        frame = numbers.select(position, *values).alias(self.alias)
+        true = {row[0] for row in frame.where(condition(frame)).select(_POSITION).collect()}
+        chosen = {values for number, values in enumerate(partitions) if number in true}
+        return [file for file in files if tuple(file.partition_values.items()) in chosen]
+
+    def records(self, files: Sequence[DataFile]) -> Mapping[str, int]:
+        """How many rows each file holds, by its path, from the log or else from its footer."""
+        found: dict[str, int] = {}
+        for file in files:
+            stats = statistics(file)
+            known = None if stats is None else stats.num_records
+            found[file.path] = self._count(file) if known is None else known
+        return found
+
+    def _count(self, file: DataFile) -> int:
+        stored = StoredFile(
+            path=decode(file.path), size=file.size, modification_time=file.modification_time
+        )
+        return num_records(store_at(self.layout.location, self.spark).footer(stored))
+
+    def check_rewritable(self) -> None:
+        """Raise `UnsupportedTable` where rows that are copied or written would lose what this
+        client does not carry: their ids, or numbers that were given out."""
+        if self.layout.properties.row_tracking:
+            raise UnsupportedTable(
+                f"table {self.layout.name} has row tracking on, and rows that this client copies "
+                "into new files would lose their ids",
+                hint="delete whole partitions, or use a Delta client that keeps row ids",
+            )
+        for field in self.layout.schema.fields:
+            if identity(field) is not None:
+                raise UnsupportedTable(
+                    f"column {field.name} of table {self.layout.name} is an identity column, whose "
+                    "values commands of this client do not give out or keep"
+                )
+
+
+def size_of(files: Sequence[DataFile]) -> int:
+    """In bytes."""
+    return sum(file.size for file in files)
+
+
+def _plain(url: str) -> str:
+    """A URL in one spelling: Hadoop leaves out an empty host in one place and not in another."""
+    return _SLASHES.sub(f"{LOCAL}:/", url, count=1)
