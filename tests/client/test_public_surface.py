@@ -25,6 +25,7 @@ PUBLIC = [
     "InvalidRequest",
     "IsolationLevel",
     "Lake",
+    "Manifests",
     "MetadataChangedException",
     "NotFound",
     "PermissionDenied",

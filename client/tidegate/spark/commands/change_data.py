@@ -27,7 +27,7 @@ def write_changes(
     folder: TransactionFolder, layout: TableLayout, changes: DataFrame
 ) -> tuple[DataFile, ...]:
     """Write rows with `CHANGE_TYPE`, in one job. Raises as `Table.append` does for rows."""
-    return folder.write(conform(changes, layout, beside=CHANGE_TYPE)).adds
+    return folder.write(conform(changes, layout, beside=CHANGE_TYPE), is_data=False).adds
 
 
 def add_changes(transaction: Transaction, files: Sequence[DataFile]) -> None:

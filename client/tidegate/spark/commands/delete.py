@@ -17,7 +17,8 @@ from tidegate.spark.commands.outcome import (
 )
 from tidegate.spark.commands.predicate import RowCondition, without_matches
 from tidegate.spark.commands.pruning import statistics
-from tidegate.spark.commands.target import FILE, Target, size_of
+from tidegate.spark.commands.target import Target, size_of
+from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.tables.assignment import quoted
 
 _OPERATION = "DELETE"
@@ -126,7 +127,7 @@ def _write(
 ) -> None:
     if keeps:
         rest = without_matches(target.rows(files), condition.given)
-        written.write(rest.drop(FILE))
+        written.write(rest.drop(FILE, POSITION))
     columns = [quoted(name) for name in target.layout.spark_schema.names]
     going = target.rows(files).where(condition.given)
     written.write_changes(going.select(*columns, F.lit(DELETE).alias(CHANGE_TYPE)))

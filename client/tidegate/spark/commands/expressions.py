@@ -105,7 +105,7 @@ def row_condition(scope: Scope, column: Column, *, operation: str) -> Resolved:
     try:
         found = scope.condition(column)
     except AnalysisException as error:
-        if "WINDOW" in (error.getCondition() or "") or "window function" in str(error):
+        if (error.getCondition() or "").startswith("WINDOW_FUNCTION"):
             raise _not_of_a_row(str(column)) from error
         raise of_spark(error) from error
     except ParseException as error:

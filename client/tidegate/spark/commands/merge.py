@@ -18,7 +18,6 @@ from tidegate.spark.commands.merge_rows import (
     ACTION,
     OF_SOURCE,
     OF_TARGET,
-    ROW,
     Outcome,
     flagged,
     inserts,
@@ -34,8 +33,9 @@ from tidegate.spark.commands.outcome import (
     rewriting,
 )
 from tidegate.spark.commands.pruning import joined, predicate_text
-from tidegate.spark.commands.target import FILE, Target, size_of
+from tidegate.spark.commands.target import Target, size_of
 from tidegate.spark.errors import InvalidRows
+from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.plans import reads_table
 from tidegate.spark.write.files import writable_layout
@@ -142,14 +142,11 @@ class _Execution:
     ) -> tuple[list[DataFile], _Counts]:
         """The files to write again, by a job that counts what becomes of each one's rows."""
         what, target = self._what, self._target
-        numbered = _pruned(target.rows(files), where).select(
-            "*", F.monotonically_increasing_id().alias(ROW)
-        )
-        plan = self._planner.plan(numbered, source)
+        table = _pruned(target.rows(files), where)
+        plan = self._planner.plan(table, source)
         how = "left_outer" if what.of(When.NOT_MATCHED_BY_SOURCE) else "inner"
-        acted = with_action(numbered.join(source, plan.condition.column, how), plan)
-        by_row = acted.groupBy(ROW).agg(
-            F.first(FILE).alias(FILE),
+        acted = with_action(table.join(source, plan.condition.column, how), plan)
+        by_row = acted.groupBy(FILE, POSITION).agg(
             F.count(F.col(OF_SOURCE)).alias(_MATCHES),
             F.max(ACTION).alias(ACTION),
         )
@@ -158,8 +155,7 @@ class _Execution:
         if any(row[_MATCHES] > 1 for row in found) and not what.may_match_often:
             raise _several_matches(target)
         changing = [row for row in found if not what.matched_only or any(row[2:])]
-        file_of = target.by_path(files)
-        touched = [file_of(row[FILE]) for row in changing] if changing else []
+        touched = [files[row[FILE]] for row in changing]
         counts = _Counts(
             by_clause=[_total(changing, 2 + i) for i in range(len(what.clauses))],
             in_files=sum(target.records(touched).values()),
@@ -171,15 +167,12 @@ class _Execution:
         if not touched and not has_inserts:
             return
         table = flagged(self._target.rows(touched), OF_TARGET)
-        changes = self._layout.properties.change_data_feed
-        if changes and self._what.may_match_often:
-            table = table.select("*", F.monotonically_increasing_id().alias(ROW))
         plan = self._planner.plan(table, source)
         how = "full_outer" if has_inserts else "left_outer"
         acted = with_action(table.join(source, plan.condition.column, how), plan)
         outcome = Outcome(plan=plan, layout=self._layout)
         written.write(self._spread(outcome.rows(acted)))
-        if changes:
+        if self._layout.properties.change_data_feed:
             if self._what.may_match_often:
                 acted = _each_once(acted, plan)
             written.write_changes(outcome.changes(acted))
@@ -273,7 +266,9 @@ def _each_once(acted: DataFrame, plan: MergePlan) -> DataFrame:
     """Rows that several of the source delete, once; what is inserted stays as it is."""
     deleting = [i for i, _ in plan.of(When.MATCHED)]
     is_deleted = F.col(ACTION).isin(*deleting)
-    return acted.where(is_deleted).dropDuplicates([ROW]).unionAll(acted.where(~is_deleted))
+    return (
+        acted.where(is_deleted).dropDuplicates([FILE, POSITION]).unionAll(acted.where(~is_deleted))
+    )
 
 
 def _several_matches(target: Target) -> InvalidRows:

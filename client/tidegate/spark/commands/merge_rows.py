@@ -15,7 +15,6 @@ from tidegate.spark.write.constraints import generated_columns
 
 OF_SOURCE = "__tidegate_source"
 OF_TARGET = "__tidegate_target"
-ROW = "__tidegate_row"
 ACTION = "__tidegate_action"
 _COMPUTES = "__tidegate_computes"
 _COPY = -1
@@ -60,7 +59,8 @@ class Outcome:
             name: self._by_action(name, otherwise=current)
             for name, current in self._written(self.plan.current).items()
         }
-        return self._finished(staying, columns, others={})
+        named = (value.alias(name) for name, value in columns.items())
+        return self._generated(staying.select(*named, self._computes().alias(_COMPUTES)))
 
     def changes(self, acted: DataFrame) -> DataFrame:
         """The rows that change, as they were and as they became, with `CHANGE_TYPE`."""
@@ -88,12 +88,6 @@ class Outcome:
         plain = shown.select(*columns.values(), quoted(CHANGE_TYPE), computing.alias(_COMPUTES))
         return self._generated(plain)
 
-    def _finished(
-        self, rows: DataFrame, columns: Mapping[str, Column], *, others: Mapping[str, Column]
-    ) -> DataFrame:
-        named = (value.alias(name) for name, value in (dict(columns) | dict(others)).items())
-        return self._generated(rows.select(*named, self._computes().alias(_COMPUTES)))
-
     def _by_action(self, name: str, *, otherwise: Column) -> Column:
         value = None
         for i, clause in enumerate(self.plan.clauses):
@@ -101,7 +95,14 @@ class Outcome:
                 chosen = quoted(ACTION) == i
                 made = clause.row[name]
                 value = F.when(chosen, made) if value is None else value.when(chosen, made)
-        return otherwise if value is None else value.otherwise(otherwise)
+        if value is None:
+            return otherwise
+        return value if self._inserts_only else value.otherwise(otherwise)
+
+    @property
+    def _inserts_only(self) -> bool:
+        """Whether there are no rows of the table to stay as they are."""
+        return all(each.clause.when is When.NOT_MATCHED for each in self.plan.clauses)
 
     def _written(self, row: Mapping[str, Column]) -> dict[str, Column]:
         """Without the generated columns that no clause is given: they are computed of all rows."""

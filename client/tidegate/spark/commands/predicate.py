@@ -23,7 +23,8 @@ from tidegate.spark.commands.pruning import (
     wholly_matching,
     without_alias,
 )
-from tidegate.spark.commands.target import FILE, Target
+from tidegate.spark.commands.target import Target
+from tidegate.spark.read.rows import FILE
 from tidegate.spark.tables.plans import reads_table
 
 _COUNT = "__tidegate_count"
@@ -85,14 +86,13 @@ class RowCondition:
         out. One Spark job, which tells the driver the files alone."""
         if not files:
             return {}
-        file_of = self.target.by_path(files)
         counted = (
             self.target.rows(files)
             .where(self.given)
             .groupBy(FILE)
             .agg(F.count(F.lit(1)).alias(_COUNT))
         )
-        return {file_of(row[FILE]).path: row[_COUNT] for row in counted.collect()}
+        return {files[row[FILE]].path: row[_COUNT] for row in counted.collect()}
 
     def parameters(self) -> dict[str, str]:
         """How Delta's history has it."""

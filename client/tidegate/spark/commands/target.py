@@ -1,10 +1,8 @@
 """The table that a command changes, as DataFrames: all at one version, that of its transaction."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
-from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,11 +13,12 @@ from tidegate.models import DataFile
 from tidegate.spark.application import table_of
 from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.errors import UnsupportedTable
-from tidegate.spark.read.read import rows_of
-from tidegate.spark.storage.locations import LOCAL, StoredFile
+from tidegate.spark.read.rows import rows_of_files
+from tidegate.spark.storage.locations import StoredFile
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import typed_partitions
+from tidegate.spark.tables.refusals import check_readable
 from tidegate.spark.tables.schemas import as_nullable
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.footers import num_records
@@ -28,10 +27,7 @@ from tidegate.transaction import Transaction
 from tidegate_protocol.features.computed_columns import identity
 from tidegate_protocol.log.paths import decode
 
-FILE = "__tidegate_file"
-"""The column that names the file of a row, as Spark spells it."""
-_POSITION = "__tidegate_position"
-_SLASHES = re.compile(rf"{LOCAL}:/*")
+_NUMBER = "__tidegate_number"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +65,10 @@ class Target:
         return empty.alias(self.alias)
 
     def rows(self, files: Sequence[DataFile]) -> DataFrame:
-        """The rows of the files, with the file of each as the column `FILE`. Raises
-        `UnsupportedTable` for files that the client does not read."""
-        head = self.transaction.head
-        found = rows_of(self.spark, self.layout, head.protocol, files)
-        path = F.col("_metadata.file_path") if files else F.lit(None).cast("string")
-        return found.select("*", path.alias(FILE)).alias(self.alias)
-
-    def by_path(self, files: Sequence[DataFile]) -> Callable[[str], DataFile]:
-        """Which of the files Spark means by a path in `FILE`."""
-        known = {_plain(self.layout.url(decode(file.path))): file for file in files}
-        return lambda path: known[_plain(unquote(path))]
+        """The rows of the files; `FILE` is the place of a row's file among them, `POSITION` the
+        row's in it. Raises `UnsupportedTable` for what the client does not read."""
+        check_readable(self.layout, self.transaction.head.protocol)
+        return rows_of_files(self.spark, self.layout, files, located=True).alias(self.alias)
 
     def partitions_where(
         self, files: Sequence[DataFile], condition: Callable[[DataFrame], Column]
@@ -89,11 +78,11 @@ class Target:
         if not partitions:
             return []
         typed = typed_partitions(self.layout, [dict(values) for values in partitions])
-        numbers = self.spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _POSITION)
-        position = F.col(_POSITION)
+        numbers = self.spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _NUMBER)
+        position = F.col(_NUMBER)
         values = (F.get(array, position.cast("int")).alias(name) for name, array in typed.items())
         frame = numbers.select(position, *values).alias(self.alias)
-        true = {row[0] for row in frame.where(condition(frame)).select(_POSITION).collect()}
+        true = {row[0] for row in frame.where(condition(frame)).select(_NUMBER).collect()}
         chosen = {values for number, values in enumerate(partitions) if number in true}
         return [file for file in files if tuple(file.partition_values.items()) in chosen]
 
@@ -132,8 +121,3 @@ class Target:
 def size_of(files: Sequence[DataFile]) -> int:
     """In bytes."""
     return sum(file.size for file in files)
-
-
-def _plain(url: str) -> str:
-    """A URL in one spelling: Hadoop leaves out an empty host in one place and not in another."""
-    return _SLASHES.sub(f"{LOCAL}:/", url, count=1)

@@ -26,7 +26,8 @@ from tidegate.spark.commands.errors import InvalidCommand, of_spark
 from tidegate.spark.commands.expressions import Scope
 from tidegate.spark.commands.outcome import Changed, Stopwatch, attempts, commit, rewriting
 from tidegate.spark.commands.predicate import RowCondition, is_true
-from tidegate.spark.commands.target import FILE, Target, size_of
+from tidegate.spark.commands.target import Target, size_of
+from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.write.constraints import generated_columns
 
 _OPERATION = "UPDATE"
@@ -181,7 +182,7 @@ class _Update:
         )
 
     def _images(self, files: list[DataFile]) -> DataFrame:
-        rows = self._flagged(self._target.rows(files)).where(F.col(_CHANGES)).drop(FILE)
+        rows = self._flagged(self._target.rows(files)).where(F.col(_CHANGES)).drop(FILE, POSITION)
         after = self._changed_columns(rows)
         before = {name: current_value(self._target.alias, name) for name in after}
         return images(rows, before, after)

@@ -69,13 +69,16 @@ class TransactionFolder:
         self.name = name
         self._store = store
 
-    def write(self, df: DataFrame, options: FileOptions = AS_USUAL) -> DataFiles:
-        """Write a conformed DataFrame with Spark's own Parquet writer, in one job.
+    def write(
+        self, df: DataFrame, options: FileOptions = AS_USUAL, *, is_data: bool = True
+    ) -> DataFiles:
+        """Write a conformed DataFrame with Spark's own Parquet writer, in one job; without
+        statistics where the files are no data files of the table.
 
         Raises `InvalidRows`, `StorageError`, or what else the Spark job failed of.
         """
         if scheme_of(self.layout.location) == LOCAL:
-            return self.write_through(None, df, options)
+            return self.write_through(None, df, options, is_data=is_data)
         sink = direct_sink(df.sparkSession)
         if sink is None:
             warnings.warn(
@@ -84,10 +87,15 @@ class TransactionFolder:
                 stacklevel=2,
             )
         with storage_errors(jvm_of(df.sparkSession), self.layout.location):
-            return self.write_through(sink, df, options)
+            return self.write_through(sink, df, options, is_data=is_data)
 
     def write_through(
-        self, sink: JavaObject | None, df: DataFrame, options: FileOptions = AS_USUAL
+        self,
+        sink: JavaObject | None,
+        df: DataFrame,
+        options: FileOptions = AS_USUAL,
+        *,
+        is_data: bool = True,
     ) -> DataFiles:
         """Write by `direct_write`'s sink, or by Hadoop's committer without one."""
         try:
@@ -100,7 +108,7 @@ class TransactionFolder:
             if (refusal := refused_rows(error)) is not None:
                 raise refusal from error
             raise
-        return self._data_files(files, data_change=options.data_change)
+        return self._data_files(files, data_change=options.data_change, is_data=is_data)
 
     def _write_by_committer(self, df: DataFrame, options: FileOptions) -> None:
         settings = _WRITER_OPTIONS | _COMMITTER_OPTIONS | options.of_writer
@@ -133,7 +141,9 @@ class TransactionFolder:
             key=lambda file: file.path,
         )
 
-    def _data_files(self, files: Sequence[StoredFile], *, data_change: bool) -> DataFiles:
+    def _data_files(
+        self, files: Sequence[StoredFile], *, data_change: bool, is_data: bool
+    ) -> DataFiles:
         """The files with the statistics that their footers have. Those without rows, which Delta
         leaves out of its commits, are deleted."""
         columns = FooterColumns.of(self.layout)
@@ -158,7 +168,7 @@ class TransactionFolder:
                     size=file.size,
                     modification_time=file.modification_time,
                     data_change=data_change,
-                    stats=statistics_of(footer, columns),
+                    stats=statistics_of(footer, columns) if is_data else None,
                 )
             )
         return DataFiles(adds=tuple(adds), rows=rows)
