@@ -76,7 +76,8 @@ class TidegateError(Exception):
     `code` is the problem's stable code (`tidegate_protocol.base.problems.Code`, or one that a newer
     service knows), `status` the HTTP status, `hint` the next step, `request_id` what to quote
     to an operator; each is None where there was no such answer. `errors` lists every part of
-    the request that is wrong, by JSON Pointer, where there are such.
+    the request that is wrong, by JSON Pointer, where there are such. `error_class` is what Spark or
+    Delta calls the error, where they have one for it; the text begins with it.
     """
 
     next_step: ClassVar[str] = ""
@@ -94,6 +95,7 @@ class TidegateError(Exception):
         request_id: str | None = None,
         errors: tuple[str, ...] = (),
         definite: bool = False,
+        error_class: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
@@ -106,9 +108,12 @@ class TidegateError(Exception):
         self.request_id = request_id
         self.errors = errors
         self.definite = definite
+        self.error_class = error_class
 
     def __str__(self) -> str:
         sentences = [_sentence(self.detail)]
+        if self.error_class is not None:
+            sentences.insert(0, f"[{self.error_class}]")
         if self.conflict is not None:
             sentences.append(_sentence(f"The winner is {self.conflict}"))
         if len(self.errors) > 1:

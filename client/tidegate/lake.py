@@ -5,19 +5,24 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 import msgspec
 
 from tidegate.errors import TableNotFound
-from tidegate.models import created, forgotten, table_head, table_page
+from tidegate.models import DataFile, created, forgotten, table_head, table_page
+from tidegate.new_table import check_new_table
 from tidegate.schema_json import SchemaLike, schema_text
 from tidegate.table import Table
 from tidegate.wire.connection import Connection
 from tidegate.wire.exchange import Request, segment
 from tidegate.wire.flow import Repeat, RetryPolicy
 from tidegate.wire.transport import HttpTransport
+from tidegate_protocol.log.codec import encode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 URL_VARIABLE = "TIDEGATE_URL"
 TOKEN_VARIABLE = "TIDEGATE_TOKEN"
@@ -42,40 +47,72 @@ class Lake:
         self,
         name: str,
         *,
-        schema: SchemaLike,
+        schema: SchemaLike | None = None,
+        as_select: "DataFrame | None" = None,
         partition_by: str | Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         comment: str | None = None,
         location: str | None = None,
         catalog_managed: bool = False,
     ) -> Table:
-        """Create an empty table `catalog.schema.table`; its creation is version 0.
+        """Create a table `catalog.schema.table`; its creation is version 0. It is empty, of a
+        `schema`, or has the columns and rows of a Spark DataFrame, `as_select`.
 
-        The service chooses the location unless one is given. Properties that have no effect are
+        The service chooses the location unless one is given, which `as_select` needs, since the
+        rows are there before the table is. Properties that have no effect are
         named in a `UserWarning`. Raises `TableAlreadyExists` and
-        `InvalidRequest` (or `InvalidProposal`, for what the table would need).
+        `InvalidRequest` (or `InvalidProposal`, for what the table would need), and for `as_select`
+        what `Table.append` raises (`tidegate.spark.write.as_select`; needs the `spark` extra).
 
         An answer that was lost is not asked for again, because a second copy would be told that
         the table exists: `ServiceUnavailable` with `definite` False leaves it open whether it
         was created, and `table(name)` tells.
         """
-        body: dict[str, Any] = {
-            "name": name,
-            "schema": msgspec.Raw(schema_text(schema).encode()),
-            "partition_columns": [partition_by]
-            if isinstance(partition_by, str)
-            else list(partition_by),
-            "properties": dict(properties or {}),
-            "catalog_managed": catalog_managed,
-        }
-        if comment is not None:
-            body["comment"] = comment
-        if location is not None:
-            body["location"] = location
+        columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+
+        def create(
+            schema: SchemaLike, properties: Mapping[str, str], files: Sequence[DataFile] = ()
+        ) -> Table:
+            text = schema_text(schema)
+            check_new_table(text, columns)
+            body: dict[str, Any] = {
+                "name": name,
+                "schema": msgspec.Raw(text.encode()),
+                "partition_columns": columns,
+                "properties": dict(properties),
+                "catalog_managed": catalog_managed,
+            }
+            if comment is not None:
+                body["comment"] = comment
+            if location is not None:
+                body["location"] = location
+            if files:
+                body["actions"] = [msgspec.Raw(encode(file)) for file in files]
+            return self._created(body)
+
+        if (schema is None) == (as_select is None):
+            raise ValueError("expected a schema or as_select, found both or none")
+        if schema is not None:
+            return create(schema, properties or {})
+        assert as_select is not None
+        if location is None:
+            raise ValueError("as_select writes the rows first; expected a location for them")
+        from tidegate.spark.write import as_select as creating  # noqa: PLC0415 - Spark is an extra
+
+        return creating.create_as_select(
+            create,
+            as_select,
+            name=name,
+            location=location,
+            partition_by=columns,
+            properties=properties or {},
+        )
+
+    def _created(self, body: Mapping[str, Any]) -> Table:
         request = Request(method="POST", path="/tables", body=msgspec.json.encode(body))
         head, told = self._connection.call(request, created, repeat=Repeat.NOT_EXECUTED)
         for warning in told:
-            warnings.warn(warning, stacklevel=2)
+            warnings.warn(warning, stacklevel=4)
         return Table(self._connection, head)
 
     def register_table(self, name: str, location: str) -> Table:

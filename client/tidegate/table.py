@@ -1,6 +1,6 @@
 """A table, as users hold it: its handle, transactions, and Spark's reads and writes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,8 @@ class Table(TableHandle):
         *,
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
+        partition_by: Sequence[str] | None = None,
+        retries: int = 0,
         **options: str | int | bool,
     ) -> Receipt | None:
         """Append a Spark DataFrame's rows in one commit; None where there was nothing to commit.
@@ -63,7 +65,30 @@ class Table(TableHandle):
         refused. See `tidegate.spark.write.write.append`. Needs the `spark` extra."""
         from tidegate.spark.write import write  # noqa: PLC0415 - the HTTP client works without Spark
 
-        return write.append(self, df, user_metadata=user_metadata, txn=txn, options=options)
+        return write.append(
+            self,
+            df,
+            user_metadata=user_metadata,
+            txn=txn,
+            partition_by=partition_by,
+            retries=retries,
+            options=options,
+        )
+
+    def insert(
+        self,
+        spark: "SparkSession",
+        values: Sequence[Sequence[str]],
+        *,
+        columns: Sequence[str] | None = None,
+        user_metadata: str | None = None,
+    ) -> Receipt | None:
+        """Append rows of Spark SQL expressions, as `INSERT INTO ... VALUES` does: for the named
+        columns, or for all in their order. `DEFAULT` stands for a column's default. See
+        `tidegate.spark.write.insert`. Needs the `spark` extra."""
+        from tidegate.spark.write import insert  # noqa: PLC0415 - as above
+
+        return insert.insert(self, spark, values, columns=columns, user_metadata=user_metadata)
 
     def overwrite(
         self,
@@ -73,15 +98,17 @@ class Table(TableHandle):
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
         transaction: Transaction | None = None,
+        partition_by: Sequence[str] | None = None,
+        retries: int = 0,
         **options: str | int | bool,
     ) -> Receipt | None:
         """Replace all rows, or those matching `replace_where`, by a Spark DataFrame's, in one
         commit; None where there was nothing to commit.
 
-        `txn` and `options` are as in `append`; `overwriteSchema` and `partitionOverwriteMode` are
-        further ones, and `dataChange` false needs a `transaction`. One with an id of the caller's
-        own happens once, however often this is called. See `tidegate.spark.write.write.overwrite`.
-        Needs the `spark` extra."""
+        `txn`, `partition_by` and `options` are as in `append`; `overwriteSchema` and
+        `partitionOverwriteMode` are further ones, and `dataChange` false needs a `transaction`.
+        One with an id of the caller's own happens once, however often this is called. See
+        `tidegate.spark.write.write.overwrite`. Needs the `spark` extra."""
         from tidegate.spark.write import write  # noqa: PLC0415 - the HTTP client works without Spark
 
         return write.overwrite(
@@ -91,6 +118,8 @@ class Table(TableHandle):
             user_metadata=user_metadata,
             txn=txn,
             transaction=transaction,
+            partition_by=partition_by,
+            retries=retries,
             options=options,
         )
 
@@ -138,6 +167,27 @@ class Table(TableHandle):
         from tidegate.spark.commands import plain  # noqa: PLC0415 - as above
 
         return plain.merge(self, source, on, alias=alias)
+
+    def replace(
+        self,
+        df: "DataFrame",
+        *,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> Receipt:
+        """Replace rows, columns, partitioning, properties and comment by a Spark DataFrame's and
+        what is given, in one commit (REPLACE TABLE AS SELECT). See
+        `tidegate.spark.write.as_select`. Needs the `spark` extra."""
+        from tidegate.spark.write import as_select  # noqa: PLC0415 - as above
+
+        return as_select.replace(
+            self,
+            df,
+            partition_by=partition_by,
+            properties=properties or {},
+            comment=comment,
+        )
 
     def sink(
         self,

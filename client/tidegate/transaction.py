@@ -34,6 +34,9 @@ from tidegate.wire.proposal import (
 )
 from tidegate_protocol.proposal.transaction import IsolationLevel, Proposal
 
+_MARKS_MOVED = {"delta.identity.schemaUpdate": "true"}
+"""Delta's tag of commits in whose metadata identity columns have come further. Where nothing else
+of it is new, writers that give no numbers out do not conflict with it."""
 _LAST_ATTEMPT = RetryPolicy(deadline_s=5.0, attempt_s=5.0)
 """For an abort on the way out of an exception, which must not be held up for long."""
 
@@ -273,7 +276,7 @@ class Transaction(TransactionContent):
             operation_metrics=metrics or {},
             isolation_level=None if isolation_level is None else IsolationLevel(isolation_level),
             user_metadata=user_metadata,
-            tags=tags or {},
+            tags={**(_MARKS_MOVED if self._has_moved_marks else {}), **(tags or {})},
             engine_info=engine_info,
         )
 

@@ -1,7 +1,7 @@
 """What a transaction has read of its table, and what it would change."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,6 +37,7 @@ class TransactionContent(ABC):
         self._actions: list[Action] = []
         self._metadata = head.metadata
         self._has_metadata = False
+        self._has_moved_marks = False
         self._has_written = False
 
     @property
@@ -81,6 +82,14 @@ class TransactionContent(ABC):
 
         self._check_open()
         return read.read_in(self, spark, where=where)
+
+    def rows_of(self, spark: "SparkSession", files: Sequence[DataFile]) -> "DataFrame":
+        """The rows of files that `filter_files` gave, which recorded them as read, as a Spark
+        DataFrame. Needs the `spark` extra."""
+        from tidegate.spark.read import read  # noqa: PLC0415 - the HTTP client works without Spark
+
+        self._check_open()
+        return read.read_files_in(self, spark, files)
 
     def read_whole_table(self) -> None:
         """Record that every row was read, whichever way: any concurrent change will conflict."""
@@ -142,8 +151,10 @@ class TransactionContent(ABC):
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Iterable[str] = (),
         comment: str | None = None,
+        partition_by: Sequence[str] | None = None,
     ) -> None:
-        """Change the table's schema, properties or comment; what is not named stays.
+        """Change the table's schema, properties, comment or partitioning; what is not named stays.
+        A table that is partitioned otherwise is one whose files are all replaced.
 
         Once in a transaction, and before files are written or added, which are of the schema that
         there is by then: else `InvalidProposal`, as in Delta's `updateMetadata`. The rest of what a
@@ -155,12 +166,30 @@ class TransactionContent(ABC):
             changes["schemaString"] = schema_text(schema)
         if comment is not None:
             changes["description"] = comment
+        if partition_by is not None:
+            changes["partitionColumns"] = list(partition_by)
         gone = frozenset(unset_properties)
         if gone or set_properties:
             kept = {k: v for k, v in self._metadata.configuration.items() if k not in gone}
             changes["configuration"] = kept | dict(set_properties or {})
         if changes:
             self._append(with_fields(self._metadata, changes))
+
+    def move_identity_marks(self, schema: SchemaLike) -> None:
+        """Record how far identity columns have come: the schema as it is but for their marks. It is
+        known only after files are written, so unlike any other change of the metadata, this
+        comes then. The commit gets Delta's tag for it."""
+        self._check_open()
+        moved = with_fields(self._metadata, {"schemaString": schema_text(schema)})
+        if self._has_metadata:
+            self._actions = [
+                moved if isinstance(action, Metadata) else action for action in self._actions
+            ]
+        else:
+            self._actions.append(moved)
+        self._has_metadata = True
+        self._has_moved_marks = True
+        self._metadata = moved
 
     def action(self, action: Mapping[str, Any]) -> None:
         """Any one action as its log line has it: `{"domainMetadata": {...}}`.

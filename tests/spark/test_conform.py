@@ -52,7 +52,7 @@ class TestColumns:
             conform(spark.sql("SELECT 1 a"), layout_of("a int, b int NOT NULL"))
 
     def test_a_missing_partition_column_is_refused(self, spark):
-        with pytest.raises(SchemaMismatch, match="lacks the partition column p"):
+        with pytest.raises(SchemaMismatch, match=r"Partition column p .* not found"):
             conform(spark.sql("SELECT 1 a"), layout_of("a int, p int", partition_by=("p",)))
 
     def test_one_given_twice_is_refused(self, spark):

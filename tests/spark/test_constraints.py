@@ -176,7 +176,7 @@ class TestGeneratedColumns:
 
     def test_others_may_still_not_be_missing(self, spark):
         layout = layout_of(self.SCHEMA, partition_by=("id",))
-        with pytest.raises(SchemaMismatch, match="partition column id"):
+        with pytest.raises(SchemaMismatch, match="Partition column id"):
             conform(spark.sql("SELECT now() ts"), layout)
 
 

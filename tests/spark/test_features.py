@@ -27,7 +27,6 @@ def test_row_ids_are_given_out_to_what_spark_writes(spark, create):
     ("properties", "named"),
     [
         ({"delta.columnMapping.mode": "name"}, "columnMapping"),
-        ({"delta.enableChangeDataFeed": "true"}, "changeDataFeed"),
         ({"delta.feature.clustering": "supported"}, "clustering"),
         (
             {"delta.enableIcebergCompatV2": "true", "delta.columnMapping.mode": "name"},

@@ -175,7 +175,7 @@ class TestStart:
 
     def test_other_output_modes_are_not_supported(self, session, lake, create, stream):
         table = create("id bigint, month int")
-        with pytest.raises(UnsupportedSession, match="'update' is not supported"):
+        with pytest.raises(UnsupportedSession, match="update output mode not supported"):
             table.sink(output_mode="update")
         register(session)
         stream.feed('{"id":1,"month":5}')

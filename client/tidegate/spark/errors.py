@@ -20,13 +20,18 @@ from tidegate.errors import TidegateError
 
 _MARK = "tidegate: "
 _RAISED = re.compile(
-    r"\[USER_RAISED_EXCEPTION\] " + re.escape(_MARK) + r"(?P<text>.*?) ?SQLSTATE", re.DOTALL
+    r"\[USER_RAISED_EXCEPTION\] "
+    + re.escape(_MARK)
+    + r"(\[(?P<error_class>[A-Z_]+)\] )?(?P<text>.*?) ?SQLSTATE",
+    re.DOTALL,
 )
 
 
 class _FoundBefore(TidegateError):
-    def __init__(self, detail: str, *, hint: str | None = None) -> None:
-        super().__init__(detail, hint=hint, definite=True)
+    def __init__(
+        self, detail: str, *, hint: str | None = None, error_class: str | None = None
+    ) -> None:
+        super().__init__(detail, hint=hint, definite=True, error_class=error_class)
 
 
 class UnsupportedTable(_FoundBefore):
@@ -67,12 +72,15 @@ class StorageError(_FoundBefore):
     next_step = "check the storage's settings of the Spark session (docs/spark.md)"
 
 
-def marked(text: str) -> str:
-    """The message of an error that Spark is to raise for a row, as `refused_rows` knows it."""
-    return _MARK + text
+def marked(text: str, *, error_class: str | None = None) -> str:
+    """The message of an error that Spark is to raise for a row, as `refused_rows` knows it.
+    `error_class` is Delta's or Spark's."""
+    return _MARK + ("" if error_class is None else f"[{error_class}] ") + text
 
 
 def refused_rows(error: PySparkException) -> InvalidRows | None:
     """The refusal of a row that made a Spark job fail; None where it failed of something else."""
     found = _RAISED.search(str(error))
-    return None if found is None else InvalidRows(found["text"])
+    if found is None:
+        return None
+    return InvalidRows(found["text"], error_class=found["error_class"])

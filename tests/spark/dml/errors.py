@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-SAID_BY_SERVICE: Mapping[str, str] = {}
+SAID_BY_SERVICE: Mapping[str, str] = {
+    "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE": "an identity column has the type long",
+    "DELTA_INVALID_GENERATED_COLUMN_REFERENCES": "there is no column",
+}
 """Delta's class -> what the service says in its place, which has codes of its own."""
 
 

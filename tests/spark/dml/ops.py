@@ -30,6 +30,27 @@ def overwrite(world: World, op: Op) -> None:
     _write(world, op, replace_where=op["replace_where"])
 
 
+@operation("insert_values")
+def insert_values(world: World, op: Op) -> None:
+    world.table.insert(world.spark, op["values"], columns=op["columns"])
+
+
+@operation("create_as_select")
+def create_as_select(world: World, op: Op) -> None:
+    found = world.lake.create_table(
+        f"{world.name}_copy",
+        as_select=world.table.read(world.spark),
+        location=f"{world.table.location}_copy",
+        properties=op["properties"],
+        catalog_managed=world.catalog_managed,
+    )
+    world.told["new_table_defaults"] = {
+        field.name: field.metadata["CURRENT_DEFAULT"]
+        for field in found.schema.fields
+        if "CURRENT_DEFAULT" in field.metadata
+    }
+
+
 def _write(world: World, op: Op, *, replace_where: str | None) -> None:
     assert op.get("on") is None
     schema = parsed(op["schema"])
@@ -39,6 +60,8 @@ def _write(world: World, op: Op, *, replace_where: str | None) -> None:
         create(world, schema, op.get("partition_by", ()))
         world.first = 1
     options: dict[str, Any] = {name: op[key] for key, name in _OPTIONS.items() if key in op}
+    if "partition_by" in op:
+        options["partition_by"] = op["partition_by"]
     if op["op"] == "append":
         world.table.append(rows, **options)
     else:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from pyspark.sql.types import StructType
+
 from tests.spark.dml.registry import operation
 from tests.spark.dml.rows import frame, parsed
 from tests.spark.dml.target import create
@@ -17,8 +19,9 @@ def stream(world: World, op: Op) -> None:
     numbers, a given result of an aggregation) by calling the sink as a query does."""
     schema = parsed(op["schema"])
     if world.found is None:
-        # A sink is that of a table which is there.
-        create(world, schema, op.get("partition_by", ()))
+        # A sink is that of a table which is there, and which has types.
+        typed = StructType([f for f in schema.fields if f.dataType.typeName() != "void"])
+        create(world, typed, op.get("partition_by", ()))
         world.first = 1
     options: dict[str, Any] = {"mergeSchema": True} if op.get("merge_schema") else {}
     numbers = op.get("batch_ids")

@@ -110,7 +110,7 @@ class Casts:
         converted = value.try_cast(target)
         if self.policy is Policy.LEGACY:
             return converted
-        refusal = F.raise_error(F.lit(marked(_unfit(source, target, name))))
+        refusal = F.raise_error(F.lit(_unfit(source, target, name)))
         return F.when(value.isNotNull() & converted.isNull(), refusal).otherwise(converted)
 
     def _is_up_cast(self, source: DataType, target: DataType) -> bool:
@@ -175,9 +175,11 @@ def _keeps(source: StructType, target: StructType) -> bool:
 def _unfit(source: DataType, target: DataType, name: str) -> str:
     wanted = target.simpleString().upper()
     if isinstance(source, NumericType) and isinstance(target, NumericType):
-        return (
-            f"[DELTA_CAST_OVERFLOW_IN_TABLE_WRITE] Failed to write a value of "
-            f"{source.simpleString().upper()} type into the {wanted} type column {name} due to an "
-            "overflow"
+        return marked(
+            f"Failed to write a value of {source.simpleString().upper()} type into the {wanted} "
+            f"type column {name} due to an overflow",
+            error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
         )
-    return f"[CAST_INVALID_INPUT] column {name} is given a value that is no {wanted}"
+    return marked(
+        f"column {name} is given a value that is no {wanted}", error_class="CAST_INVALID_INPUT"
+    )

@@ -1,6 +1,8 @@
 """DELETE: whole files by the log alone where it proves that every row goes, others written
 again."""
 
+from time import monotonic
+
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
@@ -11,7 +13,6 @@ from tidegate.spark.commands.outcome import (
     Changed,
     Rewrite,
     Stopwatch,
-    attempts,
     commit,
     rewriting,
 )
@@ -20,6 +21,7 @@ from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.commands.target import Target, size_of
 from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.write.repeats import repeated
 
 _OPERATION = "DELETE"
 
@@ -53,7 +55,7 @@ def delete(
             return _whole(target, files, watch, found.parameters(), user_metadata)
         return _rows(target, found, files, watch, user_metadata)
 
-    return attempts(once, retries=retries)
+    return repeated(once, retries=retries, clock_s=monotonic)
 
 
 def _whole(

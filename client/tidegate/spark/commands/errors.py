@@ -20,16 +20,15 @@ class InvalidCommand(TidegateError, AnalysisException):
     next_step = "correct the command"
 
     def __init__(self, error_class: str, detail: str, *, hint: str | None = None) -> None:
-        super().__init__(f"[{error_class}] {detail}", hint=hint, definite=True)
-        self.error_class = error_class
+        super().__init__(detail, hint=hint, definite=True, error_class=error_class)
 
     def getCondition(self) -> str:
         """The error class."""
-        return self.error_class
+        return self.error_class or ""
 
     def getErrorClass(self) -> str:
         """The error class, by its older name."""
-        return self.error_class
+        return self.getCondition()
 
     def getMessage(self) -> str:
         """The whole text."""

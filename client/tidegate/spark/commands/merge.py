@@ -5,6 +5,7 @@ what is inserted. A MERGE that only inserts needs one pass.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -28,7 +29,6 @@ from tidegate.spark.commands.outcome import (
     Changed,
     Rewrite,
     Stopwatch,
-    attempts,
     commit,
     rewriting,
 )
@@ -39,8 +39,9 @@ from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.plans import reads_table
 from tidegate.spark.write.files import writable_layout
+from tidegate.spark.write.repeats import repeated
+from tidegate.spark.write.session import MERGE_SCHEMA
 
-_EVOLVES = "spark.databricks.delta.schema.autoMerge.enabled"
 _MATCHES = "__tidegate_matches"
 
 
@@ -59,11 +60,11 @@ def merge(
         spark = what.source.sparkSession
         removes = not what.inserts_only
         target = Target.begin(table, spark, alias=what.alias, removes=removes)
-        evolves = what.evolves or str(spark.conf.get(_EVOLVES, "false")).lower() == "true"
+        evolves = what.evolves or str(spark.conf.get(MERGE_SCHEMA, "false")).lower() == "true"
         planner = Planner(what, target, evolves=evolves)
         return _Execution(what, target, planner).run(user_metadata)
 
-    return attempts(once, retries=retries)
+    return repeated(once, retries=retries, clock_s=monotonic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,10 +274,11 @@ def _each_once(acted: DataFrame, plan: MergePlan) -> DataFrame:
 
 def _several_matches(target: Target) -> InvalidRows:
     return InvalidRows(
-        "[DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE] Cannot perform Merge as multiple "
+        "Cannot perform Merge as multiple "
         "source rows matched and attempted to modify the same target row in the Delta table "
         f"{target.layout.name} in possibly conflicting ways",
         hint="make the rows of the source distinct in what the condition compares",
+        error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
     )
 
 

@@ -1,13 +1,12 @@
 """What became of a command, and how it is recorded."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.errors import ConflictError
 from tidegate.models import DataFile, Receipt
 from tidegate.spark.commands.change_data import FOLDER, add_changes, write_changes
 from tidegate.spark.tables.layout import TableLayout
@@ -36,19 +35,6 @@ class Changed:
         """How many rows were updated, deleted and inserted."""
         counts = (self.updated, self.deleted, self.inserted)
         return None if None in counts else sum(count for count in counts if count is not None)
-
-
-def attempts(once: Callable[[], Changed], *, retries: int) -> Changed:
-    """Do a command, and after each conflict once more on the version that there is by then, at most
-    `retries` times. Raises the last `ConflictError`, and `ValueError` for a negative number."""
-    if retries < 0:
-        raise ValueError(f"expected a number of retries from 0, found {retries}")
-    for _ in range(retries):
-        try:
-            return once()
-        except ConflictError:
-            continue
-    return once()
 
 
 class Stopwatch:

@@ -1,6 +1,7 @@
 """UPDATE: the files that hold a row to change are written again."""
 
 from collections.abc import Mapping
+from time import monotonic
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,11 +25,12 @@ from tidegate.spark.commands.casts import Casts
 from tidegate.spark.commands.change_data import images
 from tidegate.spark.commands.errors import InvalidCommand, of_spark
 from tidegate.spark.commands.expressions import Scope
-from tidegate.spark.commands.outcome import Changed, Stopwatch, attempts, commit, rewriting
+from tidegate.spark.commands.outcome import Changed, Stopwatch, commit, rewriting
 from tidegate.spark.commands.predicate import RowCondition, is_true
 from tidegate.spark.commands.target import Target, size_of
 from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.write.constraints import generated_columns
+from tidegate.spark.write.repeats import repeated
 
 _OPERATION = "UPDATE"
 _CHANGES = "__tidegate_changes"
@@ -56,7 +58,7 @@ def update(
         target = Target.begin(table, spark, alias=alias)
         return _Update(target, values, condition, user_metadata).run()
 
-    return attempts(once, retries=retries)
+    return repeated(once, retries=retries, clock_s=monotonic)
 
 
 class _Update:

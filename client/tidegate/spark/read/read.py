@@ -68,6 +68,17 @@ def read_in(
     return _frame(spark, layout, head.protocol, files, where=where)
 
 
+def read_files_in(
+    transaction: TransactionContent, spark: SparkSession, files: Sequence[DataFile]
+) -> DataFrame:
+    """The rows of some files of the transaction's read version. Nothing is recorded as read.
+    Raises as `read` does."""
+    transaction.table = table_of(transaction.table, spark)
+    head = transaction.head
+    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
+    return _frame(spark, layout, head.protocol, files, where=None)
+
+
 def instant(timestamp: datetime | int | str | None) -> datetime | int | None:
     """The timestamp with text parsed. Raises `ValueError` for text that is no ISO 8601."""
     return datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp

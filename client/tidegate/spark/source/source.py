@@ -85,6 +85,7 @@ class TidegateSource(DataSource):
         head, layout = self._writable(options, schema, chosen)
         where = None if options.where is None else PartitionPredicate.parse(options.where, layout)
         if overwrite:
+            chosen.check_one_says_what(options.where)
             check_removable(layout)
         return TidegateWriter(
             service=options.service,

@@ -29,7 +29,7 @@ class OutputMode(StrEnum):
             return cls(text.lower())
         except ValueError:
             raise UnsupportedSession(
-                f"the output mode {text!r} is not supported; expected append or complete"
+                f"{text} output mode not supported; expected append or complete"
             ) from None
 
 

@@ -17,7 +17,9 @@ from tidegate.spark.tables.schemas import is_untyped
 from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.options import OptionValue, WriteOptions, parse_app_id
+from tidegate.spark.write.rows import write_conformed
 from tidegate.spark.write.schema_change import change_schema
+from tidegate.spark.write.session import with_session
 from tidegate.spark.write.staging import private_folder
 from tidegate.spark.write.write import check_removable
 from tidegate.transaction import Transaction
@@ -42,15 +44,18 @@ class Sink:
         self._table = table
         self._mode = mode
         self._app_id = None if app_id is None else parse_app_id("app_id", app_id)
-        self._options = WriteOptions.parse_for_stream(
-            options, replaces_all=mode is OutputMode.COMPLETE
-        )
+        self._given = dict(options)
+        self._parsed(options)
 
     def check(self, df: DataFrame) -> None:
         """Raise what a batch of the DataFrame would meet whatever its rows are: `SchemaMismatch`,
         `UnsupportedTable`, or `InvalidProposal` for replacing rows of an append-only table. No
         Spark job runs."""
         self._prepare(Transaction(table_of(self._table, df.sparkSession)), df)
+
+    def _parsed(self, options: Mapping[str, OptionValue]) -> WriteOptions:
+        replaces_all = self._mode is OutputMode.COMPLETE
+        return WriteOptions.parse_for_stream(options, replaces_all=replaces_all)
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch in one commit, or compute it for nothing where it has landed before.
@@ -87,6 +92,7 @@ class Sink:
             # Spark fails a query whose batch was not computed to its end where it keeps state.
             df.write.format("noop").mode("overwrite").save()
             return
+        options = self._parsed(with_session(self._given, spark))
         conformed = self._prepare(transaction, df)
         layout = writable_layout(transaction)
         # The batch's own plan begins at the rows of the query's.
@@ -96,12 +102,14 @@ class Sink:
             transaction.read_whole_table()
         with private_folder(transaction, layout, spark) as folder:
             removed = batch.replaced(transaction)
-            files = folder.write(conformed, self._options.files)
-            batch.commit(transaction, files, removed=removed, options=self._options)
+            files = write_conformed(transaction, folder, df, conformed, options.files)
+            batch.commit(transaction, files, removed=removed, options=options)
 
     def _prepare(self, transaction: Transaction, df: DataFrame) -> DataFrame:
         check_typed(df.schema)
-        change_schema(transaction, df.schema, self._options)
+        change_schema(
+            transaction, df.schema, self._parsed(with_session(self._given, df.sparkSession))
+        )
         layout = writable_layout(transaction)
         if self._mode is OutputMode.COMPLETE:
             check_removable(layout)
@@ -116,6 +124,7 @@ def check_typed(schema: StructType) -> None:
             raise SchemaMismatch(
                 f"the stream's column {field.name} is, or holds, a NullType (VOID)",
                 hint="cast it to a type",
+                error_class="DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
             )
 
 

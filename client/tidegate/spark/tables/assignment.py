@@ -57,14 +57,14 @@ def assign(value: Column, source: DataType, target: DataType, *, name: str) -> C
     if not _assignable(source, target):
         raise SchemaMismatch(
             f"column {name} is {source.simpleString()} in the DataFrame and "
-            f"{target.simpleString()} in the table; Spark does not store the one as the other"
+            f"{target.simpleString()} in the table; Spark does not store the one as the other",
+            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         )
     if isinstance(target, StringType):
         return value.cast(target)
     converted = value.try_cast(target)
-    refusal = F.raise_error(
-        F.lit(marked(f"column {name} holds a value that is no {target.simpleString()}"))
-    )
+    text = f"column {name} holds a value that is no {target.simpleString()}"
+    refusal = F.raise_error(F.lit(marked(text, error_class="CAST_OVERFLOW_IN_TABLE_INSERT")))
     return F.when(value.isNotNull() & converted.isNull(), refusal).otherwise(converted)
 
 
@@ -95,7 +95,8 @@ def _required_fields(data_type: DataType, path: tuple[str, ...]) -> Iterator[tup
 
 
 def _null_in(name: str) -> Column:
-    return F.raise_error(F.lit(marked(f"column {name} is NOT NULL, but a row holds null there")))
+    text = f"column {name} is NOT NULL, but a row holds null there"
+    return F.raise_error(F.lit(marked(text, error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED")))
 
 
 def quoted(name: str) -> Column:
@@ -111,13 +112,17 @@ def _assign_struct(value: Column, source: StructType, target: StructType, *, nam
             f"column {name} has the fields {sorted(known[key].name for key in extra)} in the "
             f"DataFrame, which the table does not have",
             hint="leave them out, or add them to the table by the option mergeSchema",
+            error_class="DELTA_METADATA_MISMATCH",
         )
     fields = []
     for field in target.fields:
         inner = f"{name}.{field.name}"
         found = known.get(field.name.lower())
         if found is None and not field.nullable:
-            raise SchemaMismatch(f"field {inner} is NOT NULL and missing in the DataFrame")
+            raise SchemaMismatch(
+                f"field {inner} is NOT NULL and missing in the DataFrame",
+                error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+            )
         if found is None:
             assigned = F.lit(None).cast(field.dataType)
         else:

@@ -6,7 +6,13 @@ every writer enforces them (PROTOCOL.md, "Writer Version Requirements").
 
 from tidegate.spark.errors import UnsupportedTable
 from tidegate.spark.tables.layout import TableLayout
-from tidegate_protocol.features.known import FIELD_FEATURES, GENERATION_EXPRESSION
+from tidegate_protocol.features.known import (
+    CURRENT_DEFAULT,
+    FIELD_FEATURES,
+    GENERATION_EXPRESSION,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
 from tidegate_protocol.features.table_features import (
     check_supported,
     implied_features,
@@ -16,7 +22,8 @@ from tidegate_protocol.log.actions import Protocol
 from tidegate_protocol.schema.data_types import STRING, Field, walk
 
 # NOT NULL, the one invariant that is enforced here, is found in the columns themselves. Row ids are
-# given out by the service, from the number of rows that every file of this client tells.
+# given out by the service, from the number of rows that every file of this client tells. What adds
+# and removes whole files needs no change data: the feed is read from the files.
 _DONE_BY_WRITERS = frozenset(
     {
         "appendOnly",
@@ -38,8 +45,19 @@ _ASKED_BY_PROTOCOL = frozenset({"clustering"})
 LENGTH_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 """A field's metadata: `char(n)` or `varchar(n)`, as a string column was declared."""
 INVARIANTS = "delta.invariants"
-_DONE_IN_PLANS = frozenset({GENERATION_EXPRESSION, INVARIANTS, LENGTH_KEY})
-_FEATURES_OF_PLANS = frozenset({"checkConstraints", "generatedColumns"})
+_DONE_IN_PLANS = frozenset(
+    {
+        CURRENT_DEFAULT,
+        GENERATION_EXPRESSION,
+        IDENTITY_START,
+        IDENTITY_STEP,
+        INVARIANTS,
+        LENGTH_KEY,
+    }
+)
+_FEATURES_OF_PLANS = frozenset(
+    {"allowColumnDefaults", "checkConstraints", "generatedColumns", "identityColumns"}
+)
 _BY_TABLE = "use Table.append or Table.overwrite, where Spark's plan enforces it"
 _DONE_IN_FIELDS = {
     key: feature for key, feature in FIELD_FEATURES.items() if feature not in _DONE_BY_WRITERS

@@ -1,6 +1,8 @@
 """A DataFrame brought into the table's schema, or refused (Delta's schema enforcement)."""
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
@@ -8,7 +10,10 @@ from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.tables.assignment import assign, quoted, required, required_inside
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import empty_as_null, folder_value
+from tidegate.spark.values.defaults import default_of, default_value
+from tidegate.spark.values.identity import check_given, numbered
 from tidegate.spark.write.constraints import (
+    Constraint,
     check_conditions,
     checked,
     constraints_of,
@@ -18,15 +23,26 @@ from tidegate.spark.write.constraints import (
 from tidegate.spark.write.lengths import within_length
 
 
-def conform(df: DataFrame, layout: TableLayout, *, beside: str | None = None) -> DataFrame:
+def conform(
+    df: DataFrame,
+    layout: TableLayout,
+    *,
+    is_copy: bool = False,
+    further: Sequence[Constraint] = (),
+    beside: str | None = None,
+) -> DataFrame:
     """The DataFrame with the table's columns in their order, ready for Spark's Parquet writer, and
     a column of another's that is to be written `beside` them.
 
-    Columns are matched by name in any case. Nullable ones that are missing become null, and
-    generated ones are computed; other partition columns may not be missing, and come in the form
-    that their folders are named by. Raises `SchemaMismatch`, and `UnsupportedTable` for expressions
-    of the table that this session cannot read. Rows that do not fit, or break a constraint, make
-    the job fail (`errors.refused_rows`).
+    Columns are matched by name in any case. Of those that are missing, generated ones are computed,
+    identity columns get numbers, and others their default, which without one is null; partition
+    columns without a default may not be missing, and come in the form that their folders are
+    named by. `is_copy` says that the rows are the table's own, which keep their numbers, and
+    `further` conditions hold of every row as the table's constraints do.
+
+    Raises `SchemaMismatch`, and `UnsupportedTable` for expressions of the table that this session
+    cannot read. Rows that do not fit, or break a constraint, make the job fail
+    (`errors.refused_rows`).
     """
     known = _columns(df)
     kept = known.pop(beside.lower()) if beside is not None else None
@@ -35,22 +51,42 @@ def conform(df: DataFrame, layout: TableLayout, *, beside: str | None = None) ->
     extra = [field.name for name, field in known.items() if name not in table]
     if extra:
         raise SchemaMismatch(
-            f"the DataFrame has the columns {extra}, which table {layout.name} does not have; "
-            f"it has {layout.spark_schema.names}",
-            hint="leave them out, or add them to the table by the option mergeSchema",
+            f"A schema mismatch detected when writing to table {layout.name}: the DataFrame has "
+            f"the columns {extra}, which the table does not have; it has "
+            f"{layout.spark_schema.names}",
+            hint="leave them out, add them to the table by the option mergeSchema, or replace all "
+            "columns and rows by overwriteSchema",
+            error_class="DELTA_METADATA_MISMATCH",
         )
+    if layout.partition_columns and not known.keys() & {
+        field.name.lower() for field in layout.data_schema.fields
+    }:
+        raise SchemaMismatch(
+            "Data written into Delta needs to contain at least one non-partitioned column; the "
+            f"DataFrame has {df.columns}",
+            error_class="DELTA_NON_PARTITION_COLUMN_ABSENT",
+        )
+    if not is_copy:
+        check_given(layout, [f.name for f in fields if f.name.lower() in known])
     generated = generated_columns(layout)
     missing = [name for name in generated if name.lower() not in known]
+    df = numbered(df, layout)
+    known = _columns(df)
     given = df.select(
         *(
-            _conformed(field, known.get(field.name.lower()), layout).alias(field.name)
+            _conformed(field, known.get(field.name.lower()), layout, df.sparkSession).alias(
+                field.name
+            )
             for field in fields
             if field.name not in missing
         ),
         *(() if kept is None else (quoted(kept.name),)),
     )
     rows = with_generated(given, layout, missing=missing)
-    constraints = constraints_of(layout, given=[name for name in generated if name not in missing])
+    constraints = [
+        *constraints_of(layout, given=[name for name in generated if name not in missing]),
+        *further,
+    ]
     check_conditions(rows, layout, constraints)
     written = {field.name: quoted(field.name) for field in fields}
     for column in layout.partition_columns:
@@ -77,17 +113,25 @@ def _columns(df: DataFrame) -> dict[str, StructField]:
     return known
 
 
-def _conformed(field: StructField, found: StructField | None, layout: TableLayout) -> Column:
+def _conformed(
+    field: StructField, found: StructField | None, layout: TableLayout, spark: SparkSession
+) -> Column:
     name = field.name
     is_partition = name in layout.partition_columns
+    if found is None and default_of(field) is not None:
+        value = within_length(default_value(field, layout, spark), field)
+        value = empty_as_null(value, field) if is_partition else value
+        return value if field.nullable else required(value, name=name)
     if found is None:
         if is_partition:
             raise SchemaMismatch(
-                f"the DataFrame lacks the partition column {name} of table {layout.name}"
+                f"Partition column {name} of table {layout.name} not found in the DataFrame",
+                error_class="DELTA_MISSING_PARTITION_COLUMN",
             )
         if not field.nullable:
             raise SchemaMismatch(
-                f"the DataFrame lacks the column {name} of table {layout.name}, which is NOT NULL"
+                f"the DataFrame lacks the column {name} of table {layout.name}, which is NOT NULL",
+                error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
             )
         return F.lit(None).cast(field.dataType)
     value = assign(quoted(found.name), found.dataType, field.dataType, name=name)

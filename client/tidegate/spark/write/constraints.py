@@ -29,11 +29,15 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Constraint:
-    """A condition that is true of every row. `name` and `expression` are what messages call it."""
+    """A condition that is true of every row. `name` and `expression` are what messages call it,
+    `error_class` is Delta's for a row of which it is not true, and `says` what the message says
+    then."""
 
     name: str
     expression: str
     condition: Column
+    error_class: str = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    says: str | None = None
 
 
 def generated_columns(layout: TableLayout) -> dict[str, str]:
@@ -149,11 +153,11 @@ def _violation(constraint: Constraint, df: DataFrame) -> Column:
         F.concat(F.lit(f"\n - {field.name} : "), F.coalesce(_shown(field), F.lit("null")))
         for field in fields
     ]
-    text = (
-        f"CHECK constraint {constraint.name} {constraint.expression} violated by row with values:"
-    )
+    says = constraint.says or f"CHECK constraint {constraint.name}"
+    text = f"{says} {constraint.expression} violated by row with values:"
     return F.concat(
-        F.lit(marked("")), F.substring(F.concat(F.lit(text), *values), 1, MOST_CHARACTERS)
+        F.lit(marked("", error_class=constraint.error_class)),
+        F.substring(F.concat(F.lit(text), *values), 1, MOST_CHARACTERS),
     )
 
 

@@ -9,8 +9,8 @@ from tidegate.spark.errors import StorageError
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.refusals import check_writable
-from tidegate.spark.write.conform import conform
 from tidegate.spark.write.options import FileOptions, OptionValue
+from tidegate.spark.write.rows import write_rows
 from tidegate.spark.write.staging import DataFiles, TransactionFolder
 from tidegate.transaction_content import TransactionContent
 
@@ -30,11 +30,10 @@ def write_files(
     spark = df.sparkSession
     transaction.table = table_of(transaction.table, spark)
     layout = writable_layout(transaction)
-    conformed = conform(df, layout)
     store = store_at(layout.location, spark)
     folder = TransactionFolder(layout, new_folder(transaction.id), store)
     try:
-        return folder.write(conformed, chosen)
+        return write_rows(transaction, folder, df, chosen)
     except BaseException as error:
         try:
             folder.delete()

@@ -96,6 +96,24 @@ def statistics_of(
     return build_statistics(num_records(footer), found)
 
 
+def long_bounds(footers: Iterable[pq.FileMetaData], column: str) -> tuple[int, int] | None:
+    """The least and the greatest value of a top-level column of longs in these files; None where
+    there is none. Raises `AssertionError` for a file that does not say."""
+    found: list[int] = []
+    for footer in footers:
+        names = [footer.schema.column(i).path for i in range(footer.num_columns)]
+        index = names.index(column)
+        for group in range(footer.num_row_groups):
+            chunk = footer.row_group(group).column(index)
+            statistics = chunk.statistics
+            if statistics is not None and statistics.null_count == chunk.num_values:
+                continue
+            if statistics is None or not statistics.has_min_max:
+                raise AssertionError(f"expected the bounds of column {column} in every file")
+            found += (int(statistics.min_raw), int(statistics.max_raw))
+    return (min(found), max(found)) if found else None
+
+
 def _column(leaf: Leaf, chunks: Iterable[pq.ColumnChunkMetaData]) -> ColumnStatistics:
     bounded = True
     null_count: int | None = 0

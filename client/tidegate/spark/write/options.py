@@ -11,6 +11,9 @@ from tidegate_protocol.base.problems import Code
 OptionValue = str | int | bool
 T = TypeVar("T")
 
+OPTIMIZE_WRITE = "optimizeWrite"
+"""For writes whose rows Spark's plan can shuffle."""
+
 _DIGITS = re.compile("[0-9]{1,19}")
 _LARGEST_LONG = 2**63 - 1
 
@@ -22,10 +25,12 @@ CODECS = ("none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
 class FileOptions:
     """How data files are written. Without a limit of records or a codec it is the session's.
 
-    `data_change` False says of the files that their rows were in the table already.
+    `data_change` False says of the files that their rows were in the table already, `optimize` has
+    the rows sorted into few files before they are written.
     """
 
     data_change: bool = True
+    optimize: bool = False
     max_records: int | None = None
     codec: str | None = None
 
@@ -34,12 +39,13 @@ class FileOptions:
     @classmethod
     def parse(cls, options: Mapping[str, OptionValue]) -> Self:
         """Names and words are matched in any case. Raises `InvalidRequest`."""
-        return cls._of(_Given(options, cls.NAMES))
+        return cls._of(_Given(options, (*cls.NAMES, OPTIMIZE_WRITE)))
 
     @classmethod
     def _of(cls, given: "_Given") -> Self:
         return cls(
             data_change=given.get("dataChange", _boolean) is not False,
+            optimize=given.get(OPTIMIZE_WRITE, _boolean) is True,
             max_records=given.get("maxRecordsPerFile", _positive),
             codec=given.get("compression", _one_of(*CODECS)),
         )
@@ -92,7 +98,8 @@ class WriteOptions:
         """Names and words are matched in any case. Raises `InvalidRequest` for an option that is
         none of this write's, for a value that it does not have, and for options that exclude each
         other."""
-        found = cls._of(_Given(options, cls.names(is_overwrite=is_overwrite)))
+        names = (*cls.names(is_overwrite=is_overwrite), OPTIMIZE_WRITE)
+        found = cls._of(_Given(options, names))
         found._check_together(replace_where)
         return found
 
@@ -100,7 +107,8 @@ class WriteOptions:
     def parse_for_stream(cls, options: Mapping[str, OptionValue], *, replaces_all: bool) -> Self:
         """As `parse`, for every batch of a stream. What names a batch is not for options, and
         `overwriteSchema` is for batches that replace all rows."""
-        return cls._of(_Given(options, cls.names_for_stream(replaces_all=replaces_all)))
+        names = (*cls.names_for_stream(replaces_all=replaces_all), OPTIMIZE_WRITE)
+        return cls._of(_Given(options, names))
 
     @classmethod
     def names(cls, *, is_overwrite: bool) -> tuple[str, ...]:
@@ -139,20 +147,28 @@ class WriteOptions:
                 f"transaction says when that was; expected {instead}"
             )
 
+    def check_one_says_what(self, replace_where: str | None) -> None:
+        """Raise `InvalidRequest` where the table has partitions to overwrite dynamically, and a
+        predicate says what is overwritten, too."""
+        if self.is_dynamic and replace_where is not None:
+            raise _refused(
+                "replace_where and partitionOverwriteMode dynamic both say what is replaced; "
+                "expected one of them",
+                error_class="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            )
+
     def _check_together(self, replace_where: str | None) -> None:
         if self.overwrite_schema and replace_where is not None:
             raise _refused(
                 "overwriteSchema is for replacing all rows, not those of replace_where; "
-                "mergeSchema adds columns"
+                "mergeSchema adds columns",
+                error_class="DELTA_METADATA_MISMATCH",
             )
         if self.overwrite_schema and self.is_dynamic:
             raise _refused(
-                "overwriteSchema is for replacing all rows, not with partitionOverwriteMode dynamic"
-            )
-        if self.is_dynamic and replace_where is not None:
-            raise _refused(
-                "replace_where and partitionOverwriteMode dynamic both say what is replaced; "
-                "expected one of them"
+                "overwriteSchema is for replacing all rows, not with partitionOverwriteMode "
+                "dynamic",
+                error_class="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
             )
         if self.changes_schema and not self.files.data_change:
             raise _refused(
@@ -259,5 +275,5 @@ def _one_of(*words: str) -> Callable[[str, OptionValue], str]:
     return parse
 
 
-def _refused(detail: str) -> InvalidRequest:
-    return InvalidRequest(detail, code=Code.INVALID_REQUEST, definite=True)
+def _refused(detail: str, *, error_class: str | None = None) -> InvalidRequest:
+    return InvalidRequest(detail, code=Code.INVALID_REQUEST, definite=True, error_class=error_class)

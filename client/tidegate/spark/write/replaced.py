@@ -70,7 +70,9 @@ def outside(partition: PartitionValues, where: str) -> InvalidRows:
     """The error for rows in a partition that is not among those which are overwritten."""
     found = ", ".join(f"{name}={value}" for name, value in partition.items())
     return InvalidRows(
-        f"the DataFrame has rows in the partition {found}, where {where} is not true"
+        f"the DataFrame has rows in the partition {found}, where {where} is not true: written data "
+        "does not conform to partial table overwrite condition or constraint",
+        error_class="DELTA_REPLACE_WHERE_MISMATCH",
     )
 
 

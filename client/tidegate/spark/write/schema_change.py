@@ -3,6 +3,8 @@
 As in Delta (`ImplicitMetadataOperation`), what is new is nullable, and comes with its comment.
 """
 
+from collections.abc import Sequence
+
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from tidegate.spark.errors import SchemaMismatch
@@ -14,21 +16,53 @@ from tidegate.transaction_content import TransactionContent
 _COMMENT = "comment"
 
 
-def change_schema(transaction: TransactionContent, df: StructType, options: WriteOptions) -> None:
+def change_schema(
+    transaction: TransactionContent,
+    df: StructType,
+    options: WriteOptions,
+    *,
+    partition_by: Sequence[str] | None = None,
+) -> None:
     """Have the transaction change the table's schema where the options ask for it and the
-    DataFrame's, `df`, is another one.
+    DataFrame's, `df`, is another one. `partition_by` says how the table is, or with
+    `overwriteSchema` is to be, partitioned; without it, it stays as it is.
 
-    Raises `SchemaMismatch` for a new column without a type, and where the DataFrame that is to take
-    the place of all columns lacks one that the table is partitioned by.
+    Raises `SchemaMismatch` for a new column without a type, where the DataFrame that is to take
+    the place of all columns lacks one that the table is partitioned by, and for another
+    partitioning than the table has.
     """
-    if not options.changes_schema:
-        return
     head = transaction.head
     layout = TableLayout.of(name=head.name, location=head.location, metadata=transaction.metadata)
+    if not options.overwrite_schema:
+        check_partitioning(layout, partition_by)
+    if not options.changes_schema:
+        return
     known = layout.spark_schema
-    found = replaced_schema(df, layout) if options.overwrite_schema else merged(known, df)
-    if found != known:
-        transaction.update_metadata(schema=found)
+    columns = layout.partition_columns if partition_by is None else tuple(partition_by)
+    if options.overwrite_schema:
+        found = replaced_schema(df, columns, name=layout.name)
+    else:
+        found = merged(known, df)
+    is_partitioned_otherwise = options.overwrite_schema and columns != layout.partition_columns
+    if found != known or is_partitioned_otherwise:
+        transaction.update_metadata(
+            schema=found, partition_by=columns if is_partitioned_otherwise else None
+        )
+
+
+def check_partitioning(layout: TableLayout, partition_by: Sequence[str] | None) -> None:
+    """Raise `SchemaMismatch` where the table is partitioned otherwise. Names are matched in any
+    case; None says nothing."""
+    if partition_by is None:
+        return
+    given = [name.lower() for name in partition_by]
+    if given != [name.lower() for name in layout.partition_columns]:
+        raise SchemaMismatch(
+            f"Partition columns do not match the partition columns of table {layout.name}: given "
+            f"{list(partition_by)}, the table has {list(layout.partition_columns)}",
+            hint="leave partition_by out, or replace all columns and rows by overwriteSchema",
+            error_class="DELTA_METADATA_MISMATCH",
+        )
 
 
 def merged(table: StructType, df: StructType) -> StructType:
@@ -49,20 +83,20 @@ def merged(table: StructType, df: StructType) -> StructType:
                 )
                 for field in table.fields
             ),
-            *(_new(field) for name, field in given.items() if name not in names),
+            *(new_column(field) for name, field in given.items() if name not in names),
         ]
     )
 
 
-def replaced_schema(df: StructType, layout: TableLayout) -> StructType:
-    """The DataFrame's columns. Those that the table is partitioned by keep its spelling."""
-    fields = [_new(field) for field in df.fields]
-    for column in layout.partition_columns:
+def replaced_schema(df: StructType, partition_columns: Sequence[str], *, name: str) -> StructType:
+    """The DataFrame's columns. Those that the table `name` is to be partitioned by are spelt as
+    they are there."""
+    fields = [new_column(field) for field in df.fields]
+    for column in partition_columns:
         found = [i for i, field in enumerate(fields) if field.name.lower() == column.lower()]
         if not found:
             raise SchemaMismatch(
-                f"the DataFrame lacks the column {column}, which table {layout.name} is "
-                "partitioned by"
+                f"the DataFrame lacks the column {column}, which table {name} is partitioned by"
             )
         field = fields[found[0]]
         fields[found[0]] = StructField(column, field.dataType, True, field.metadata)
@@ -84,7 +118,9 @@ def _merged_type(table: DataType, df: DataType) -> DataType:
     return table
 
 
-def _new(field: StructField) -> StructField:
+def new_column(field: StructField) -> StructField:
+    """A DataFrame's column as one that is new to a table: nullable, with its comment. Raises
+    `SchemaMismatch` for one without a type."""
     if is_untyped(field.dataType):
         raise SchemaMismatch(
             f"the DataFrame's column {field.name}, which is new to the table, is, or holds, a "

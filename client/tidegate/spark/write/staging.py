@@ -8,10 +8,10 @@ a copy, so there the files are written where they stay (`direct_write.py`).
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -22,12 +22,19 @@ from tidegate.spark.storage.locations import LOCAL, DataStore, StoredFile, schem
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.partitions import values_of_folder
+from tidegate.spark.values.identity import identity_columns
 from tidegate.spark.write.direct_write import direct_sink, take_manifest, write_directly
-from tidegate.spark.write.footers import FooterColumns, num_records, statistics_of
+from tidegate.spark.write.footers import (
+    FooterColumns,
+    long_bounds,
+    num_records,
+    statistics_of,
+)
 from tidegate.spark.write.options import AS_USUAL, FileOptions
 from tidegate.transaction import Transaction, TransactionState, left_at_the_end
 from tidegate_protocol.log.actions import Add, PartitionValues
 from tidegate_protocol.log.paths import decode, encode
+from tidegate_protocol.schema.data_types import physical_name
 
 _FOOTER_THREADS = 16
 _ATTEMPTS = "_temporary"
@@ -46,10 +53,12 @@ _COMMITTER_OPTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFiles:
-    """The files that a job wrote, as the log will have them, and how many rows they hold."""
+    """The files that a job wrote, as the log will have them, and how many rows they hold.
+    `numbers` are the least and the greatest of each of the table's identity columns."""
 
     adds: tuple[Add, ...]
     rows: int
+    numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -171,7 +180,18 @@ class TransactionFolder:
                     stats=statistics_of(footer, columns) if is_data else None,
                 )
             )
-        return DataFiles(adds=tuple(adds), rows=rows)
+        numbers = {
+            name: bounds
+            for name in identity_columns(self.layout)
+            if (bounds := long_bounds(footers, self._physical_name(name))) is not None
+        }
+        return DataFiles(adds=tuple(adds), rows=rows, numbers=numbers)
+
+    def _physical_name(self, column: str) -> str:
+        found = self.layout.schema.field(column)
+        if found is None:
+            raise AssertionError(f"{column} is no column of {self.layout.name}")
+        return physical_name(found)
 
     def delete_all_but(self, adds: Sequence[Add]) -> None:
         """Delete the files that no add names: what attempts left behind that do not count."""

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame
@@ -15,11 +16,14 @@ from tidegate.spark.application import table_of
 from tidegate.spark.errors import StorageError
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.plans import reads_table
-from tidegate.spark.write.conform import conform
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.options import OptionValue, WriteOptions, options_of
+from tidegate.spark.write.repeats import refused, repeated
 from tidegate.spark.write.replaced import check_inside, files_of_partitions, replaced_files
+from tidegate.spark.write.replaced_rows import is_over_partitions
+from tidegate.spark.write.rows import write_replacing, write_rows
 from tidegate.spark.write.schema_change import change_schema
+from tidegate.spark.write.session import with_session
 from tidegate.spark.write.staging import DataFiles, TransactionFolder, private_folder
 from tidegate.transaction import Transaction
 from tidegate_protocol.base.problems import Code
@@ -36,6 +40,8 @@ def append(
     *,
     user_metadata: str | None = None,
     txn: tuple[str, int] | None = None,
+    partition_by: Sequence[str] | None = None,
+    retries: int = 0,
     options: Mapping[str, OptionValue] = MappingProxyType({}),
 ) -> Receipt | None:
     """Append the DataFrame's rows in one commit; None where there was nothing to commit.
@@ -43,8 +49,11 @@ def append(
     Columns go by name in any case, missing nullable ones become null, and values are stored as
     Spark's ANSI store assignment has it. `user_metadata` is kept in the history. `txn`, an
     application id and a version of its own, makes the append happen once: where the table has
-    recorded that version already, or a later one, nothing is written. `options` are those of
-    `WriteOptions`, by Delta's names. Where the DataFrame's plan reads files of the table, this is
+    recorded that version already, or a later one, nothing is written. `partition_by` says how the
+    table is expected to be partitioned. After a conflict the whole append is done again, `retries`
+    times at most. `options` are those of
+    `WriteOptions`, by Delta's names; Delta's settings of the session hold where they are not given
+    (`with_session`). Where the DataFrame's plan reads files of the table, this is
     recorded as a read of all of it, and the append is no blind one.
 
     Raises `InvalidRequest` for options, `UnsupportedTable`, `UnsupportedSession`, `SchemaMismatch`,
@@ -53,18 +62,28 @@ def append(
     block of a transaction of the table it raises `TransactionActive`, because it would be one of
     its own.
     """
+    if retries:
+        check_repeatable(table, df)
     given = options_of(options, user_metadata=user_metadata, txn=txn)
-    chosen = WriteOptions.parse(given, is_overwrite=False)
+    chosen = WriteOptions.parse(with_session(given, df.sparkSession), is_overwrite=False)
+    return repeated(
+        lambda: _append(table, df, chosen, partition_by), retries=retries, clock_s=monotonic
+    )
+
+
+def _append(
+    table: TableHandle, df: DataFrame, chosen: WriteOptions, partition_by: Sequence[str] | None
+) -> Receipt | None:
     check_none_active(table.id)
     transaction = Transaction(table_of(table, df.sparkSession))
-    change_schema(transaction, df.schema, chosen)
+    change_schema(transaction, df.schema, chosen, partition_by=partition_by)
     layout = writable_layout(transaction)
     if reads_table(df, layout):
         transaction.read_whole_table()
     with private_folder(transaction, layout, df.sparkSession) as folder:
         if is_recorded(transaction, chosen):
             return None
-        files = folder.write(conform(df, layout), chosen.files)
+        files = write_rows(transaction, folder, df, chosen.files)
         if not files.adds and says_nothing(transaction, chosen):
             # Delta, too, leaves a commit without actions out of the log.
             return None
@@ -79,27 +98,63 @@ def overwrite(
     user_metadata: str | None = None,
     txn: tuple[str, int] | None = None,
     transaction: Transaction | None = None,
+    partition_by: Sequence[str] | None = None,
+    retries: int = 0,
     options: Mapping[str, OptionValue] = MappingProxyType({}),
 ) -> Receipt | None:
     """Replace the table's rows by the DataFrame's in one commit; None where both have none
     and a given `transaction` holds nothing else.
 
-    With `replace_where`, Spark SQL text over the partition columns, only the partitions for which
-    it is true are replaced, and every row of the DataFrame must lie in one of them; with the option
-    `partitionOverwriteMode` `dynamic` those in which the DataFrame has rows. Either way a
-    concurrent commit that touches what is replaced is a conflict. `transaction`, a new one of the
-    table's own, says at which version the table was read; without it that is the latest. Where
-    work has landed under an id that it brings along, by an earlier run or by one that was faster,
-    the receipt of that is returned, and of this one nothing is in the table.
+    With `replace_where`, Spark SQL text, only the rows for which it is true are replaced, and it
+    must be true of every row of the DataFrame. Over partition columns alone it replaces whole
+    partitions; over others, what stays of the files that hold such rows is written again. With the
+    option `partitionOverwriteMode` `dynamic` the partitions in which the DataFrame has rows are
+    replaced. Either way a concurrent commit that touches what is replaced is a conflict.
+    `transaction`, a new one of the table's own, says at which version the table was read; without
+    it that is the latest. Where work has landed under an id that it brings along, by an earlier run
+    or by one that was faster, the receipt of that is returned, and of this one nothing is in the
+    table.
 
-    `txn` and `options` are as in `append`; `dataChange` false, for a rewrite, needs a
-    `transaction`, in which its rows were read. Raises what `append` does, `InvalidRequest` for a
+    `txn`, `partition_by`, `retries` and `options` are as in `append`, and with `overwriteSchema`
+    the table is partitioned by other columns from then on; `dataChange` false, for a rewrite, needs
+    a `transaction`, in which its rows were read. Raises what `append` does, `InvalidRequest` for a
     predicate that names other columns, and `ValueError` for a transaction of another table.
     """
+    if retries:
+        if transaction is not None:
+            raise refused("retries begin at later versions; expected them without a transaction")
+        check_repeatable(table, df)
     given = options_of(options, user_metadata=user_metadata, txn=txn)
-    chosen = WriteOptions.parse(given, is_overwrite=True, replace_where=replace_where)
+    chosen = WriteOptions.parse(
+        with_session(given, df.sparkSession, is_overwrite=True, replace_where=replace_where),
+        is_overwrite=True,
+        replace_where=replace_where,
+    )
     if transaction is None:
         chosen.check_changes_data(instead=_REWRITE)
+    return repeated(
+        lambda: _overwrite(
+            table,
+            df,
+            chosen,
+            replace_where=replace_where,
+            transaction=transaction,
+            partition_by=partition_by,
+        ),
+        retries=retries,
+        clock_s=monotonic,
+    )
+
+
+def _overwrite(
+    table: TableHandle,
+    df: DataFrame,
+    chosen: WriteOptions,
+    *,
+    replace_where: str | None,
+    transaction: Transaction | None,
+    partition_by: Sequence[str] | None,
+) -> Receipt | None:
     check_none_active(table.id, but=transaction)
     transaction = transaction or Transaction(table_of(table, df.sparkSession))
     if transaction.table.id != table.id:
@@ -108,19 +163,33 @@ def overwrite(
         )
     if (first := transaction.landed()) is not None:
         return first
-    change_schema(transaction, df.schema, chosen)
+    change_schema(transaction, df.schema, chosen, partition_by=partition_by)
     layout = writable_layout(transaction)
     check_removable(layout)
     is_dynamic = chosen.is_dynamic and bool(layout.partition_columns)
+    if is_dynamic:
+        chosen.check_one_says_what(replace_where)
+    by_rows = (
+        None
+        if replace_where is None or is_over_partitions(replace_where, layout, df.sparkSession)
+        else replace_where
+    )
     with private_folder(transaction, layout, df.sparkSession) as folder:
         if is_recorded(transaction, chosen):
             return None
-        replaced = [] if is_dynamic else replaced_files(transaction, layout, df, replace_where)
-        files = folder.write(conform(df, layout), chosen.files)
-        if replace_where is not None:
-            check_inside(files, layout, df, replace_where)
-        if is_dynamic:
-            replaced = files_of_partitions(transaction, layout, files.adds)
+        metrics: Mapping[str, str] = {}
+        replaced: Sequence[DataFile]
+        if by_rows is not None:
+            files, found = write_replacing(transaction, folder, df, by_rows, chosen.files)
+            replaced = found.files
+            metrics = found.metrics | {"numOutputRows": str(files.rows - found.copied)}
+        else:
+            replaced = [] if is_dynamic else replaced_files(transaction, layout, df, replace_where)
+            files = write_rows(transaction, folder, df, chosen.files)
+            if replace_where is not None:
+                check_inside(files, layout, df, replace_where)
+            if is_dynamic:
+                replaced = files_of_partitions(transaction, layout, files.adds)
         if not files.adds and not replaced and says_nothing(transaction, chosen):
             return None
         try:
@@ -132,11 +201,24 @@ def overwrite(
                 predicate=replace_where,
                 options=chosen,
                 is_dynamic=is_dynamic,
+                metrics=metrics,
             )
         except InvalidProposal as refusal:
             if refusal.code != Code.TRANSACTION_ID_REUSED:
                 raise
             return _landed_meanwhile(transaction, folder, refusal)
+
+
+def check_repeatable(table: TableHandle, df: DataFrame) -> None:
+    """Raise `InvalidRequest` where the DataFrame reads the table itself: done again, the write
+    would take rows of the version that was read for those of a later one."""
+    head = table.head()
+    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
+    if reads_table(df, layout):
+        raise refused(
+            f"the DataFrame reads table {head.name} as of one version, and a retry is for a later "
+            "one; expected retries only of rows from elsewhere"
+        )
 
 
 def is_recorded(transaction: Transaction, options: WriteOptions) -> bool:
@@ -169,13 +251,15 @@ def commit_write(
     removed: Sequence[DataFile] = (),
     predicate: str | None = None,
     is_dynamic: bool = False,
+    metrics: Mapping[str, str] = MappingProxyType({}),
 ) -> Receipt:
-    """Propose the files and removals as Delta's operation WRITE. `mode` is Delta's word for it."""
+    """Propose the files and removals as Delta's operation WRITE. `mode` is Delta's word for it, and
+    `metrics` are further ones."""
     if options.txn is not None:
         transaction.set_transaction(*options.txn)
     transaction.add(files.adds)
     transaction.remove(removed, data_change=options.files.data_change)
-    partition_columns = list(transaction.head.partition_columns)
+    partition_columns = list(transaction.metadata.partition_columns)
     parameters = {"mode": mode, "partitionBy": json.dumps(partition_columns)}
     if predicate is not None:
         parameters["predicate"] = predicate
@@ -185,16 +269,19 @@ def commit_write(
         "isDynamicPartitionOverwrite": is_dynamic,
     }
     parameters |= {name: "true" for name, is_set in flags.items() if is_set}
-    metrics = {
+    found = {
         "numFiles": str(len(files.adds)),
         "numOutputRows": str(files.rows),
         "numOutputBytes": str(files.size),
     }
     if removed:
-        metrics["numRemovedFiles"] = str(len(removed))
-        metrics["numRemovedBytes"] = str(sum(file.size for file in removed))
+        found["numRemovedFiles"] = str(len(removed))
+        found["numRemovedBytes"] = str(sum(file.size for file in removed))
     return transaction.commit(
-        "WRITE", parameters=parameters, metrics=metrics, user_metadata=options.user_metadata
+        "WRITE",
+        parameters=parameters,
+        metrics=found | dict(metrics),
+        user_metadata=options.user_metadata,
     )
 
 

@@ -1,0 +1,1 @@
+"""Values that a table has for columns which a DataFrame lacks: numbers and defaults."""

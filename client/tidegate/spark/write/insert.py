@@ -1,0 +1,100 @@
+"""Rows of SQL expressions, `DEFAULT` among them, as a DataFrame of a table's columns."""
+
+from collections.abc import Sequence
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from tidegate.errors import InvalidRequest
+from tidegate.handle import TableHandle
+from tidegate.models import Receipt
+from tidegate.spark.errors import SchemaMismatch
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.values.defaults import default_of
+from tidegate.spark.values.identity import identity_columns
+from tidegate.spark.write.constraints import generated_columns
+from tidegate.spark.write.write import append
+from tidegate_protocol.base.problems import Code
+
+_DEFAULT = "default"
+
+
+def insert(
+    table: TableHandle,
+    spark: SparkSession,
+    values: Sequence[Sequence[str]],
+    *,
+    columns: Sequence[str] | None,
+    user_metadata: str | None,
+) -> Receipt | None:
+    """Append the rows in one commit. Raises what `inserted` and `append` do."""
+    head = table.head()
+    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
+    rows = inserted(values, columns, layout, spark)
+    return append(table, rows, user_metadata=user_metadata)
+
+
+def inserted(
+    values: Sequence[Sequence[str]],
+    columns: Sequence[str] | None,
+    layout: TableLayout,
+    spark: SparkSession,
+) -> DataFrame:
+    """The rows of `INSERT INTO ... VALUES`: expressions for the named columns, or for all of the
+    table's in their order. `DEFAULT` is the column's default, which without one is null; a column
+    that the table computes is one that is missing where every row says `DEFAULT`.
+
+    Raises `SchemaMismatch` for rows of another length and for columns that are not the table's, and
+    `InvalidRequest` for expressions that this session cannot compute.
+    """
+    fields = layout.spark_schema.fields if columns is None else _named(columns, layout)
+    for row in values:
+        if len(row) != len(fields):
+            raise SchemaMismatch(
+                f"a row has {len(row)} values, and is for the {len(fields)} columns "
+                f"{[field.name for field in fields]} of table {layout.name}",
+                error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+            )
+    computed = {*identity_columns(layout), *generated_columns(layout)}
+    given = [
+        (place, field)
+        for place, field in enumerate(fields)
+        if field.name not in computed or not all(_is_default(row[place]) for row in values)
+    ]
+    found: DataFrame | None = None
+    try:
+        for row in values:
+            one = spark.range(1).select(
+                *(F.expr(_sql(row[place], field)).alias(field.name) for place, field in given)
+            )
+            found = one if found is None else found.union(one)
+    except (AnalysisException, ParseException) as error:
+        raise InvalidRequest(
+            f"the values {values} cannot be computed: {error.getMessage()}",
+            code=Code.INVALID_REQUEST,
+            definite=True,
+        ) from error
+    if found is None:
+        raise InvalidRequest(
+            "expected at least one row of values", code=Code.INVALID_REQUEST, definite=True
+        )
+    return found
+
+
+def _named(columns: Sequence[str], layout: TableLayout) -> list[StructField]:
+    known = {field.name.lower(): field for field in layout.spark_schema.fields}
+    if unknown := [name for name in columns if name.lower() not in known]:
+        raise SchemaMismatch(
+            f"table {layout.name} has no columns {unknown}; it has {layout.spark_schema.names}"
+        )
+    return [known[name.lower()] for name in columns]
+
+
+def _is_default(text: str) -> bool:
+    return text.strip().lower() == _DEFAULT
+
+
+def _sql(text: str, field: StructField) -> str:
+    return (default_of(field) or "NULL") if _is_default(text) else text

@@ -1,0 +1,181 @@
+"""Replacing the rows for which a predicate over any columns is true.
+
+Files that hold such rows are removed, and what they hold of others is written again with the new
+rows, in one job. Which files those are is found by a job before it, in the files that the service
+does not rule out by their statistics.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from tidegate.errors import InvalidRequest
+from tidegate.models import DataFile
+from tidegate.spark.errors import UnsupportedTable
+from tidegate.spark.storage.hadoop import jvm_of
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.predicates import prunable
+from tidegate.spark.write.conform import conform
+from tidegate.spark.write.constraints import Constraint
+from tidegate.transaction_content import TransactionContent
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.paths import decode
+
+_FILE = "__tidegate_file"
+_TRUE = "__tidegate_true"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedRows:
+    """The files to remove, how many of their rows go, and those that stay (None where all go)."""
+
+    files: Sequence[DataFile]
+    deleted: int
+    copied: int
+    kept: DataFrame | None
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """As Delta's operation has them."""
+        return {"numDeletedRows": str(self.deleted), "numCopiedRows": str(self.copied)}
+
+
+def is_over_partitions(where: str, layout: TableLayout, spark: SparkSession) -> bool:
+    """Whether the predicate needs none but the table's partition columns, of which it needs some.
+
+    Raises `InvalidRequest` for text that is no condition over the table's columns.
+    """
+    _check_text(where, spark)
+    names = layout.partition_columns
+    schema = layout.spark_schema
+    _resolve(where, spark, schema)
+    if not names or _is_constant(where, spark):
+        return False
+    try:
+        _resolve(where, spark, StructType([schema[name] for name in names]))
+    except InvalidRequest:
+        return False
+    return True
+
+
+def replaces_nothing(where: str, spark: SparkSession) -> bool:
+    """Whether the predicate is true of no row whatever it holds, such as `1 = 2`. As in Delta, the
+    rows that are written need not keep it then."""
+    if not _is_constant(where, spark):
+        return False
+    (row,) = spark.range(1).select(F.expr(where)).collect()
+    return row[0] is not True
+
+
+def rows_inside(where: str) -> Constraint:
+    """The condition that every row is one of those that are replaced."""
+    return Constraint(
+        name="of replace_where",
+        expression=f"({where})",
+        condition=F.expr(where),
+        error_class="DELTA_REPLACE_WHERE_MISMATCH",
+        says="Written data does not conform to partial table overwrite condition or constraint",
+    )
+
+
+def replaced_rows(
+    transaction: TransactionContent, layout: TableLayout, where: str, spark: SparkSession
+) -> ReplacedRows:
+    """Find what the predicate is true of, recorded as read; a Spark job runs where a file may hold
+    such rows.
+
+    Raises `UnsupportedTable` where rows would have to be copied in a table whose change data feed
+    is on: what is copied would pass for changed.
+    """
+    candidates = transaction.filter_files(prunable(where, layout, spark))
+    if not candidates:
+        return ReplacedRows(files=(), deleted=0, copied=0, kept=None)
+    is_true = F.coalesce(F.expr(where), F.lit(False))
+    counts = _counts(transaction.rows_of(spark, candidates), is_true)
+    places = {_place(layout.url(decode(file.path))): file for file in candidates}
+    files = [places[place] for place in counts]
+    deleted = sum(deleted for deleted, _ in counts.values())
+    partly = [places[place] for place, (going, rows) in counts.items() if going < rows]
+    if not partly:
+        return ReplacedRows(files=files, deleted=deleted, copied=0, kept=None)
+    if layout.properties.change_data_feed:
+        raise UnsupportedTable(
+            f"table {layout.name} has its change data feed on, and replacing rows by data columns "
+            "would need change data files, which this client does not write here",
+            hint="replace whole partitions or files, or delete and append",
+        )
+    kept = transaction.rows_of(spark, partly).where(~is_true)
+    copied = sum(rows - going for going, rows in counts.values())
+    return ReplacedRows(files=files, deleted=deleted, copied=copied, kept=kept)
+
+
+def conformed_with_kept(
+    df: DataFrame, layout: TableLayout, kept: DataFrame | None, inside: Sequence[Constraint]
+) -> DataFrame:
+    """The new rows, of which the constraints hold, too, and those that stay, as one DataFrame."""
+    rows = conform(df, layout, further=inside)
+    return rows if kept is None else rows.union(conform(kept, layout, is_copy=True))
+
+
+def _counts(rows: DataFrame, is_true: Column) -> dict[str, tuple[int, int]]:
+    """Of how many rows of each file the condition is true, and how many it has, by the file's
+    place; without the files where there are none."""
+    found = (
+        rows.select(F.col("_metadata.file_path").alias(_FILE), is_true.cast("int").alias(_TRUE))
+        .groupBy(_FILE)
+        .agg(F.sum(_TRUE), F.count(_TRUE))
+        .collect()
+    )
+    return {_place(unquote(file)): (going, size) for file, going, size in found if going}
+
+
+def _place(url: str) -> str:
+    """A URL without the empty host that Hadoop writes in one place and leaves out in another."""
+    scheme, _, path = url.partition(":")
+    return f"{scheme}:{path.lstrip('/')}"
+
+
+def _check_text(where: str, spark: SparkSession) -> None:
+    if not where.strip():
+        raise _refused("Cannot recognize the predicate ''")
+    if getattr(spark, "_jsparkSession", None) is None:
+        return
+    try:
+        parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(where)
+    except ParseException as error:
+        text = f"Cannot recognize the predicate '{where}': {error.getMessage()}"
+        raise _refused(text) from error
+    catalyst = jvm_of(spark).org.apache.spark.sql.catalyst.expressions
+    if catalyst.SubqueryExpression.hasSubquery(parsed):
+        raise _refused(
+            f"the predicate {where!r} holds a subquery; expected a condition on a row's columns",
+            error_class="DELTA_UNSUPPORTED_SUBQUERY",
+        )
+
+
+def _is_constant(where: str, spark: SparkSession) -> bool:
+    try:
+        _resolve(where, spark, StructType([]))
+    except InvalidRequest:
+        return False
+    return True
+
+
+def _resolve(where: str, spark: SparkSession, schema: StructType) -> None:
+    """Raise `InvalidRequest` where the predicate is no condition over these columns."""
+    try:
+        spark.createDataFrame([], schema).where(F.expr(where))
+    except (AnalysisException, ParseException) as error:
+        text = f"the predicate {where!r} cannot be evaluated: {error.getMessage()}"
+        raise _refused(text) from error
+
+
+def _refused(detail: str, *, error_class: str | None = None) -> InvalidRequest:
+    return InvalidRequest(
+        detail, code=Code.INVALID_PREDICATE, definite=True, error_class=error_class
+    )

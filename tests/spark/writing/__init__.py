@@ -1,0 +1,1 @@
+"""What tables ask of rows beyond their columns' types, and the writes that replace rows."""
