@@ -1,5 +1,6 @@
 """What SET assigns to: columns of the table, and fields of structs inside of them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,8 +12,11 @@ from tidegate.spark.commands.casts import Casts
 from tidegate.spark.commands.errors import InvalidCommand, conflicting
 from tidegate.spark.commands.expressions import Resolved
 from tidegate.spark.storage.hadoop import jvm_of
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.values.defaults import default_value
 
 Path = tuple[str, ...]
+_DEFAULT = re.compile(r"Column<'DEFAULT'>", re.IGNORECASE)
 
 
 class UnknownColumn(Exception):
@@ -74,6 +78,20 @@ def path_of(parts: Path, schema: StructType) -> Path:
         found.append(next_field.name)
         inside = next_field.dataType
     return tuple(found)
+
+
+def with_defaults(
+    spark: SparkSession, layout: TableLayout, paths: Sequence[Path], values: Sequence[Column]
+) -> list[Column]:
+    """The values, with that of the column's default where one is the word DEFAULT."""
+    return [
+        default_value(layout.spark_schema[path[0]], layout, spark)
+        if len(path) == 1
+        and path[0] in layout.spark_schema.names
+        and _DEFAULT.fullmatch(str(value))
+        else value
+        for path, value in zip(paths, values, strict=True)
+    ]
 
 
 def tree_of(paths: Sequence[Path], values: Sequence[Resolved]) -> Mapping[str, Assigned]:

@@ -27,7 +27,8 @@ def write_changes(
     folder: TransactionFolder, layout: TableLayout, changes: DataFrame
 ) -> tuple[DataFile, ...]:
     """Write rows with `CHANGE_TYPE`, in one job. Raises as `Table.append` does for rows."""
-    return folder.write(conform(changes, layout, beside=CHANGE_TYPE), is_data=False).adds
+    conformed = conform(changes, layout, is_copy=True, beside=CHANGE_TYPE)
+    return folder.write(conformed, is_data=False).adds
 
 
 def add_changes(transaction: Transaction, files: Sequence[DataFile]) -> None:

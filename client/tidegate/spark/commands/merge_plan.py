@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from tidegate.spark.commands.assignments import (
     Assigned,
@@ -22,6 +22,7 @@ from tidegate.spark.commands.assignments import (
     new_value,
     path_of,
     tree_of,
+    with_defaults,
     without_qualifier,
 )
 from tidegate.spark.commands.casts import Casts, preserved
@@ -31,6 +32,7 @@ from tidegate.spark.commands.evolution import evolved
 from tidegate.spark.commands.expressions import Resolved, Scope, has_subquery
 from tidegate.spark.commands.target import Target
 from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.values.defaults import default_of, default_value
 from tidegate.spark.write.constraints import generated_columns
 
 
@@ -71,6 +73,8 @@ class Planner:
         self._table = target.layout.spark_schema
         self._casts = Casts.of(target.spark, evolves=evolves)
         source = merge.source.schema
+        if merge.of(When.NOT_MATCHED):
+            target.check_no_numbers()
         self._paths = [self._paths_of(clause, source) for clause in merge.clauses]
         self.schema = self._table
         if evolves:
@@ -181,19 +185,30 @@ class Planner:
             row = self._star(sides, clause, current)
             given = set(row)
         else:
-            values = _resolved(scope, list((clause.values or {}).values()), f"{kind} clause")
+            target = self._target
+            found = with_defaults(
+                target.spark, target.layout, paths, list((clause.values or {}).values())
+            )
+            values = _resolved(scope, found, f"{kind} clause")
             assigned = tree_of(paths, values)
             row = self._assigned(assigned, current)
             given = set(assigned)
         if clause.action is Action.UPDATE:
+            self._target.check_numbers_stay(given)
             row = dict(current) | row
         else:
             row = {
-                field.name: row.get(field.name, F.lit(None).cast(field.dataType))
+                field.name: row.get(field.name, self._missing(field))
                 for field in self.schema.fields
             }
         computed = frozenset(generated_columns(self._target.layout)) - given
         return ResolvedClause(clause=clause, condition=condition, row=row, computed=computed)
+
+    def _missing(self, field: StructField) -> Column:
+        """What is inserted into a column that is not named."""
+        if field.name in self._table.names and default_of(field) is not None:
+            return default_value(field, self._target.layout, self._target.spark)
+        return F.lit(None).cast(field.dataType)
 
     def _assigned(
         self, assigned: Mapping[str, Assigned], current: Mapping[str, Column]

@@ -72,7 +72,7 @@ class Rewrite:
 
     def write(self, rows: DataFrame) -> None:
         """Write the table's rows."""
-        self.data = self._data.write(conform(rows, self.layout))
+        self.data = self._data.write(conform(rows, self.layout, is_copy=True))
 
     def write_changes(self, changes: DataFrame) -> None:
         """Write change data, where the table asks for it."""

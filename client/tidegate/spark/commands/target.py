@@ -1,6 +1,6 @@
 """The table that a command changes, as DataFrames: all at one version, that of its transaction."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,6 +11,7 @@ from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
+from tidegate.spark.commands.errors import InvalidCommand
 from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.errors import UnsupportedTable
 from tidegate.spark.read.rows import rows_of_files
@@ -20,11 +21,11 @@ from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import typed_partitions
 from tidegate.spark.tables.refusals import check_readable
 from tidegate.spark.tables.schemas import as_nullable
+from tidegate.spark.values.identity import identity_columns
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.footers import num_records
 from tidegate.spark.write.write import check_removable
 from tidegate.transaction import Transaction
-from tidegate_protocol.features.computed_columns import identity
 from tidegate_protocol.log.paths import decode
 
 _NUMBER = "__tidegate_number"
@@ -102,20 +103,32 @@ class Target:
         return num_records(store_at(self.layout.location, self.spark).footer(stored))
 
     def check_rewritable(self) -> None:
-        """Raise `UnsupportedTable` where rows that are copied or written would lose what this
-        client does not carry: their ids, or numbers that were given out."""
+        """Raise `UnsupportedTable` where rows that are copied would lose the ids that they have."""
         if self.layout.properties.row_tracking:
             raise UnsupportedTable(
                 f"table {self.layout.name} has row tracking on, and rows that this client copies "
                 "into new files would lose their ids",
                 hint="delete whole partitions, or use a Delta client that keeps row ids",
             )
-        for field in self.layout.schema.fields:
-            if identity(field) is not None:
-                raise UnsupportedTable(
-                    f"column {field.name} of table {self.layout.name} is an identity column, whose "
-                    "values commands of this client do not give out or keep"
+
+    def check_numbers_stay(self, assigned: Iterable[str]) -> None:
+        """Raise `InvalidCommand` where a column that is assigned to has numbers of its own."""
+        numbered = identity_columns(self.layout)
+        for name in assigned:
+            if name in numbered:
+                raise InvalidCommand(
+                    "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+                    f"UPDATE on IDENTITY column {name} is not supported",
                 )
+
+    def check_no_numbers(self) -> None:
+        """Raise `UnsupportedTable` where rows that a MERGE inserts would need numbers."""
+        if numbered := list(identity_columns(self.layout)):
+            raise UnsupportedTable(
+                f"table {self.layout.name} has the identity columns {numbered}, for which a MERGE "
+                "of this client gives no numbers to the rows that it inserts",
+                hint="append the rows that are new, and merge the others",
+            )
 
 
 def size_of(files: Sequence[DataFile]) -> int:

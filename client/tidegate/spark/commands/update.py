@@ -19,6 +19,7 @@ from tidegate.spark.commands.assignments import (
     new_value,
     path_of,
     tree_of,
+    with_defaults,
     without_qualifier,
 )
 from tidegate.spark.commands.casts import Casts
@@ -139,6 +140,7 @@ class _Update:
                     f"following? [{names}]",
                 ) from None
         check_distinct(found)
+        target.check_numbers_stay(path[0] for path in found)
         return found
 
     def _flagged(self, rows: DataFrame) -> DataFrame:
@@ -152,7 +154,10 @@ class _Update:
         target = self._target
         casts = Casts.of(target.spark)
         try:
-            values = Scope(rows).resolve(list(self._values.values()))
+            given = with_defaults(
+                target.spark, target.layout, self._paths, list(self._values.values())
+            )
+            values = Scope(rows).resolve(given)
             assigned = tree_of(self._paths, values)
             columns = {
                 field.name: new_value(
