@@ -4,7 +4,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.spark.tables import actions, data_files, overtake, rows
-from tidegate import ConcurrentAppendException, ConcurrentDeleteReadException, ConflictError
+from tidegate import (
+    ConcurrentAppendException,
+    ConcurrentDeleteReadException,
+    ConflictError,
+    InvalidRequest,
+)
 
 
 class TestDeletes:
@@ -55,7 +60,7 @@ class TestDeletes:
 
     @pytest.mark.parametrize("retries", [-1, -5])
     def test_a_negative_number_of_retries_is_refused(self, spark, months, retries):
-        with pytest.raises(ValueError, match="retries"):
+        with pytest.raises(InvalidRequest, match="retries"):
             months.delete("a = 10", spark=spark, retries=retries)
 
 

@@ -8,6 +8,7 @@ from tests.spark.dml.registry import operation
 from tests.spark.dml.rows import frame, parsed
 from tests.spark.dml.vectors import Op
 from tests.spark.dml.world import World
+from tests.spark.tables import actions
 from tidegate.spark.commands.arguments import condition_column
 from tidegate.spark.commands.builder import MergeBuilder
 from tidegate.spark.commands.delete import delete as run_delete
@@ -86,3 +87,17 @@ def _tell(world: World, changed: Changed) -> None:
 def _affected_rows(world: World, value: int | Mapping[str, int]) -> None:
     found = world.told["affected_rows"]
     assert value == (found["num_affected_rows"] if isinstance(value, int) else found)
+
+
+@expectation("metrics_after")
+def _metrics_after(world: World, value: Sequence[Mapping[str, int]]) -> None:
+    found = world.table.history(limit=len(value))[::-1]
+    for commit, expected in zip(found, value, strict=True):
+        metrics = {name: commit.operation_metrics.get(name) for name in expected}
+        assert metrics == {name: str(number) for name, number in expected.items()}
+
+
+@expectation("deletion_vectors_added")
+def _deletion_vectors_added(world: World, value: int) -> None:
+    added = actions(world.table, world.table.version, "add")
+    assert sum(1 for add in added if add.get("deletionVector")) == value
