@@ -26,11 +26,10 @@ def test_row_ids_are_given_out_to_what_spark_writes(spark, create):
 @pytest.mark.parametrize(
     ("properties", "named"),
     [
-        ({"delta.columnMapping.mode": "name"}, "columnMapping"),
         ({"delta.feature.clustering": "supported"}, "clustering"),
         (
             {"delta.enableIcebergCompatV2": "true", "delta.columnMapping.mode": "name"},
-            "icebergCompatV2|columnMapping",
+            "icebergCompatV2",
         ),
     ],
 )

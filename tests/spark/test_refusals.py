@@ -19,7 +19,6 @@ COLUMN_RULES = [
     ({"delta.identity.start": 1, "delta.identity.step": 1}, "identityColumns"),
     ({"CURRENT_DEFAULT": "'x'"}, "allowColumnDefaults"),
     ({"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}, "char and varchar lengths"),
-    ({"delta.columnMapping.physicalName": "c1"}, "columnMapping"),
 ]
 
 
@@ -72,7 +71,6 @@ class TestWriting:
     @pytest.mark.parametrize(
         ("properties", "named"),
         [
-            ({"delta.columnMapping.mode": "name"}, "columnMapping"),
             ({"delta.enableIcebergCompatV2": "true"}, "icebergCompatV2"),
             ({"delta.enableVariantShredding": "true"}, "variantShredding"),
             ({"delta.enableMaterializePartitionColumnsFeature": "true"}, "materializePartition"),

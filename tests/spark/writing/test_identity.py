@@ -48,6 +48,18 @@ def test_numbers_go_on_after_those_of_earlier_writes(spark, numbered):
     assert sorted(row["id"] for row in independent(table)) == [5, 10, 15, 20]
 
 
+def test_the_column_may_be_mapped(spark, lake, create):
+    table = lake.create_table(
+        create("a int").name + "_m",
+        schema=StructType([numbers("id"), StructField("a", LongType())]),
+        properties={"delta.columnMapping.mode": "name"},
+    )
+    for _ in range(2):
+        table.append(spark.range(2).coalesce(1).selectExpr("id AS a"))
+    assert values(table.read(spark)) == [1, 2, 3, 4]
+    assert mark_of(table) == 4
+
+
 def test_partitions_need_nothing_of_each_other(spark, numbered):
     table = numbered(step=-2)
     table.append(spark.range(0, 10, 1, 3).selectExpr("id AS a"))

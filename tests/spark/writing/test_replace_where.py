@@ -32,6 +32,15 @@ def test_what_stays_of_a_touched_file_is_written_again_with_the_new_rows(spark, 
     assert found == {"numDeletedRows": "1", "numCopiedRows": "1", "numOutputRows": "1"}
 
 
+def test_columns_may_be_mapped(spark, create):
+    table = create("a int, b int, p int", "p", **{"delta.columnMapping.mode": "name"})
+    table.append(spark.sql("SELECT * FROM VALUES (1, 1, 5), (2, 1, 5) AS t(a, b, p)").coalesce(1))
+    table.overwrite(spark.sql("SELECT 1 a, 7 b, 5 p"), replace_where="a = 1 AND p = 5")
+    assert rows(table.read(spark)) == [(1, 7, 5), (2, 1, 5)]
+    table.overwrite(spark.sql("SELECT 9 a, 9 b, 5 p"), replace_where="p = 5")
+    assert rows(table.read(spark)) == [(9, 9, 5)]
+
+
 def test_where_it_is_null_a_row_stays(spark, pairs):
     pairs.overwrite(pair(spark, 9, 2), replace_where="a > 2")
     assert rows(pairs.read(spark)) == [(1, 1), (2, 1), (9, 2), (None, 2)]

@@ -26,15 +26,21 @@ _TIMES = (DateType, TimestampType, TimestampNTZType)
 
 
 def evolved(
-    table: StructType, source: StructType, *, paths: Sequence[Path], has_star: bool
+    table: StructType,
+    source: StructType,
+    *,
+    paths: Sequence[Path],
+    has_star: bool,
+    widens: bool,
 ) -> StructType:
     """The table's columns, with what the source has beyond them where a clause assigns to it by
-    name, or a star to all. Types stay the table's. Raises `InvalidCommand` for columns whose types
-    do not go together, and `SchemaMismatch` for a new column without a type."""
+    name, or a star to all. Types stay the table's, unless it `widens` them. Raises `InvalidCommand`
+    for columns whose types do not go together, and `SchemaMismatch` for a new column without a
+    type."""
     lowered = [tuple(part.lower() for part in path) for path in paths]
     wanted = _filtered(source, (), lowered, has_star=has_star)
     _check(table, wanted, "")
-    return merged(table, wanted)
+    return merged(table, wanted, widens=widens)
 
 
 def _filtered(

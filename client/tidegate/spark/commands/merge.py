@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -38,6 +39,7 @@ from tidegate.spark.errors import InvalidRows
 from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.plans import reads_table
+from tidegate.spark.write.column_mapping import with_marks
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.repeats import repeated
 from tidegate.spark.write.session import MERGE_SCHEMA
@@ -91,7 +93,10 @@ class _Execution:
         self._watch = Stopwatch()
         self._first_plan = planner.plan(target.nothing(), what.source)
         if planner.schema != target.layout.spark_schema:
-            target.transaction.update_metadata(schema=planner.schema)
+            schema, properties = with_marks(
+                planner.schema, target.layout, new_name=lambda: f"col-{uuid4()}"
+            )
+            target.transaction.update_metadata(schema=schema, set_properties=properties)
         if reads_table(what.source, target.layout):
             target.transaction.read_whole_table()
         self._layout = writable_layout(target.transaction)

@@ -89,6 +89,7 @@ class Planner:
                     for p in paths
                 ],
                 has_star=any(clause.is_star for clause in merge.clauses),
+                widens=target.layout.properties.type_widening,
             )
 
     def plan(self, target: DataFrame, source: DataFrame) -> MergePlan:

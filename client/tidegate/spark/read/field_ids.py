@@ -13,11 +13,11 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from tidegate.spark.errors import UnsupportedTable
 from tidegate.spark.storage.locations import DataStore, StoredFile
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.tables.mapping import FIELD_ID
+from tidegate.spark.tables.mapping import PARQUET_ID
 from tidegate_protocol.log.actions import FileAction
 from tidegate_protocol.log.paths import decode
+from tidegate_protocol.schema.data_types import COLUMN_ID
 
-_ARROW_ID = b"PARQUET:field_id"
 _THREADS = 16
 _ABSENT = "__tidegate_absent_"
 
@@ -53,12 +53,12 @@ def schemas_in_files(
 
 def arrow_id(field: pa.Field) -> int | None:
     """The Parquet field id of a column."""
-    value = (field.metadata or {}).get(_ARROW_ID)
+    value = (field.metadata or {}).get(PARQUET_ID)
     return None if value is None else int(value)
 
 
 def _named(field: StructField, among: Iterable[pa.Field]) -> StructField:
-    wanted = field.metadata.get(FIELD_ID)
+    wanted = field.metadata.get(COLUMN_ID)
     found = next((other for other in among if arrow_id(other) == wanted), None)
     if found is None:
         # Whatever else the file has under the physical name is another column.

@@ -29,6 +29,7 @@ _DONE_BY_WRITERS = frozenset(
         "appendOnly",
         "catalogManaged",
         "changeDataFeed",
+        "columnMapping",
         "deletionVectors",
         "domainMetadata",
         "inCommitTimestamp",

@@ -125,8 +125,9 @@ def conformed_with_kept(
 def _counts(rows: DataFrame, is_true: Column) -> dict[str, tuple[int, int]]:
     """Of how many rows of each file the condition is true, and how many it has, by the file's
     place; without the files where there are none."""
+    file = rows.metadataColumn("_metadata").getField("file_path")
     found = (
-        rows.select(F.col("_metadata.file_path").alias(_FILE), is_true.cast("int").alias(_TRUE))
+        rows.select(file.alias(_FILE), is_true.cast("int").alias(_TRUE))
         .groupBy(_FILE)
         .agg(F.sum(_TRUE), F.count(_TRUE))
         .collect()

@@ -4,13 +4,16 @@ As in Delta (`ImplicitMetadataOperation`), what is new is nullable, and comes wi
 """
 
 from collections.abc import Sequence
+from uuid import uuid4
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.schemas import is_untyped, nullable
+from tidegate.spark.write.column_mapping import with_marks
 from tidegate.spark.write.options import WriteOptions
+from tidegate.spark.write.widening import is_wider, with_changes
 from tidegate.transaction_content import TransactionContent
 
 _COMMENT = "comment"
@@ -42,11 +45,14 @@ def change_schema(
     if options.overwrite_schema:
         found = replaced_schema(df, columns, name=layout.name)
     else:
-        found = merged(known, df)
+        found = merged(known, df, widens=layout.properties.type_widening)
     is_partitioned_otherwise = options.overwrite_schema and columns != layout.partition_columns
     if found != known or is_partitioned_otherwise:
+        marked, properties = with_marks(found, layout, new_name=lambda: f"col-{uuid4()}")
         transaction.update_metadata(
-            schema=found, partition_by=columns if is_partitioned_otherwise else None
+            schema=marked,
+            set_properties=properties,
+            partition_by=columns if is_partitioned_otherwise else None,
         )
 
 
@@ -65,9 +71,10 @@ def check_partitioning(layout: TableLayout, partition_by: Sequence[str] | None) 
         )
 
 
-def merged(table: StructType, df: StructType) -> StructType:
+def merged(table: StructType, df: StructType, *, widens: bool = False) -> StructType:
     """The table's columns, then those that only the DataFrame has, at any depth. Columns are
-    matched by name in any case; one that both have keeps the table's name, type and nullability."""
+    matched by name in any case; one that both have keeps the table's name and nullability, and its
+    type, unless the table `widens` and the DataFrame's is wider."""
     given = {field.name.lower(): field for field in df.fields}
     names = {field.name.lower() for field in table.fields}
     return StructType(
@@ -75,11 +82,8 @@ def merged(table: StructType, df: StructType) -> StructType:
             *(
                 field
                 if (other := given.get(field.name.lower())) is None
-                else StructField(
-                    field.name,
-                    _merged_type(field.dataType, other.dataType),
-                    field.nullable,
-                    field.metadata,
+                else with_changes(
+                    field, _merged_type(field.dataType, other.dataType, widens=widens)
                 )
                 for field in table.fields
             ),
@@ -103,19 +107,20 @@ def replaced_schema(df: StructType, partition_columns: Sequence[str], *, name: s
     return StructType(fields)
 
 
-def _merged_type(table: DataType, df: DataType) -> DataType:
+def _merged_type(table: DataType, df: DataType, *, widens: bool) -> DataType:
     match table, df:
         case StructType(), StructType():
-            return merged(table, df)
+            return merged(table, df, widens=widens)
         case ArrayType(), ArrayType():
-            return ArrayType(_merged_type(table.elementType, df.elementType), table.containsNull)
+            inside = _merged_type(table.elementType, df.elementType, widens=widens)
+            return ArrayType(inside, table.containsNull)
         case MapType(), MapType():
             return MapType(
-                _merged_type(table.keyType, df.keyType),
-                _merged_type(table.valueType, df.valueType),
+                _merged_type(table.keyType, df.keyType, widens=widens),
+                _merged_type(table.valueType, df.valueType, widens=widens),
                 table.valueContainsNull,
             )
-    return table
+    return df if widens and is_wider(table, df) else table
 
 
 def new_column(field: StructField) -> StructField:

@@ -23,6 +23,7 @@ from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.partitions import values_of_folder
 from tidegate.spark.values.identity import identity_columns
+from tidegate.spark.write.column_mapping import physical_columns
 from tidegate.spark.write.direct_write import direct_sink, take_manifest, write_directly
 from tidegate.spark.write.footers import (
     FooterColumns,
@@ -34,7 +35,6 @@ from tidegate.spark.write.options import AS_USUAL, FileOptions
 from tidegate.transaction import Transaction, TransactionState, left_at_the_end
 from tidegate_protocol.log.actions import Add, PartitionValues
 from tidegate_protocol.log.paths import decode, encode
-from tidegate_protocol.schema.data_types import physical_name
 
 _FOOTER_THREADS = 16
 _ATTEMPTS = "_temporary"
@@ -42,6 +42,8 @@ _WRITER_OPTIONS = {
     # INT96, Spark's default, has no statistics.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.writeLegacyFormat": "false",
+    # Mapped columns have ids.
+    "spark.sql.parquet.fieldId.write.enabled": "true",
 }
 _COMMITTER_OPTIONS = {
     # Version 1 shows a task's files together or not at all; version 2 would leave those of an
@@ -107,6 +109,7 @@ class TransactionFolder:
         is_data: bool = True,
     ) -> DataFiles:
         """Write by `direct_write`'s sink, or by Hadoop's committer without one."""
+        df = physical_columns(df, self.layout)
         try:
             if sink is None:
                 self._write_by_committer(df, options)
@@ -122,7 +125,7 @@ class TransactionFolder:
     def _write_by_committer(self, df: DataFrame, options: FileOptions) -> None:
         settings = _WRITER_OPTIONS | _COMMITTER_OPTIONS | options.of_writer
         writer = df.write.options(**settings)
-        writer = writer.partitionBy(*self.layout.partition_columns)
+        writer = writer.partitionBy(*self.layout.physical.partition_columns)
         writer.parquet(self.layout.url(self.name))
 
     def _write_directly(
@@ -132,7 +135,7 @@ class TransactionFolder:
             sink,
             df,
             self.layout.url(self.name),
-            partition_by=self.layout.partition_columns,
+            partition_by=self.layout.physical.partition_columns,
             options=_WRITER_OPTIONS | options.of_writer,
         )
         return take_manifest(self._store, self.name, self.layout.root)
@@ -169,7 +172,7 @@ class TransactionFolder:
             rows += count
             folder = file.path.rpartition("/")[0].removeprefix(self.name).lstrip("/")
             if folder not in partitions:
-                partitions[folder] = values_of_folder(folder, self.layout)
+                partitions[folder] = values_of_folder(folder, self.layout.physical)
             adds.append(
                 Add(
                     path=encode(file.path),
@@ -191,7 +194,7 @@ class TransactionFolder:
         found = self.layout.schema.field(column)
         if found is None:
             raise AssertionError(f"{column} is no column of {self.layout.name}")
-        return physical_name(found)
+        return self.layout.physical_name(found)
 
     def delete_all_but(self, adds: Sequence[Add]) -> None:
         """Delete the files that no add names: what attempts left behind that do not count."""
