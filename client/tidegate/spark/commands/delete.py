@@ -18,7 +18,7 @@ from tidegate.spark.commands.outcome import (
 )
 from tidegate.spark.commands.predicate import RowCondition, without_matches
 from tidegate.spark.commands.pruning import statistics
-from tidegate.spark.commands.target import Target, size_of
+from tidegate.spark.commands.target import Target, size_of, vectors_of
 from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.write.repeats import repeated
@@ -150,7 +150,6 @@ def _rows_of(files: list[DataFile]) -> int | None:
 def _metrics(*, removed: list[DataFile], written: Rewrite | None = None) -> dict[str, str]:
     added = () if written is None else written.data.adds
     changes = () if written is None else written.changes
-    vectors = sum(file.deletion_vector is not None for file in removed)
     return {
         "numRemovedFiles": str(len(removed)),
         "numRemovedBytes": str(size_of(removed)),
@@ -160,6 +159,6 @@ def _metrics(*, removed: list[DataFile], written: Rewrite | None = None) -> dict
         "numDeletedRows": "0",
         "numCopiedRows": "0",
         "numDeletionVectorsAdded": "0",
-        "numDeletionVectorsRemoved": str(vectors),
+        "numDeletionVectorsRemoved": str(vectors_of(removed)),
         "numDeletionVectorsUpdated": "0",
     }

@@ -34,7 +34,7 @@ from tidegate.spark.commands.outcome import (
     rewriting,
 )
 from tidegate.spark.commands.pruning import joined, predicate_text
-from tidegate.spark.commands.target import Target, size_of
+from tidegate.spark.commands.target import Target, size_of, vectors_of
 from tidegate.spark.errors import InvalidRows
 from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.storage.hadoop import JavaObject
@@ -218,7 +218,7 @@ class _Execution:
             "numTargetFilesRemoved": len(touched),
             "numTargetChangeFilesAdded": len(written.changes),
             "numTargetDeletionVectorsAdded": 0,
-            "numTargetDeletionVectorsRemoved": 0,
+            "numTargetDeletionVectorsRemoved": vectors_of(touched),
             "numTargetDeletionVectorsUpdated": 0,
         }
         texts = {name: str(value) for name, value in metrics.items()} | self._watch.metrics()

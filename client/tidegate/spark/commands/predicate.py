@@ -71,7 +71,7 @@ class RowCondition:
         files = target.transaction.filter_files(text)
         if not self.is_of_partitions:
             return files
-        return target.partitions_where(files, lambda _: self.given)
+        return target.partitions_where(files, self.given)
 
     def wholly(self, files: list[DataFile]) -> list[DataFile]:
         """Those of the files of which the log proves that it is true of every row."""

@@ -1,6 +1,6 @@
 """The table that a command changes, as DataFrames: all at one version, that of its transaction."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -71,29 +71,31 @@ class Target:
         check_readable(self.layout, self.transaction.head.protocol)
         return rows_of_files(self.spark, self.layout, files, located=True).alias(self.alias)
 
-    def partitions_where(
-        self, files: Sequence[DataFile], condition: Callable[[DataFrame], Column]
-    ) -> list[DataFile]:
+    def partitions_where(self, files: Sequence[DataFile], condition: Column) -> list[DataFile]:
         """The files in whose partitions a condition over partition columns is true."""
         partitions = list({tuple(file.partition_values.items()): None for file in files})
         if not partitions:
             return []
-        typed = typed_partitions(self.layout, [dict(values) for values in partitions])
+        arrays = typed_partitions(self.layout.physical, [dict(values) for values in partitions])
+        typed = zip(self.layout.partition_columns, arrays.values(), strict=True)
         numbers = self.spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _NUMBER)
         position = F.col(_NUMBER)
-        values = (F.get(array, position.cast("int")).alias(name) for name, array in typed.items())
+        values = (F.get(array, position.cast("int")).alias(name) for name, array in typed)
         frame = numbers.select(position, *values).alias(self.alias)
-        true = {row[0] for row in frame.where(condition(frame)).select(_NUMBER).collect()}
+        true = {row[0] for row in frame.where(condition).select(_NUMBER).collect()}
         chosen = {values for number, values in enumerate(partitions) if number in true}
         return [file for file in files if tuple(file.partition_values.items()) in chosen]
 
     def records(self, files: Sequence[DataFile]) -> Mapping[str, int]:
-        """How many rows each file holds, by its path, from the log or else from its footer."""
+        """How many rows of the table each file holds, by its path, from the log or else from its
+        footer."""
         found: dict[str, int] = {}
         for file in files:
             stats = statistics(file)
             known = None if stats is None else stats.num_records
-            found[file.path] = self._count(file) if known is None else known
+            held = self._count(file) if known is None else known
+            vector = file.deletion_vector
+            found[file.path] = held - (0 if vector is None else vector.cardinality)
         return found
 
     def _count(self, file: DataFile) -> int:
@@ -129,6 +131,11 @@ class Target:
                 "of this client gives no numbers to the rows that it inserts",
                 hint="append the rows that are new, and merge the others",
             )
+
+
+def vectors_of(files: Iterable[DataFile]) -> int:
+    """How many of the files have a deletion vector."""
+    return sum(file.deletion_vector is not None for file in files)
 
 
 def size_of(files: Sequence[DataFile]) -> int:

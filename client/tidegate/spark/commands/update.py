@@ -28,7 +28,7 @@ from tidegate.spark.commands.errors import InvalidCommand, of_spark
 from tidegate.spark.commands.expressions import Scope
 from tidegate.spark.commands.outcome import Changed, Stopwatch, commit, rewriting
 from tidegate.spark.commands.predicate import RowCondition, is_true
-from tidegate.spark.commands.target import Target, size_of
+from tidegate.spark.commands.target import Target, size_of, vectors_of
 from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.write.constraints import generated_columns
 from tidegate.spark.write.repeats import repeated
@@ -109,7 +109,7 @@ class _Update:
                 "numUpdatedRows": str(updated),
                 "numCopiedRows": str(records - updated),
                 "numDeletionVectorsAdded": "0",
-                "numDeletionVectorsRemoved": "0",
+                "numDeletionVectorsRemoved": str(vectors_of(touched)),
                 "numDeletionVectorsUpdated": "0",
             } | watch.metrics()
             receipt = commit(
