@@ -96,7 +96,25 @@ class TestNumbers:
             numbered.update({"id": "1"}, spark=spark)
         assert refusal.value.getCondition() == "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED"
 
-    def test_are_not_given_by_a_merge(self, spark, numbered):
+    def test_are_given_to_what_a_merge_inserts(self, spark, numbered):
+        before = {row["v"]: row["id"] for row in numbered.read(spark).collect()}
+        source = spark.sql("SELECT * FROM VALUES (10), (5), (6) AS s(v)").alias("s")
+        merged = numbered.merge(source, "t.v = s.v", alias="t")
+        merged = merged.whenMatchedUpdate(set={"v": "t.v + 1"})
+        merged.whenNotMatchedInsert(values={"v": "s.v"}).execute()
+        after = {row["v"]: row["id"] for row in numbered.read(spark).collect()}
+        assert (after[11], after[20]) == (before[10], before[20])
+        new = {after[5], after[6]}
+        assert len(new) == 2
+        assert min(new) > max(before.values())
+        numbered.append(spark.sql("SELECT 7 AS v"))
+        (last,) = numbered.read(spark).where("v = 7").collect()
+        assert last["id"] > max(new)
+
+    def test_are_not_given_twice_to_rows_and_change_data(self, spark, numbered):
+        with numbered.transaction() as txn:
+            txn.update_metadata(set_properties={"delta.enableChangeDataFeed": "true"})
+            txn.commit("SET TBLPROPERTIES")
         source = spark.sql("SELECT 5 AS v").alias("s")
         merged = numbered.merge(source, "t.v = s.v", alias="t")
         with pytest.raises(UnsupportedTable, match="identity"):

@@ -26,6 +26,7 @@ from tidegate.spark.commands.merge_rows import (
     with_action,
 )
 from tidegate.spark.commands.merge_source import MergeSource, SourceFacts
+from tidegate.spark.commands.numbers import note_numbers, with_numbers
 from tidegate.spark.commands.outcome import (
     Changed,
     Rewrite,
@@ -35,7 +36,7 @@ from tidegate.spark.commands.outcome import (
 )
 from tidegate.spark.commands.pruning import joined, predicate_text
 from tidegate.spark.commands.target import Target, size_of, vectors_of
-from tidegate.spark.errors import InvalidRows
+from tidegate.spark.errors import InvalidRows, UnsupportedTable
 from tidegate.spark.read.rows import FILE, POSITION
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.plans import reads_table
@@ -100,6 +101,12 @@ class _Execution:
         if reads_table(what.source, target.layout):
             target.transaction.read_whole_table()
         self._layout = writable_layout(target.transaction)
+        if self._first_plan.numbered and self._layout.properties.change_data_feed:
+            raise UnsupportedTable(
+                f"table {self._layout.name} has identity columns and a change data feed, and rows "
+                "that a MERGE of this client inserts would have other numbers there",
+                hint="append the rows that are new, and merge the others",
+            )
 
     def run(self, user_metadata: str | None) -> Changed:
         what, target = self._what, self._target
@@ -141,7 +148,7 @@ class _Execution:
         unmatched = source.join(table, plan.condition.column, "left_anti")
         acted = inserts(unmatched, plan)
         outcome = Outcome(plan=plan, layout=self._layout)
-        written.write(self._spread(outcome.rows(acted)))
+        self._write(written, outcome.rows(acted))
 
     def _touched(
         self, source: DataFrame, files: list[DataFile], where: str | None
@@ -177,16 +184,20 @@ class _Execution:
         how = "full_outer" if has_inserts else "left_outer"
         acted = with_action(table.join(source, plan.condition.column, how), plan)
         outcome = Outcome(plan=plan, layout=self._layout)
-        written.write(self._spread(outcome.rows(acted)))
+        self._write(written, outcome.rows(acted))
         if self._layout.properties.change_data_feed:
             if self._what.may_match_often:
                 acted = _each_once(acted, plan)
             written.write_changes(outcome.changes(acted))
 
-    def _spread(self, rows: DataFrame) -> DataFrame:
-        """The rows by partition, so that no task writes into all of them."""
+    def _write(self, written: Rewrite, rows: DataFrame) -> None:
+        """Write the rows by partition, so that no task writes into all of them."""
         columns = [c for c in self._layout.partition_columns if c in rows.columns]
-        return rows.repartition(*(F.col(f"`{c}`") for c in columns)) if columns else rows
+        if columns:
+            rows = rows.repartition(*(F.col(f"`{c}`") for c in columns))
+        numbered = self._first_plan.numbered
+        written.write(with_numbers(rows, self._layout, numbered))
+        note_numbers(self._target.transaction, self._layout, written.data, numbered)
 
     def _commit(
         self,

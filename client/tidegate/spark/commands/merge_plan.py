@@ -33,6 +33,7 @@ from tidegate.spark.commands.expressions import Resolved, Scope, has_subquery
 from tidegate.spark.commands.target import Target
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.values.defaults import default_of, default_value
+from tidegate.spark.values.identity import check_given, identity_columns
 from tidegate.spark.write.constraints import generated_columns
 
 
@@ -45,6 +46,7 @@ class ResolvedClause:
     condition: Resolved | None
     row: Mapping[str, Column]
     computed: frozenset[str] = frozenset()
+    numbered: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,6 +59,11 @@ class MergePlan:
     condition: Resolved
     clauses: Sequence[ResolvedClause]
     current: Mapping[str, Column]
+
+    @property
+    def numbered(self) -> frozenset[str]:
+        """The identity columns that inserted rows need numbers of; they are null there."""
+        return frozenset().union(*(each.numbered for each in self.clauses))
 
     def of(self, when: When) -> list[tuple[int, ResolvedClause]]:
         """The clauses for these rows, with their numbers."""
@@ -73,8 +80,6 @@ class Planner:
         self._table = target.layout.spark_schema
         self._casts = Casts.of(target.spark, evolves=evolves)
         source = merge.source.schema
-        if merge.of(When.NOT_MATCHED):
-            target.check_no_numbers()
         self._paths = [self._paths_of(clause, source) for clause in merge.clauses]
         self.schema = self._table
         if evolves:
@@ -202,8 +207,18 @@ class Planner:
                 field.name: row.get(field.name, self._missing(field))
                 for field in self.schema.fields
             }
-        computed = frozenset(generated_columns(self._target.layout)) - given
-        return ResolvedClause(clause=clause, condition=condition, row=row, computed=computed)
+        layout = self._target.layout
+        numbered: frozenset[str] = frozenset()
+        if clause.action is Action.INSERT:
+            check_given(layout, given)
+            numbered = frozenset(identity_columns(layout)) - given
+        return ResolvedClause(
+            clause=clause,
+            condition=condition,
+            row=row,
+            computed=frozenset(generated_columns(layout)) - given,
+            numbered=numbered,
+        )
 
     def _missing(self, field: StructField) -> Column:
         """What is inserted into a column that is not named."""

@@ -123,15 +123,6 @@ class Target:
                     f"UPDATE on IDENTITY column {name} is not supported",
                 )
 
-    def check_no_numbers(self) -> None:
-        """Raise `UnsupportedTable` where rows that a MERGE inserts would need numbers."""
-        if numbered := list(identity_columns(self.layout)):
-            raise UnsupportedTable(
-                f"table {self.layout.name} has the identity columns {numbered}, for which a MERGE "
-                "of this client gives no numbers to the rows that it inserts",
-                hint="append the rows that are new, and merge the others",
-            )
-
 
 def vectors_of(files: Iterable[DataFile]) -> int:
     """How many of the files have a deletion vector."""
