@@ -28,6 +28,12 @@ def create(lake):
     return create_table
 
 
+def past(spark, table, statement):
+    """Have stock Delta Spark change the table past the service, which then learns of it."""
+    spark.sql(statement, table)
+    table.transaction().conflict_check()
+
+
 def theirs(spark, table, columns="*"):
     """The rows as stock Delta Spark reads them."""
     found = [tuple(row) for row in spark.sql(f"SELECT {columns} FROM {{table}}", table)]
@@ -37,7 +43,7 @@ def theirs(spark, table, columns="*"):
 def test_deletion_vectors(spark, ours, create):
     table = create("id bigint, p int", "p", **{"delta.enableDeletionVectors": "true"})
     table.append(ours.sql(SELECT.format(0, 50)).coalesce(1))
-    spark.sql("DELETE FROM {table} WHERE id % 10 IN (2, 7)", table)
+    past(spark, table, "DELETE FROM {table} WHERE id % 10 IN (2, 7)")
     assert any(file.deletion_vector for file in table.scan().files)
     expected = [(n, n % 2) for n in range(50) if n % 10 not in (2, 7)]
     assert rows(table.read(ours)) == expected
@@ -61,10 +67,10 @@ def test_column_mapping(spark, ours, create, mode):
         "CAST(id % 2 AS INT) p FROM range({0}, {1})"
     )
     table.append(ours.sql(select.format(0, 3)))
-    spark.sql(f"INSERT INTO {{table}} {select.format(3, 5)}", table)
-    spark.sql("ALTER TABLE {table} RENAME COLUMN s.x TO renamed", table)
-    spark.sql("ALTER TABLE {table} RENAME COLUMN id TO key", table)
-    spark.sql("ALTER TABLE {table} ADD COLUMN (id BIGINT)", table)
+    past(spark, table, f"INSERT INTO {{table}} {select.format(3, 5)}")
+    past(spark, table, "ALTER TABLE {table} RENAME COLUMN s.x TO renamed")
+    past(spark, table, "ALTER TABLE {table} RENAME COLUMN id TO key")
+    past(spark, table, "ALTER TABLE {table} ADD COLUMN (id BIGINT)")
     table.append(ours.sql("SELECT 9L key, 90L id, 1 p"))
     columns = ("key", "s.renamed", "s.y[0].z", "p", "id")
     expected = [(n, n, "v", n % 2, None) for n in range(5)] + [(9, None, None, 1, 90)]
@@ -78,8 +84,8 @@ def test_widened_types(spark, ours, create):
     table = create("a int, b float, p smallint", "p", **{"delta.enableTypeWidening": "true"})
     table.append(ours.sql("SELECT 1 a, 0.5F b, 2S p"))
     for column, kind in (("a", "BIGINT"), ("b", "DOUBLE"), ("p", "INT")):
-        spark.sql(f"ALTER TABLE {{table}} CHANGE COLUMN {column} TYPE {kind}", table)
-    spark.sql("INSERT INTO {table} VALUES (5000000000, 0.1, 70000)", table)
+        past(spark, table, f"ALTER TABLE {{table}} CHANGE COLUMN {column} TYPE {kind}")
+    past(spark, table, "INSERT INTO {table} VALUES (5000000000, 0.1, 70000)")
     table.append(ours.sql("SELECT 6000000000L a, 0.2D b, 80000 p"))
     expected = [(1, 0.5, 2), (5_000_000_000, 0.1, 70_000), (6_000_000_000, 0.2, 80_000)]
     assert rows(table.read(ours)) == expected

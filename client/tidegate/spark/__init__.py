@@ -11,21 +11,25 @@ df.write.format("tidegate").mode("append").save("main.air.flights")
 
 from tidegate.spark.commands.errors import InvalidCommand
 from tidegate.spark.errors import (
+    ChangesUnavailable,
     CheckpointBehind,
     InvalidRows,
     SchemaMismatch,
     StorageError,
+    StreamStopped,
     UnsupportedSession,
     UnsupportedTable,
 )
 from tidegate.spark.source.source import register
 
 __all__ = [
+    "ChangesUnavailable",
     "CheckpointBehind",
     "InvalidCommand",
     "InvalidRows",
     "SchemaMismatch",
     "StorageError",
+    "StreamStopped",
     "UnsupportedSession",
     "UnsupportedTable",
     "register",

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from tidegate.spark.changes.feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from tidegate.spark.deletion_vectors.files import read_vector
 from tidegate.spark.read.field_ids import arrow_id
 from tidegate.spark.storage.arrow import ArrowStore
@@ -24,25 +27,47 @@ from tidegate_protocol.schema.data_types import (
 from tidegate_protocol.schema.partition_values import parse_value
 
 _BATCH_ROWS = 1 << 16
+FEED_NAMES = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a feed has beside each row of a file; `timestamp` in ms. Without a type of change each
+    row has its own."""
+
+    change_type: str | None
+    version: int
+    timestamp: int
+
+    def values(self) -> dict[str, str | int | datetime | None]:
+        """By the feed's columns."""
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self.timestamp)
+        return dict(zip(FEED_NAMES, (self.change_type, self.version, moment), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRows:
-    """The rows of a file: its path in Arrow's file system, the log's texts of its partition values,
-    and which of its rows are gone."""
+    """The rows of a file: its path in Arrow's file system, and the log's texts of its partition
+    values.
+
+    Those in `deletion_vector` are gone, and where there is a vector `among` only those in it count.
+    `change` says what a feed has beside each row.
+    """
 
     path: str
     partition_values: Mapping[str, str | None]
     deletion_vector: DeletionVector | None = None
+    among: DeletionVector | None = None
+    change: Change | None = None
 
     def batches(
         self, layout: TableLayout, store: ArrowStore, target: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """The rows with the columns of `target`, which are the table's. Raises `StorageError`, and
         `UnsupportedTable` for a deletion vector that is none."""
-        vector = self.deletion_vector
-        gone = BitMap64() if vector is None else read_vector(vector, store)
-        columns = _Columns(layout, self.partition_values)
+        gone = _positions(self.deletion_vector, store) or BitMap64()
+        among = _positions(self.among, store)
+        columns = _Columns(layout, self.partition_values, self.change)
         with pq.ParquetFile(
             self.path, coerce_int96_timestamp_unit="us", filesystem=store.file_system
         ) as file:
@@ -52,27 +77,39 @@ class FileRows:
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
                 arrays = [columns.array(field, batch, inside) for field in target]
                 rows = pa.RecordBatch.from_arrays(arrays, schema=target)
-                yield _kept(rows, gone, start) if gone else rows
+                if among is not None:
+                    rows = rows.filter(_are_in(among, start, rows.num_rows, gone))
+                elif gone:
+                    rows = rows.filter(pc.invert(_are_in(gone, start, rows.num_rows)))
+                yield rows
                 start += batch.num_rows
 
 
-def _kept(rows: pa.RecordBatch, gone: BitMap64, start: int) -> pa.RecordBatch:
-    """The rows but those that are gone; the first of them has the position `start`."""
-    end = start + rows.num_rows
-    among = gone & BitMap64(range(start, end))
-    if not among:
-        return rows
-    kept = np.ones(rows.num_rows, dtype=np.bool_)
-    kept[np.frombuffer(among.to_array(), dtype=np.uint64).astype(np.int64) - start] = False
-    return rows.filter(pa.array(kept))
+def _positions(vector: DeletionVector | None, store: ArrowStore) -> BitMap64 | None:
+    return None if vector is None else read_vector(vector, store)
+
+
+def _are_in(
+    positions: BitMap64, start: int, count: int, without: BitMap64 | None = None
+) -> pa.BooleanArray:
+    """For each of so many rows, the first at `start`, whether its position is in the set."""
+    found = positions & BitMap64(range(start, start + count))
+    if without is not None:
+        found -= without
+    mask = np.zeros(count, dtype=np.bool_)
+    mask[np.frombuffer(found.to_array(), dtype=np.uint64).astype(np.int64) - start] = True
+    return pa.array(mask)
 
 
 class _Columns:
     """The table's columns as a file has them: by physical names in any case, or by ids."""
 
-    def __init__(self, layout: TableLayout, values: Mapping[str, str | None]) -> None:
+    def __init__(
+        self, layout: TableLayout, values: Mapping[str, str | None], change: Change | None
+    ) -> None:
         self._layout = layout
         self._values = values
+        self._change = change
         self._by_id = layout.properties.column_mapping_mode == "id"
 
     def found_in(self, schema: pa.Schema) -> dict[str, str]:
@@ -84,12 +121,18 @@ class _Columns:
 
     def array(self, target: pa.Field, batch: pa.RecordBatch, inside: Mapping[str, str]) -> pa.Array:
         """A column of the table: from the file, from the log, or null where the file lacks it."""
+        if self._change is not None and target.name in FEED_NAMES:
+            if target.name in inside:
+                return batch.column(inside[target.name]).cast(target.type)
+            value = self._change.values()[target.name]
+            return pa.repeat(pa.scalar(value, target.type), batch.num_rows)
         field = self._layout.schema.field(target.name)
         if field is None:
             raise AssertionError(f"{target.name} is no column of {self._layout.name}")
         if field.name in self._layout.partition_columns:
-            value = parse_value(field.type, self._values[self._layout.physical_name(field)])
-            return pa.repeat(pa.scalar(value, target.type), batch.num_rows)
+            text = self._values[self._layout.physical_name(field)]
+            own = pa.scalar(parse_value(field.type, text), target.type)
+            return pa.repeat(own, batch.num_rows)
         name = inside.get(field.name)
         if name is None:
             return pa.nulls(batch.num_rows, target.type)

@@ -1,38 +1,24 @@
 """Reading through the data source: the service names the files, tasks turn them into batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import InvalidRequest
-from tidegate.models import DataFile, Scan
+from tidegate.models import Scan
 from tidegate.spark.errors import SchemaMismatch
-from tidegate.spark.source.file_rows import FileRows
 from tidegate.spark.source.options import SourceOptions
 from tidegate.spark.source.pushdown import conjunction
+from tidegate.spark.source.read_tasks import read_files, rows_of, tasks_of
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import otherwise
 from tidegate.spark.tables.refusals import check_readable
 from tidegate.spark.tables.schemas import as_nullable
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.paths import decode
 from tidegate_protocol.log.statistics import FileStatistics
-
-_TASK_BYTES = 128 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Files(InputPartition):
-    """The files of one task. They carry the layout, because the reader was copied before it was
-    known."""
-
-    layout: TableLayout
-    files: tuple[FileRows, ...]
 
 
 class TidegateReader(DataSourceReader):
@@ -84,17 +70,10 @@ class TidegateReader(DataSourceReader):
             )
         if options.where is not None:
             _check_decided(options.where, layout, scan)
-        return [Files(layout, tuple(group)) for group in _grouped(layout, scan.files)]
+        return tasks_of(layout, [rows_of(layout, file) for file in scan.files])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # A table without files gives Spark no partitions, and Spark makes an empty one of that.
-        if not isinstance(partition, Files):
-            return
-        target = to_arrow_schema(self._schema, timezone="UTC")
-        store = ArrowStore(partition.layout.location, self._storage)
-        with store.translated():
-            for file in partition.files:
-                yield from file.batches(partition.layout, store, target)
+        return read_files(partition, self._schema, self._storage)
 
 
 class _PushFilters:
@@ -128,22 +107,3 @@ def _check_decided(where: str, layout: TableLayout, scan: Scan) -> None:
                 hint="filter the DataFrame by .where(...), or read with Table.read",
                 definite=True,
             )
-
-
-def _grouped(layout: TableLayout, files: Sequence[DataFile]) -> Iterator[list[FileRows]]:
-    """The files of each task: small ones together."""
-    group: list[FileRows] = []
-    size = 0
-    for file in files:
-        if group and size + file.size > _TASK_BYTES:
-            yield group
-            group, size = [], 0
-        rows = FileRows(
-            path=layout.path(decode(file.path)),
-            partition_values=file.partition_values,
-            deletion_vector=file.deletion_vector,
-        )
-        group.append(rows)
-        size += file.size
-    if group:
-        yield group
