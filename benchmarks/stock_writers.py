@@ -1,7 +1,7 @@
 """Writers that commit as stock engines do: they stage a file and ask for its version.
 
-That is done by Unity Catalog's API. A writer that lost its version loads the table and stages its commit anew, at once. It keeps one
-connection, as those clients do.
+That is done by Unity Catalog's API. A writer that lost its version loads the table and stages its
+commit anew, at once. It keeps one connection, as those clients do.
 """
 
 import asyncio
