@@ -6,7 +6,6 @@ _COMMANDS = "the client has no such command"
 
 MISSING_OPERATIONS: Mapping[str, str] = {
     "alter": _COMMANDS,
-    "read_changes": "the client does not read change data",
     "read_stream": "the client has no source of streams",
     "restore": _COMMANDS,
 }
