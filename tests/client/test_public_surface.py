@@ -73,6 +73,7 @@ METHODS = {
         "abort_transaction",
         "append",
         "as_of",
+        "changes",
         "commit_bytes",
         "delete",
         "for_application",
