@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
-from tidegate.errors import InvalidRequest
 from tidegate.models import DataFile
 from tidegate.spark.errors import InvalidRows
 from tidegate.spark.tables.layout import TableLayout
@@ -13,7 +12,6 @@ from tidegate.spark.tables.partitions import canonical_text
 from tidegate.spark.tables.predicates import partitions_matching, prunable
 from tidegate.spark.write.staging import DataFiles
 from tidegate.transaction_content import TransactionContent
-from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import PartitionValues
 from tidegate_protocol.schema.data_types import (
     BOOLEAN,
@@ -34,16 +32,9 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 def replaced_files(
     transaction: TransactionContent, layout: TableLayout, df: DataFrame, where: str | None
 ) -> list[DataFile]:
-    """The files to remove, recorded as read."""
+    """The files to remove, recorded as read; `where` is over partition columns alone."""
     if where is None:
         return transaction.filter_files()
-    if not layout.partition_columns:
-        raise InvalidRequest(
-            f"replace_where takes a predicate over partition columns, and table {layout.name} "
-            "has none",
-            code=Code.INVALID_PREDICATE,
-            definite=True,
-        )
     spark = df.sparkSession
     # Asked first, so that a predicate that nobody can read is refused for an empty table, too.
     partitions_matching([], where, layout, spark)
