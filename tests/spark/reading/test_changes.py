@@ -28,7 +28,7 @@ def feed(spark, source):
         if last is not None:
             options["endingVersion"] = last
         by_source = source.read(table, **options)
-        assert by_source.schema == found.schema
+        assert by_source.schema.simpleString() == found.schema.simpleString()
         assert rows(by_source) == rows(found)
         return expected
 

@@ -117,7 +117,10 @@ class _Columns:
         found = (
             (field.name, self._find(field, schema)) for field in self._layout.data_schema.fields
         )
-        return {name: column.name for name, column in found if column is not None}
+        names = {name: column.name for name, column in found if column is not None}
+        if self._change is not None and self._change.change_type is None:
+            names[CHANGE_TYPE] = CHANGE_TYPE
+        return names
 
     def array(self, target: pa.Field, batch: pa.RecordBatch, inside: Mapping[str, str]) -> pa.Array:
         """A column of the table: from the file, from the log, or null where the file lacks it."""
