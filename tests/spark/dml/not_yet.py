@@ -6,7 +6,7 @@ _COMMANDS = "the client has no such command"
 
 MISSING_OPERATIONS: Mapping[str, str] = {
     "alter": _COMMANDS,
-    "read_stream": "the client has no source of streams",
+    "read_stream": "nothing here starts a stream from a table",
     "restore": _COMMANDS,
 }
 """Kinds of operations -> why there are none. Vectors with one of them are skipped."""
