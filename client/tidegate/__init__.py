@@ -43,6 +43,7 @@ from tidegate.errors import (
     VersionNotFound,
 )
 from tidegate.lake import Lake, connect
+from tidegate.manifests import Manifests
 from tidegate.models import (
     Commit,
     CommitMetrics,
@@ -75,6 +76,7 @@ __all__ = [
     "InvalidRequest",
     "IsolationLevel",
     "Lake",
+    "Manifests",
     "MetadataChangedException",
     "NotFound",
     "PermissionDenied",

@@ -7,6 +7,7 @@ from typing import Self
 
 import msgspec
 
+from tidegate.manifests import Manifests, manifests_of, manifests_request
 from tidegate.models import (
     Commit,
     Scan,
@@ -176,6 +177,12 @@ class TableHandle:
             self.id, retain=retain, allow_shorter=allow_shorter, dry_run=dry_run
         )
         return self.connection.call(request, vacuumed)
+
+    def generate_manifests(self) -> Manifests:
+        """Write symlink manifests of the latest version, for readers that know nothing of Delta.
+
+        Raises `InvalidRequest` for a table with mapped columns or deletion vectors."""
+        return self.connection.call(manifests_request(self.id), manifests_of)
 
     def _get(self, path: str, query: dict[str, str] | None = None) -> Request:
         return Request(method="GET", path=self._path(path), query=query or {})

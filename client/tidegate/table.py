@@ -9,7 +9,10 @@ from tidegate.models import Receipt, TableVersion
 from tidegate.transaction import Transaction
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from tidegate.spark.commands.builder import MergeBuilder
+    from tidegate.spark.commands.outcome import Changed
 
 
 class Table(TableHandle):
@@ -119,6 +122,51 @@ class Table(TableHandle):
             retries=retries,
             options=options,
         )
+
+    def delete(
+        self,
+        where: "Column | str | None" = None,
+        *,
+        spark: "SparkSession | None" = None,
+        user_metadata: str | None = None,
+        retries: int = 0,
+    ) -> "Changed":
+        """Delete the rows of which `where` is true, all without it, in one commit.
+
+        `spark` is the thread's session where none is given. With `retries`, a command that lost to
+        a concurrent commit is done anew on the newer version, so many times at most. See
+        `tidegate.spark.commands.delete.delete`. Needs the `spark` extra."""
+        from tidegate.spark.commands import plain  # noqa: PLC0415 - as above
+
+        return plain.delete(self, where, spark=spark, user_metadata=user_metadata, retries=retries)
+
+    def update(
+        self,
+        values: "Mapping[str, Column | str]",
+        where: "Column | str | None" = None,
+        *,
+        spark: "SparkSession | None" = None,
+        user_metadata: str | None = None,
+        retries: int = 0,
+    ) -> "Changed":
+        """Set columns, and fields of structs, of the rows of which `where` is true, of all without
+        it, in one commit: `update({"delay": "delay + 1"}, "month = 5")`. As `delete` otherwise. See
+        `tidegate.spark.commands.update.update`. Needs the `spark` extra."""
+        from tidegate.spark.commands import plain  # noqa: PLC0415 - as above
+
+        return plain.update(
+            self, values, where, spark=spark, user_metadata=user_metadata, retries=retries
+        )
+
+    def merge(
+        self, source: "DataFrame", on: "Column | str", *, alias: str | None = None
+    ) -> "MergeBuilder":
+        """Begin a MERGE of a Spark DataFrame's rows: clauses are added to what is returned, and its
+        `execute` does it in one commit. The table is called `alias` in expressions, or else by the
+        last part of its name. See `tidegate.spark.commands.builder`. Needs the `spark` extra."""
+        from tidegate.spark.commands import plain  # noqa: PLC0415 - as above
+
+        return plain.merge(self, source, on, alias=alias)
 
     def replace(
         self,

@@ -3,10 +3,13 @@
 flights.append(df)                                   # Spark's own Parquet writer, one commit
 flights.read(spark, where="month = 5")               # Spark's own Parquet reader
 
+flights.delete("month = 5")                          # likewise update and merge
+
 tidegate.spark.register(spark)                       # the Python data source
 df.write.format("tidegate").mode("append").save("main.air.flights")
 """
 
+from tidegate.spark.commands.errors import InvalidCommand
 from tidegate.spark.errors import (
     ChangesUnavailable,
     CheckpointBehind,
@@ -22,6 +25,7 @@ from tidegate.spark.source.source import register
 __all__ = [
     "ChangesUnavailable",
     "CheckpointBehind",
+    "InvalidCommand",
     "InvalidRows",
     "SchemaMismatch",
     "StorageError",

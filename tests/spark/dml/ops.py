@@ -2,7 +2,9 @@
 
 from typing import Any
 
-import tests.spark.dml.streams  # noqa: F401 - it registers its operations
+import tests.spark.dml.changes
+import tests.spark.dml.commands
+import tests.spark.dml.streams  # noqa: F401
 from tests.spark.dml.registry import operation
 from tests.spark.dml.rows import frame, parsed
 from tests.spark.dml.target import create

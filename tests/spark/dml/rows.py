@@ -37,14 +37,11 @@ def frame(spark: SparkSession, schema: StructType, rows: Rows) -> DataFrame:
     )
 
 
-def in_files(spark: SparkSession, schema: StructType, rows: Rows, files: int) -> DataFrame:
-    """The rows in as many partitions, consecutive ones together."""
+def in_files(spark: SparkSession, schema: StructType, rows: Rows, files: int) -> list[DataFrame]:
+    """The rows in as many parts, consecutive ones together, each for a file of its own."""
     size = -(-len(rows) // files)
     parts = [frame(spark, schema, rows[i : i + size]) for i in range(0, len(rows), size)]
-    first, *others = parts or [frame(spark, schema, ())]
-    for part in others:
-        first = first.union(part)
-    return first
+    return parts or [frame(spark, schema, ())]
 
 
 def shown(df: DataFrame) -> list[str]:

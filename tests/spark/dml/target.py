@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from tests.spark.dml.rows import Rows, frame, in_files, parsed
@@ -30,8 +31,19 @@ def build(world: World) -> None:
     groups = _groups(target)
     plain = StructType([StructField(f.name, f.dataType) for f in parsed(target["schema"]).fields])
     for rows, files in groups:
-        world.table.append(in_files(world.spark, plain, rows, files))
+        _append(world, in_files(world.spark, plain, rows, files))
     world.first = 1 if groups else 0
+
+
+def _append(world: World, parts: Sequence[DataFrame]) -> None:
+    """Append the parts in one commit. Spark may make one file of a union of them."""
+    if len(parts) == 1:
+        world.table.append(parts[0])
+        return
+    with world.table.transaction() as txn:
+        for part in parts:
+            txn.add(txn.write_files(part))
+        txn.commit("WRITE")
 
 
 def create(

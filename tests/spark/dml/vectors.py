@@ -17,6 +17,12 @@ FAMILIES = (
     "defaults",
     "cdc",
     "streaming",
+    "delete",
+    "update",
+    "merge_basic",
+    "merge_extended",
+    "merge_not_matched_by_source",
+    "merge_schema_evolution",
 )
 """The files that are run here."""
 

@@ -28,6 +28,7 @@ _DONE_BY_WRITERS = frozenset(
     {
         "appendOnly",
         "catalogManaged",
+        # What is added and removed by whole files is the feed of its commit.
         "changeDataFeed",
         "columnMapping",
         "deletionVectors",

@@ -15,11 +15,13 @@ _MARKS = (COLUMN_ID, PHYSICAL_NAME)
 
 
 def physical_columns(df: DataFrame, layout: TableLayout) -> DataFrame:
-    """A conformed DataFrame with its columns as files have them."""
+    """A conformed DataFrame with the table's columns as files have them."""
     if not layout.is_mapped:
         return df
     fields = layout.spark_schema.fields
-    return df.select(*(physical_column(quoted(field.name), field) for field in fields))
+    names = layout.spark_schema.names
+    beside = [quoted(name) for name in df.columns if name not in names]
+    return df.select(*(physical_column(quoted(field.name), field) for field in fields), *beside)
 
 
 def with_marks(

@@ -29,8 +29,10 @@ def conform(
     *,
     is_copy: bool = False,
     further: Sequence[Constraint] = (),
+    beside: str | None = None,
 ) -> DataFrame:
-    """The DataFrame with the table's columns in their order, ready for Spark's Parquet writer.
+    """The DataFrame with the table's columns in their order, ready for Spark's Parquet writer, and
+    a column of another's that is to be written `beside` them.
 
     Columns are matched by name in any case. Of those that are missing, generated ones are computed,
     identity columns get numbers, and others their default, which without one is null; partition
@@ -43,6 +45,7 @@ def conform(
     (`errors.refused_rows`).
     """
     known = _columns(df)
+    kept = known.pop(beside.lower()) if beside is not None else None
     fields = layout.spark_schema.fields
     table = {field.name.lower() for field in fields}
     extra = [field.name for name, field in known.items() if name not in table]
@@ -76,7 +79,8 @@ def conform(
             )
             for field in fields
             if field.name not in missing
-        )
+        ),
+        *(() if kept is None else (quoted(kept.name),)),
     )
     rows = with_generated(given, layout, missing=missing)
     constraints = [
@@ -92,6 +96,8 @@ def conform(
         # One that is in the files: every writer evaluates it.
         carrier = layout.data_schema.fields[0].name
         written[carrier] = checked(written[carrier], rows, constraints)
+    if kept is not None:
+        written[kept.name] = quoted(kept.name)
     return rows.select(*(value.alias(name) for name, value in written.items()))
 
 

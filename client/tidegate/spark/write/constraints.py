@@ -105,7 +105,9 @@ def with_generated(df: DataFrame, layout: TableLayout, *, missing: Sequence[str]
             f"table {layout.name} has generated columns, of {list(columns)}, that this session "
             f"cannot compute: {error.getMessage()}"
         ) from error
-    return found.select(*(quoted(name) for name in layout.spark_schema.names))
+    names = layout.spark_schema.names
+    others = [name for name in found.columns if name not in names]
+    return found.select(*(quoted(name) for name in [*names, *others]))
 
 
 def check_conditions(df: DataFrame, layout: TableLayout, found: Sequence[Constraint]) -> None:

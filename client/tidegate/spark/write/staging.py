@@ -80,13 +80,16 @@ class TransactionFolder:
         self.name = name
         self._store = store
 
-    def write(self, df: DataFrame, options: FileOptions = AS_USUAL) -> DataFiles:
-        """Write a conformed DataFrame with Spark's own Parquet writer, in one job.
+    def write(
+        self, df: DataFrame, options: FileOptions = AS_USUAL, *, is_data: bool = True
+    ) -> DataFiles:
+        """Write a conformed DataFrame with Spark's own Parquet writer, in one job; without
+        statistics where the files are no data files of the table.
 
         Raises `InvalidRows`, `StorageError`, or what else the Spark job failed of.
         """
         if scheme_of(self.layout.location) == LOCAL:
-            return self.write_through(None, df, options)
+            return self.write_through(None, df, options, is_data=is_data)
         sink = direct_sink(df.sparkSession)
         if sink is None:
             warnings.warn(
@@ -95,10 +98,15 @@ class TransactionFolder:
                 stacklevel=2,
             )
         with storage_errors(jvm_of(df.sparkSession), self.layout.location):
-            return self.write_through(sink, df, options)
+            return self.write_through(sink, df, options, is_data=is_data)
 
     def write_through(
-        self, sink: JavaObject | None, df: DataFrame, options: FileOptions = AS_USUAL
+        self,
+        sink: JavaObject | None,
+        df: DataFrame,
+        options: FileOptions = AS_USUAL,
+        *,
+        is_data: bool = True,
     ) -> DataFiles:
         """Write by `direct_write`'s sink, or by Hadoop's committer without one."""
         df = physical_columns(df, self.layout)
@@ -112,7 +120,7 @@ class TransactionFolder:
             if (refusal := refused_rows(error)) is not None:
                 raise refusal from error
             raise
-        return self._data_files(files, data_change=options.data_change)
+        return self._data_files(files, data_change=options.data_change, is_data=is_data)
 
     def _write_by_committer(self, df: DataFrame, options: FileOptions) -> None:
         settings = _WRITER_OPTIONS | _COMMITTER_OPTIONS | options.of_writer
@@ -145,7 +153,9 @@ class TransactionFolder:
             key=lambda file: file.path,
         )
 
-    def _data_files(self, files: Sequence[StoredFile], *, data_change: bool) -> DataFiles:
+    def _data_files(
+        self, files: Sequence[StoredFile], *, data_change: bool, is_data: bool
+    ) -> DataFiles:
         """The files with the statistics that their footers have. Those without rows, which Delta
         leaves out of its commits, are deleted."""
         columns = FooterColumns.of(self.layout)
@@ -170,7 +180,7 @@ class TransactionFolder:
                     size=file.size,
                     modification_time=file.modification_time,
                     data_change=data_change,
-                    stats=statistics_of(footer, columns),
+                    stats=statistics_of(footer, columns) if is_data else None,
                 )
             )
         numbers = {
@@ -206,12 +216,14 @@ class TransactionFolder:
 
 @contextmanager
 def private_folder(
-    txn: Transaction, layout: TableLayout, spark: SparkSession
+    txn: Transaction, layout: TableLayout, spark: SparkSession, *, below: str | None = None
 ) -> Iterator[TransactionFolder]:
-    """A folder for this attempt at the transaction, deleted at the end where none of its files is
-    in the table for sure or ever will be: they were never proposed, or the proposal is certain
-    never to land. While its outcome is unknown they may be in the table, and stay."""
-    folder = TransactionFolder(layout, new_folder(txn.id), store_at(layout.location, spark))
+    """A folder for this attempt at the transaction, `below` one of the table where that is given.
+    It is deleted at the end where none of its files is in the table for sure or ever will be: they
+    were never proposed, or the proposal is certain never to land. While its outcome is unknown they
+    may be in the table, and stay."""
+    name = new_folder(txn.id) if below is None else f"{below}/{new_folder(txn.id)}"
+    folder = TransactionFolder(layout, name, store_at(layout.location, spark))
     try:
         with left_at_the_end(txn):
             yield folder

@@ -1,0 +1,59 @@
+"""Change data files: the rows that a command changed, as they were and as they became.
+
+They lie below `_change_data`, where VACUUM keeps them as long as the retention, and hold the column
+`_change_type` beside the table's (PROTOCOL.md, "Add CDC File").
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.models import DataFile
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.write.conform import conform
+from tidegate.spark.write.staging import TransactionFolder
+from tidegate.transaction import Transaction
+
+FOLDER = "_change_data"
+CHANGE_TYPE = "_change_type"
+DELETE = "delete"
+INSERT = "insert"
+PREIMAGE = "update_preimage"
+POSTIMAGE = "update_postimage"
+
+
+def write_changes(
+    folder: TransactionFolder, layout: TableLayout, changes: DataFrame
+) -> tuple[DataFile, ...]:
+    """Write rows with `CHANGE_TYPE`, in one job. Raises as `Table.append` does for rows."""
+    conformed = conform(changes, layout, is_copy=True, beside=CHANGE_TYPE)
+    return folder.write(conformed, is_data=False).adds
+
+
+def add_changes(transaction: Transaction, files: Sequence[DataFile]) -> None:
+    """Have the transaction name the files."""
+    for file in files:
+        transaction.action(
+            {
+                "cdc": {
+                    "path": file.path,
+                    "partitionValues": dict(file.partition_values),
+                    "size": file.size,
+                    "dataChange": False,
+                }
+            }
+        )
+
+
+def images(
+    changed: DataFrame, before: Mapping[str, Column], after: Mapping[str, Column]
+) -> DataFrame:
+    """Both sides of rows that were updated, in one pass. The columns are the table's, in both."""
+    sides = [
+        F.struct(
+            *(value.alias(name) for name, value in columns.items()), F.lit(kind).alias(CHANGE_TYPE)
+        )
+        for columns, kind in ((before, PREIMAGE), (after, POSTIMAGE))
+    ]
+    return changed.select(F.inline(F.array(*sides)))

@@ -1,0 +1,109 @@
+"""The condition of a DELETE or UPDATE, and the files in which it may be true."""
+
+import json
+from dataclasses import dataclass
+from typing import Self
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.models import DataFile
+from tidegate.spark.commands.errors import unsupported_subquery
+from tidegate.spark.commands.expressions import (
+    Resolved,
+    Scope,
+    conjuncts,
+    has_only_exists,
+    has_subquery,
+    row_condition,
+)
+from tidegate.spark.commands.pruning import (
+    names_partitions_only,
+    predicate_text,
+    wholly_matching,
+    without_alias,
+)
+from tidegate.spark.commands.target import Target
+from tidegate.spark.read.rows import FILE
+from tidegate.spark.tables.plans import reads_table
+
+_COUNT = "__tidegate_count"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowCondition:
+    """A condition over single rows of a target, as it was given and as it was resolved."""
+
+    target: Target
+    given: Column
+    resolved: Resolved
+
+    @classmethod
+    def of(cls, target: Target, given: Column, *, operation: str) -> Self:
+        """Raises `InvalidCommand` for what is no condition over the table's rows."""
+        frame = target.nothing()
+        resolved = row_condition(Scope(frame), given, operation=operation)
+        if not has_only_exists(target.spark, resolved.java):
+            raise unsupported_subquery(operation, resolved.shown)
+        found = cls(target=target, given=given, resolved=resolved)
+        if found._has_subquery and reads_table(frame.where(given), target.layout):
+            target.transaction.read_whole_table()
+        return found
+
+    @property
+    def _has_subquery(self) -> bool:
+        return has_subquery(self.target.spark, self.resolved.java)
+
+    @property
+    def is_of_partitions(self) -> bool:
+        """Whether the partition values of a file decide it for all of its rows."""
+        return not self._has_subquery and names_partitions_only(
+            self.target.layout, self.resolved.java
+        )
+
+    def candidates(self) -> list[DataFile]:
+        """The files that may hold a row of which it is true, recorded as read; of a condition over
+        partition columns those that hold no other."""
+        target = self.target
+        text = predicate_text(
+            target.spark, target.layout, target.alias, conjuncts(self.resolved.java)
+        )
+        files = target.transaction.filter_files(text)
+        if not self.is_of_partitions:
+            return files
+        return target.partitions_where(files, self.given)
+
+    def wholly(self, files: list[DataFile]) -> list[DataFile]:
+        """Those of the files of which the log proves that it is true of every row."""
+        if self._has_subquery or not self.resolved.is_deterministic:
+            return []
+        target = self.target
+        sql = without_alias(self.resolved.sql, target.alias)
+        return wholly_matching(target.spark, target.layout, sql, files)
+
+    def matches(self, files: list[DataFile]) -> dict[str, int]:
+        """How many rows of each file it is true of, by the file's path; files without one are left
+        out. One Spark job, which tells the driver the files alone."""
+        if not files:
+            return {}
+        counted = (
+            self.target.rows(files)
+            .where(self.given)
+            .groupBy(FILE)
+            .agg(F.count(F.lit(1)).alias(_COUNT))
+        )
+        return {files[row[FILE]].path: row[_COUNT] for row in counted.collect()}
+
+    def parameters(self) -> dict[str, str]:
+        """How Delta's history has it."""
+        return {"predicate": json.dumps([self.resolved.sql])}
+
+
+def is_true(condition: Column) -> Column:
+    """The condition, false where it is null."""
+    return F.coalesce(condition, F.lit(False))
+
+
+def without_matches(rows: DataFrame, condition: Column) -> DataFrame:
+    """The rows of which the condition is false or null."""
+    return rows.where(~condition.eqNullSafe(F.lit(True)))

@@ -1,0 +1,1 @@
+"""The classes of Delta's Python API, over the service."""

@@ -1,0 +1,1 @@
+"""Tests of the commands that change rows, beside the vectors of `tests/spark/dml`."""

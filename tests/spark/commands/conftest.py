@@ -1,0 +1,15 @@
+"""Tables for commands."""
+
+import pytest
+
+from tidegate import Table
+
+
+@pytest.fixture
+def months(spark, create) -> Table:
+    """A table of the rows (month, a) = (1, 10), (1, 11), (2, 20), (2, 21), partitioned by month."""
+    table = create("a int, month int", "month")
+    table.append(
+        spark.sql("SELECT * FROM VALUES (10, 1), (11, 1), (20, 2), (21, 2) AS t(a, month)")
+    )
+    return table

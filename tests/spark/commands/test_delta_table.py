@@ -1,0 +1,157 @@
+"""`DeltaTable`: the methods of Delta's class, and what they do here."""
+
+import inspect
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from tests.spark.tables import rows
+from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE
+from tidegate.spark import InvalidCommand, UnsupportedSession
+from tidegate.spark.tables import DeltaMergeBuilder, DeltaTable
+
+_METHODS = {
+    "toDF": (),
+    "alias": ("aliasName",),
+    "generate": ("mode",),
+    "delete": ("condition",),
+    "update": ("condition", "set"),
+    "merge": ("source", "condition"),
+    "vacuum": ("retentionHours",),
+    "history": ("limit",),
+    "detail": (),
+    "forPath": ("sparkSession", "path", "hadoopConf"),
+    "forName": ("sparkSession", "tableOrViewName"),
+    "isDeltaTable": ("sparkSession", "identifier"),
+}
+"""Of Delta's Python API: names, and parameters in their order."""
+_CLAUSES = {
+    "whenMatchedUpdate": ("condition", "set"),
+    "whenMatchedUpdateAll": ("condition",),
+    "whenMatchedDelete": ("condition",),
+    "whenNotMatchedInsert": ("condition", "values"),
+    "whenNotMatchedInsertAll": ("condition",),
+    "whenNotMatchedBySourceUpdate": ("condition", "set"),
+    "whenNotMatchedBySourceDelete": ("condition",),
+    "withSchemaEvolution": (),
+    "execute": (),
+}
+
+
+@pytest.fixture
+def named(session, lake, months):
+    """The session knows the service; the table's name."""
+    session.conf.set("spark.tidegate.url", lake.url)
+    return months.name
+
+
+@pytest.mark.parametrize(
+    ("kind", "methods"), [(DeltaTable, _METHODS), (DeltaMergeBuilder, _CLAUSES)]
+)
+def test_methods_have_the_parameters_that_they_have_in_delta(kind, methods):
+    for name, parameters in methods.items():
+        found = tuple(inspect.signature(getattr(kind, name)).parameters)
+        assert tuple(each for each in found if each != "self") == parameters, name
+
+
+class TestFinding:
+    def test_by_name_and_by_place(self, session, months, named):
+        path = months.location.removeprefix("file://")
+        for found in (
+            DeltaTable.forName(session, named.upper()),
+            DeltaTable.forName(session, f"delta.`{path}`"),
+            DeltaTable.forPath(session, path),
+            DeltaTable.forPath(session, months.location + "/"),
+        ):
+            assert rows(found.toDF()) == [(10, 1), (11, 1), (20, 2), (21, 2)]
+        assert DeltaTable.isDeltaTable(session, path)
+
+    def test_by_the_environment(self, session, lake, months, monkeypatch):
+        monkeypatch.setenv(URL_VARIABLE, lake.url)
+        monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+        assert DeltaTable.forName(session, months.name).history().count() == 2
+
+    def test_none_says_how_to_register_one(self, session, named, tmp_path):
+        assert not DeltaTable.isDeltaTable(session, str(tmp_path))
+        with pytest.raises(AnalysisException, match="register_table") as missing:
+            DeltaTable.forPath(session, str(tmp_path))
+        assert missing.value.getCondition() == "DELTA_MISSING_DELTA_TABLE"
+        with pytest.raises(InvalidCommand, match=r"main\.test\.nothing"):
+            DeltaTable.forName(session, "main.test.nothing")
+
+    def test_without_a_service(self, session, monkeypatch):
+        monkeypatch.delenv(URL_VARIABLE, raising=False)
+        with pytest.raises(UnsupportedSession, match=URL_VARIABLE):
+            DeltaTable.forName(session, "main.test.t")
+
+    def test_with_settings_of_hadoop(self, session, named):
+        with pytest.raises(UnsupportedSession, match="hadoopConf"):
+            DeltaTable.forPath(session, "/t", {"fs.s3a.access.key": "k"})
+
+
+class TestCommands:
+    def test_a_day_of_them(self, session, named):
+        table = DeltaTable.forName(session, named)
+        table.delete("a = 10")
+        table.update("a = 11", {"a": "12"})
+        table.update(set={"a": "a + 1"})
+        source = session.sql("SELECT * FROM VALUES (13, 1), (7, 7) AS s(a, month)")
+        merged = table.alias("t").merge(source.alias("s"), "t.a = s.a")
+        counts = merged.whenMatchedDelete().whenNotMatchedInsertAll().execute()
+        assert counts.collect()[0].asDict() == {
+            "num_affected_rows": 2,
+            "num_updated_rows": 0,
+            "num_deleted_rows": 1,
+            "num_inserted_rows": 1,
+        }
+        assert rows(table.toDF()) == [(7, 7), (21, 2), (22, 2)]
+        found = table.history(4).select("operation", "operationMetrics").collect()
+        assert [row["operation"] for row in found] == ["MERGE", "UPDATE", "UPDATE", "DELETE"]
+        assert found[0]["operationMetrics"]["numTargetRowsInserted"] == "1"
+        detail = table.detail().collect()[0]
+        assert (detail["name"], detail["partitionColumns"]) == (named, ["month"])
+        assert table.vacuum().count() == 0
+
+    def test_expressions_call_the_table_by_its_name_or_an_alias(self, session, named):
+        table = DeltaTable.forName(session, named)
+        table.delete(f"{named.rpartition('.')[2]}.a = 10")
+        table.alias("u").delete("u.a = 11")
+        assert rows(table.alias("u").toDF().select("u.a")) == [(20,), (21,)]
+
+    def test_manifests(self, session, named, months):
+        table = DeltaTable.forName(session, named)
+        table.generate("SYMLINK_FORMAT_MANIFEST")
+        folder = months.location.removeprefix("file://")
+        manifest = session.read.text(f"{folder}/_symlink_format_manifest/month=1/manifest")
+        assert manifest.count() == 1
+        with pytest.raises(InvalidCommand, match="DELTA_UNSUPPORTED_GENERATE_MODE"):
+            table.generate("other")
+
+
+class TestTypes:
+    @pytest.mark.parametrize(
+        ("call", "error", "words"),
+        [
+            (lambda t, s: t.delete(1), TypeError, "'condition' must be a Spark SQL Column"),
+            (lambda t, s: t.update("a = 1"), ValueError, "'set' cannot be None"),
+            (lambda t, s: t.update(set="a = 1"), TypeError, "'set' must be a dict"),
+            (lambda t, s: t.update(set={1: "1"}), TypeError, "Keys of dict in 'set'"),
+            (lambda t, s: t.update(set={"a": 1}), TypeError, "Values of dict in 'set'"),
+            (lambda t, s: t.merge(None, "true"), ValueError, "'source' in merge cannot be None"),
+            (lambda t, s: t.merge("s", "true"), TypeError, "'source' in merge must be DataFrame"),
+            (lambda t, s: t.merge(s, None), ValueError, "'condition' in merge cannot be None"),
+            (
+                lambda t, s: t.merge(s, "true").whenMatchedUpdate(),
+                ValueError,
+                "'set' in whenMatchedUpdate cannot be None",
+            ),
+            (
+                lambda t, s: t.merge(s, "true").whenNotMatchedInsert(values=[]),
+                TypeError,
+                "'values' in whenNotMatchedInsert must be a dict",
+            ),
+        ],
+    )
+    def test_are_checked_as_in_delta(self, spark, months, call, error, words):
+        with pytest.raises(error, match=words):
+            call(DeltaTable.over(spark, months), spark.range(1))
