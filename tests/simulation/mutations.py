@@ -30,6 +30,7 @@ from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.refusals import Refusal, close
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log.catching_up.foreign_commits import take_found
 from tidegate_service.core.ports.index import CommitSection, Index
 from tidegate_service.core.ports.outcomes import Outcome
@@ -89,8 +90,10 @@ class _Unlooked:
 _claim_log = create._claim_log
 
 
-async def _claim_by_version_0(section: CommitSection, log: Log, ready: ReadyCommit) -> ReadyCommit:
-    return await _claim_log(section, _Unlooked(log), ready)  # type: ignore[arg-type]
+async def _claim_by_version_0(
+    section: CommitSection, log: Log, ready: ReadyCommit, limits: CommitLimits
+) -> ReadyCommit:
+    return await _claim_log(section, _Unlooked(log), ready, limits)  # type: ignore[arg-type]
 
 
 _stands = table_batch.TableBatch._stands
