@@ -31,12 +31,14 @@ class UpkeepRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
     """A kind of upkeep that is due for a table; `scope` is the table's schema, with its catalog.
-    `behind` is how many published versions the index holds that are newer than the record's."""
+    `behind` is how many published versions the index holds that are newer than the record's.
+    `takes_over`: of checkpoints, that the last one has parts which the next may take over."""
 
     table_id: str
     scope: str
     kind: str
     behind: int
+    takes_over: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
