@@ -68,8 +68,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """A table's head and what it adds up to, as of one moment. None stands for what would be too
-    much to be looked through.
+    """A table's head, or a version before, and what it adds up to, as of one moment: the version
+    is `table.latest_version`. None stands for what would be too much to be looked through, or was
+    written since.
 
     `bins` are the numbers of files and of bytes by the place in `checksum.histograms.SIZE_BINS`
     (-1 for sizes below 0), `cardinalities` those of the files' deletion vectors, `files` all of
@@ -92,8 +93,9 @@ class UpkeepStanding(Protocol):
         """How the table's upkeep stands; what was never begun is not there."""
         ...
 
-    async def counted(self, table_id: str) -> Counted | None:
-        """In bounded time, however large the table is; None where it is gone."""
+    async def counted(self, table_id: str, version: int | None = None) -> Counted | None:
+        """At the head by default. In bounded time, however large the table is; None where it is
+        gone, and of a version before where that is not held, or the table is a large one."""
         ...
 
     async def set_back(self, table_id: str, kind: str, *, to: int) -> bool:
@@ -171,7 +173,7 @@ class _NoUpkeep:
     async def standing(self, table_id: str) -> Mapping[str, UpkeepRecord]:
         return {}
 
-    async def counted(self, table_id: str) -> Counted | None:
+    async def counted(self, table_id: str, version: int | None = None) -> Counted | None:
         return None
 
     async def set_back(self, table_id: str, kind: str, *, to: int) -> bool:

@@ -210,8 +210,9 @@ class PostgresUpkeep(ExpiredCalls):
 
         return await self._connections.read(find)
 
-    async def counted(self, table_id: str) -> Counted | None:
-        return await self._connections.read(lambda c: counting.counted(c, UUID(table_id)))
+    async def counted(self, table_id: str, version: int | None = None) -> Counted | None:
+        identity = UUID(table_id)
+        return await self._connections.read(lambda c: counting.counted(c, identity, version))
 
     async def has_claim(self, table_id: str, kind: str, *, by: str) -> bool:
         asked = {"table_id": UUID(table_id), "kind": str(kind), "by": by}
