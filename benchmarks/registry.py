@@ -23,6 +23,7 @@ MODULES = {
     "b15": "benchmarks.b15_upkeep",
     "b16": "benchmarks.b16_vacuum",
     "b17": "benchmarks.b17_index_size",
+    "b26": "benchmarks.b26_stock_commits",
     "b27": "benchmarks.b27_publishing",
 }
 

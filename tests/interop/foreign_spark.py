@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,18 +30,31 @@ _TRANSACTIONS = Path(__file__).with_name("spark_transactions.py")
 
 
 class ForeignSpark:
-    """A Spark session with Delta that runs one statement at a time."""
+    """A Spark session with Delta that does one thing at a time."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
     def sql(self, statement: str, table: Table) -> list[tuple[Any, ...]]:
-        """Run it, with `{table}` in it replaced, and return its rows. Raises `AssertionError`
-        with what Spark says where it fails."""
+        """Run it, with `{table}` in it replaced by the table's place, and return its rows. Raises
+        `AssertionError` with what Spark says where it fails."""
+        return self.run(statement.format(table=f"delta.`{table.location}`"))
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        """The same for a statement as it is."""
+        return self._ask(statement)
+
+    def stream(self, folder: Path, schema: str, checkpoint: Path, name: str) -> None:
+        """Stream a folder's JSON files into the table of that name, a file a batch, up to those
+        that are there."""
+        places = {"folder": str(folder), "checkpoint": str(checkpoint)}
+        self._ask({**places, "schema": schema, "table": name})
+
+    def _ask(self, asked: object) -> list[tuple[Any, ...]]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        stdin.write(json.dumps(statement.format(table=f"delta.`{table.location}`")) + "\n")
+        stdin.write(json.dumps(asked) + "\n")
         stdin.flush()
         line = stdout.readline()
         assert line, "the foreign Spark ended"
@@ -70,9 +83,12 @@ class ForeignTransactions:
 
 
 @contextmanager
-def foreign_spark(folder: Path) -> Iterator[ForeignSpark]:
-    """Run one; `folder` is for what it prints. Skips the test where it cannot be had."""
-    with _running(folder, _WRITER) as process:
+def foreign_spark(
+    folder: Path, settings: Mapping[str, str] | None = None, more_jars: Sequence[Path] = ()
+) -> Iterator[ForeignSpark]:
+    """Run one with Spark settings and jars more than it needs; `folder` is for what it prints.
+    Skips the test where it cannot be had."""
+    with _running(folder, _WRITER, json.dumps(settings or {}), more_jars=more_jars) as process:
         yield ForeignSpark(process)
 
 
@@ -84,12 +100,15 @@ def foreign_transactions(folder: Path) -> Iterator[ForeignTransactions]:
 
 
 @contextmanager
-def _running(folder: Path, program: Path) -> "Iterator[subprocess.Popen[str]]":
+def _running(
+    folder: Path, program: Path, *arguments: str, more_jars: Sequence[Path] = ()
+) -> "Iterator[subprocess.Popen[str]]":
     found = [str(jar) for jar in jars(DELTA) if jar.name.startswith(_OURS)]
+    found += map(str, more_jars)
     environment = {**os.environ, "PYTHONPATH": str(_installed())}
     with (folder / "foreign-spark.log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, str(program), ",".join(found), str(folder)],
+            [sys.executable, str(program), ",".join(found), str(folder), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

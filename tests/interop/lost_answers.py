@@ -13,12 +13,14 @@ _KEPT = ("authorization", "content-type", "accept")
 
 class LossyProxy:
     """Passes requests on. `lose` many of the next commits are passed on, too, and answered by a
-    500, as a gateway does that did not wait for the answer. `seen` are the statuses of all commits
-    as their client saw them."""
+    500, as a gateway does that did not wait for the answer; while they are `held`, they are not
+    passed on. `seen` are the statuses of all commits as their client saw them."""
 
     def __init__(self, url: str) -> None:
         self.lose = 0
         self.seen: list[int] = []
+        self._open, self._arrived = threading.Event(), threading.Event()
+        self._open.set()
         proxy = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -26,12 +28,18 @@ class LossyProxy:
 
             def _pass_on(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                is_commit = self.command == "POST" and self.path.rpartition("/")[0].endswith(
+                    "/tables"
+                )
+                if is_commit:
+                    proxy._arrived.set()
+                    proxy._open.wait()
                 headers = {n: v for n, v in self.headers.items() if n.lower() in _KEPT}
                 answer = httpx.request(
                     self.command, url + self.path, content=body, headers=headers, timeout=60
                 )
                 status, content = answer.status_code, answer.content
-                if self.command == "POST" and "/tables/" in self.path:
+                if is_commit:
                     if proxy.lose:
                         proxy.lose -= 1
                         status, content = 500, b"{}"
@@ -49,6 +57,16 @@ class LossyProxy:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    @contextmanager
+    def held(self) -> Iterator[threading.Event]:
+        """Keep commits at the door; the event says that one is there."""
+        self._arrived.clear()
+        self._open.clear()
+        try:
+            yield self._arrived
+        finally:
+            self._open.set()
 
 
 @contextmanager

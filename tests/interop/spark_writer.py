@@ -1,14 +1,17 @@
-"""Run the SQL statements that come in, one JSON text a line, in a Spark session with Delta:
-`spark_writer.py JARS FOLDER`. It knows nothing of the repository that it lies in."""
+"""Run what comes in, one JSON value a line, in a Spark session with Delta: a text is an SQL
+statement, an object a stream of JSON files into a table, up to the files that are there.
+`spark_writer.py JARS FOLDER SETTINGS`, the settings as JSON. It knows nothing of the repository
+that it lies in."""
 
 import json
 import os
 import sys
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-jars, folder = sys.argv[1:]
+jars, folder, more = sys.argv[1:]
 # Delta prints what a VACUUM has done; only answers go to where they are read.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
@@ -33,14 +36,27 @@ settings = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    **json.loads(more),
 }
 builder = SparkSession.builder.master("local[1]").appName("foreign")
 for name, value in settings.items():
     builder = builder.config(name, value)
 spark = builder.getOrCreate()
+
+
+def rows(asked):
+    if isinstance(asked, str):
+        return [list(row) for row in spark.sql(asked).collect()]
+    read = spark.readStream.schema(asked["schema"]).option("maxFilesPerTrigger", 1)
+    written = read.json(asked["folder"]).writeStream.format("delta").trigger(availableNow=True)
+    written = written.option("checkpointLocation", asked["checkpoint"])
+    written.toTable(asked["table"]).awaitTermination()
+    return []
+
+
 for line in sys.stdin:
     try:
-        answer = {"rows": [list(row) for row in spark.sql(json.loads(line)).collect()]}
-    except PySparkException as error:
+        answer = {"rows": rows(json.loads(line))}
+    except (PySparkException, Py4JJavaError) as error:
         answer = {"error": str(error)}
     print(json.dumps(answer, default=str), file=answers, flush=True)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 from time import time_ns
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -89,7 +90,18 @@ def rows_of(log: DeltaTable) -> list[Row]:
 
 def check_agreement(table: Table, *, first_in_log: int = 0) -> None:
     """That index and log are one: every version that the log has, its bytes, its author, its
-    files, and that nothing was decided before what went before it was known."""
+    files as `deltalake` finds them, and that nothing was decided before what went before it was
+    known."""
+    latest = check_log(table, first_in_log=first_in_log)
+    alone = theirs(table)
+    assert alone.version() == latest
+    # Arrow's path of a file is absolute, the log's relative.
+    named = {Path(uri).relative_to(folder_of(table)).as_posix() for uri in alone.file_uris()}
+    assert {file.path for file in table.scan().files} == named
+
+
+def check_log(table: Table, *, first_in_log: int = 0) -> int:
+    """The same without `deltalake`, which opens no catalog-managed table; the latest version."""
     log = folder_of(table) / "_delta_log"
     versions = sorted(int(file.stem) for file in log.glob("*.json") if file.stem.isdecimal())
     assert versions == list(range(versions[0], versions[-1] + 1))
@@ -102,10 +114,27 @@ def check_agreement(table: Table, *, first_in_log: int = 0) -> None:
             assert table.commit_bytes(commit.version) == content
         if not commit.foreign and commit.read_version is not None and commit.version > 0:
             assert commit.rebased_over == commit.version - commit.read_version - 1
-    alone = theirs(table)
-    assert alone.version() == versions[-1]
-    scan = table.scan()
-    assert scan.version == versions[-1]
-    # Arrow's path of a file is absolute, the log's relative.
-    named = {Path(uri).relative_to(folder_of(table)).as_posix() for uri in alone.file_uris()}
-    assert {file.path for file in scan.files} == named
+    assert table.scan().version == versions[-1]
+    return versions[-1]
+
+
+def check_replay(table: Table) -> None:
+    """That the live files of a table whose log is whole are those that its commit files add and do
+    not remove, deletion vectors told apart."""
+    latest = check_log(table)
+    log = folder_of(table) / "_delta_log"
+    live: set[tuple[str, str | None]] = set()
+    for version in range(latest + 1):
+        lines = (log / f"{version:020}.json").read_text().splitlines()
+        actions = [json.loads(line) for line in lines]
+        live -= {_file(action["remove"]) for action in actions if "remove" in action}
+        live |= {_file(action["add"]) for action in actions if "add" in action}
+    found = {
+        (file.path, file.deletion_vector and file.deletion_vector.path_or_inline_dv)
+        for file in table.scan().files
+    }
+    assert found == live
+
+
+def _file(action: dict[str, Any]) -> tuple[str, str | None]:
+    return action["path"], (action.get("deletionVector") or {}).get("pathOrInlineDv")

@@ -190,7 +190,8 @@ class Replay:
 
 
 def domain(name: str, value: Any) -> dict[str, Any]:
-    configuration = json.dumps(value)
+    """As Delta Spark writes it: with a name that it does not say."""
+    configuration = json.dumps({**value, "domainName": name})
     return {"domainMetadata": {"domain": name, "configuration": configuration, "removed": False}}
 
 

@@ -252,18 +252,28 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
         return await self._connections.read(lambda c: unpublished.unpublished(c, limit=limit))
 
-    async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
-        return await self._publishing.unpublished_versions(_id_of_existing(table_id), limit=limit)
-
-    async def mark_published(
-        self, table_id: str, first: int, last: int, *, database: str | None = None
-    ) -> None:
-        await self._publishing.mark_published(
-            _id_of_existing(table_id), first, last, database=database
+    async def unpublished_versions(
+        self, table_id: str, *, limit: int, at_once: bool = False
+    ) -> Waiting:
+        return await self._publishing.unpublished_versions(
+            _id_of_existing(table_id), limit=limit, at_once=at_once
         )
 
-    async def forget_content(self, table_id: str, *, through: int) -> None:
-        await self._publishing.forget_content(_id_of_existing(table_id), through)
+    async def mark_published(
+        self,
+        table_id: str,
+        first: int,
+        last: int,
+        *,
+        database: str | None = None,
+        at_once: bool = False,
+    ) -> None:
+        await self._publishing.mark_published(
+            _id_of_existing(table_id), first, last, database=database, at_once=at_once
+        )
+
+    async def forget_content(self, table_id: str, *, through: int, at_once: bool = False) -> None:
+        await self._publishing.forget_content(_id_of_existing(table_id), through, at_once=at_once)
 
     async def ping(self) -> None:
         await self._connections.read(reads.ping)

@@ -1,6 +1,7 @@
 """Work that was begun on one database and would end on another, which lacks some of it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,8 @@ class FailingOver:
     def __getattr__(self, name: str) -> object:
         return getattr(self._index, name)
 
-    async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
-        waiting = await self._index.unpublished_versions(table_id, limit=limit)
+    async def unpublished_versions(self, table_id: str, **asked: Any) -> Waiting:
+        waiting = await self._index.unpublished_versions(table_id, **asked)
         self._index = self._other
         return waiting
 

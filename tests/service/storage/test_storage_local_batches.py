@@ -158,7 +158,7 @@ def test_how_far_syncing_gets_and_by_whom(monkeypatch, course, others, expected)
 
 
 def open_below(root: Path) -> int:
-    """How many descriptors of this process are of files below a folder, the folders themselves left out.
+    """How many files below a folder this process has open, folders left out.
 
     Others of the process come and go meanwhile: what earlier tests left is collected at any time.
     """

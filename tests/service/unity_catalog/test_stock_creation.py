@@ -77,6 +77,29 @@ class TestCreating:
         assert stock.create_staged(table).status_code == 200
         assert stock.own.get(f"/tables/main.air.{table.name}").json()["num_files"] == 1
 
+    @pytest.mark.parametrize(("said", "status"), [("x", 200), ("id", 400)])
+    def test_with_a_clustering_that_the_log_names(self, stock, said, status):
+        """Delta Spark writes a domain's name into its configuration, and does not say it."""
+        table = stock.stage_table()
+        more = ["clustering", "domainMetadata"]
+        protocol = {**PROTOCOL, "writerFeatures": [*PROTOCOL["writerFeatures"], *more]}
+        info, _, defined = stock.first_lines(table)
+        written = {"clusteringColumns": [["x"]], "domainName": "delta.clustering"}
+        domain = {"domain": "delta.clustering", "configuration": json.dumps(written)}
+        lines = [
+            info,
+            {"protocol": protocol},
+            defined,
+            {"domainMetadata": {**domain, "removed": False}},
+        ]
+        write_first(table, lines)
+        made = stock.create_staged(
+            table,
+            protocol=dashed(protocol),
+            **{"domain-metadata": {"delta.clustering": {"clusteringColumns": [[said]]}}},
+        )
+        assert made.status_code == status, made.text
+
     def test_the_same_request_again_finds_it(self, stock, table):
         again = stock.create_staged(table)
         assert again.status_code == 200

@@ -143,6 +143,16 @@ class TestRowTracking:
         ]
         table.commit(2, [*files, self.mark(5)])
 
+    def test_what_is_said_of_the_mark_may_be_the_winners(self, stock):
+        """Delta Spark says so of a commit that is staged again behind one that gave ids out."""
+        table = self.tracked(stock)
+        table.commit(1, [add(baseRowId=0, defaultRowCommitVersion=1), self.mark(1)])
+        lines = [add(baseRowId=2, defaultRowCommitVersion=2), self.mark(3)]
+        said = {"delta.rowTracking": {"rowIdHighWaterMark": 1}}
+        staged = table.stage(2, lines)
+        answer = table.propose(staged, {"action": "set-domain-metadata", "updates": said})
+        assert answer.status_code == 200, answer.text
+
     def test_ours_go_on_counting_from_theirs(self, stock):
         table = self.tracked(stock)
         table.commit(1, [add(baseRowId=0, defaultRowCommitVersion=1), self.mark(1)])

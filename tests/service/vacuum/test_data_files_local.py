@@ -1,12 +1,16 @@
 """Data files on a local disk: the shared contract, links, empty folders."""
 
+import contextlib
 import os
+from pathlib import Path
 
 import pytest
 
 from tests.service.vacuum.data_files_contract import DataFilesContract
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.local.data_files import MOST_FOLDERS
+from tidegate_service.storage.local.files import LocalFiles
 
 pytestmark = pytest.mark.anyio
 
@@ -34,6 +38,16 @@ def plant(table):
         file.write_bytes(content)
 
     return plant
+
+
+def folders_open_below(root):
+    """How many descriptors of this process are of folders in a folder."""
+    count = 0
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            target = Path(os.readlink(f"/proc/self/fd/{name}"))
+            count += target != root and target.is_relative_to(root) and target.is_dir()
+    return count
 
 
 class TestContract(DataFilesContract):
@@ -78,3 +92,33 @@ class TestLocal:
             plant(name, b"")
         listed = [path async for batch in files.listed() for path in batch.paths]
         assert listed == sorted(names)
+
+    async def test_what_lies_too_deep_is_left_alone(self, files, plant, table):
+        """Each folder is open while those in it are looked through."""
+        deepest = "/".join(["d"] * MOST_FOLDERS)
+        plant(f"{deepest}/a", b"")
+        plant(f"{deepest}/d/{'d/' * MOST_FOLDERS}b", b"")
+        most = 0
+        listed = []
+        async for batch in files.listed():
+            most = max(most, folders_open_below(table))
+            listed += batch.paths
+        assert listed == [f"{deepest}/a"]
+        assert most <= MOST_FOLDERS
+        (table / deepest / "a").unlink()
+        for above in (table / deepest / "d").rglob("*"):
+            if above.is_file():
+                above.unlink()
+        for folder, _, _ in os.walk(table, topdown=False):
+            os.utime(folder, (1, 1))
+        assert await files.remove_empty_folders(before_ms=2_000) == 0
+        assert (table / deepest / "d").is_dir()
+
+
+def test_no_folder_above_one_that_is_open_stays_open(tmp_path):
+    path = ["d"] * 100
+    (tmp_path / "/".join(path)).mkdir(parents=True)
+    with LocalFiles(tmp_path).folder(path) as folder:
+        assert os.path.samestat(os.fstat(folder), (tmp_path / "/".join(path)).stat())
+        assert folders_open_below(tmp_path) == 1
+    assert folders_open_below(tmp_path) == 0

@@ -213,7 +213,9 @@ class MemoryIndex(MemoryReads):
 
         return await self._read(lagging)
 
-    async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
+    async def unpublished_versions(
+        self, table_id: str, *, limit: int, at_once: bool = False
+    ) -> Waiting:
         def waiting() -> Waiting:
             rows, database = self._server.tables.get(table_id), self._server.database
             if rows is None or rows.record.state is not TableState.ACTIVE:
@@ -230,7 +232,13 @@ class MemoryIndex(MemoryReads):
         return await self._read(waiting)
 
     async def mark_published(
-        self, table_id: str, first: int, last: int, *, database: str | None = None
+        self,
+        table_id: str,
+        first: int,
+        last: int,
+        *,
+        database: str | None = None,
+        at_once: bool = False,
     ) -> None:
         async with self._changing(table_id) as (unit, rows):
             if database not in (None, unit.session.database):
@@ -257,7 +265,7 @@ class MemoryIndex(MemoryReads):
             await unit.run(mark)
             await unit.save(f"table {table_id}")
 
-    async def forget_content(self, table_id: str, *, through: int) -> None:
+    async def forget_content(self, table_id: str, *, through: int, at_once: bool = False) -> None:
         def forget() -> None:
             rows = self._server.tables.get(table_id)
             if rows is not None and not self._server.is_locked(table_id):

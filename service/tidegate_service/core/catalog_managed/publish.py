@@ -58,9 +58,10 @@ async def publish_table(
     faults: FaultPoints = NO_FAULTS,
     monotonic_s: Callable[[], float] = elapsed_s,
     versions: int = BATCH_VERSIONS,
+    at_once: bool = False,
 ) -> int:
     """Publish the waiting versions, `versions` at a time, up to the table's latest version at
-    least. Returns how many versions became published here.
+    least. Returns how many versions became published here. `at_once` says that a caller waits.
 
     Safe to run in several instances at once: the second one finds equal bytes. Ends early where a
     version cannot be published; the next run publishes the rest. Raises `StorageUnavailable` where
@@ -79,6 +80,7 @@ async def publish_table(
                 faults=faults,
                 monotonic_s=monotonic_s,
                 versions=versions,
+                at_once=at_once,
             )
         except StorageUnavailable:
             if count:
@@ -100,6 +102,7 @@ async def publish_batch(
     faults: FaultPoints = NO_FAULTS,
     monotonic_s: Callable[[], float] = elapsed_s,
     versions: int = BATCH_VERSIONS,
+    at_once: bool = False,
 ) -> Batch:
     """Publish the first waiting versions in the index, `versions` at most, whatever versions
     `table` has. Raises as `publish_table` does.
@@ -117,7 +120,7 @@ async def publish_batch(
         },
     )
     while True:
-        waiting = await index.unpublished_versions(table.id, limit=versions)
+        waiting = await index.unpublished_versions(table.id, limit=versions, at_once=at_once)
         if not waiting.versions:
             # Another publisher was here first, or the table was forgotten.
             return Batch(count=0, through=table.published_version, behind=0, is_over=True)
@@ -134,7 +137,9 @@ async def publish_batch(
             break
     through = first + done - 1
     if done:
-        await index.mark_published(table.id, first, through, database=waiting.database)
+        await index.mark_published(
+            table.id, first, through, database=waiting.database, at_once=at_once
+        )
         own.remember(table.id, through, database=waiting.database)
     if other is not None:
         async with index.commit_section(table.id) as section:
@@ -145,7 +150,7 @@ async def publish_batch(
     else:
         # Bytes are deleted only after the transaction that marks their versions as published. The
         # other way round, a lost write would lose the commit.
-        await index.forget_content(table.id, through=through)
+        await index.forget_content(table.id, through=through, at_once=at_once)
     return Batch(
         count=done, through=through, behind=waiting.behind - done, is_over=other is not None
     )

@@ -288,23 +288,33 @@ class Index(
         """Active catalog-managed tables whose log lags behind the index, without their protocol and
         metadata, which may be megabytes, and which publishing does not need."""
 
-    async def unpublished_versions(self, table_id: str, *, limit: int) -> Waiting:
+    async def unpublished_versions(
+        self, table_id: str, *, limit: int, at_once: bool = False
+    ) -> Waiting:
         """The first versions that wait for publishing: at most `limit`, and fewer where they are
-        large, but one where any waits. None of a table that is not active.
+        large, but one where any waits. None of a table that is not active. `at_once`, here and
+        of the two calls behind it, says that a caller waits: else what many tables ask is kept
+        until it is worth a transaction.
 
         A synchronous standby has them: who puts one into the log that it lacks would put it in the
         place of what is ratified where the standby takes over. Raises `IndexUnavailable` where it
         does not answer."""
 
     async def mark_published(
-        self, table_id: str, first: int, last: int, *, database: str | None = None
+        self,
+        table_id: str,
+        first: int,
+        last: int,
+        *,
+        database: str | None = None,
+        at_once: bool = False,
     ) -> None:
         """Move `published_version` to `last`: the log holds the versions from `first` on, and all
         before `first` were published. Idempotent for what is behind the published version. The
         inline content stays until `forget_content`. Raises `IndexUnavailable` where `database`,
         from which they were read, is not the one that would be told: its versions may be others."""
 
-    async def forget_content(self, table_id: str, *, through: int) -> None:
+    async def forget_content(self, table_id: str, *, through: int, at_once: bool = False) -> None:
         """Drop inline content of versions at or below both `through` and the published one."""
 
     async def ping(self) -> None:

@@ -17,6 +17,7 @@ from tidegate_protocol.schema.table_schema import InvalidSchema, parse_schema
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.unity_catalog.requests import Definition
 
+_DOMAIN_NAME = "domainName"
 _OF_PROTOCOL = (
     "delta.feature.",
     "delta.minReaderVersion",
@@ -72,14 +73,21 @@ def _check_properties(said: Definition, configuration: Mapping[str, str]) -> Non
 
 
 def _check_domains(said: Definition, actions: Sequence[Action]) -> None:
-    """Row tracking's domain may be said again of a commit that does not move it."""
+    """Row tracking's domain is not compared: of a commit that met a winner, Delta Spark says what
+    the winner has made of it, not what the commit does."""
     written = {action.domain: action for action in actions if isinstance(action, DomainMetadata)}
     for name, value in said.set_domains.items():
-        action = written.get(name)
-        if action is None and name == DOMAIN:
+        if name == DOMAIN:
             continue
-        if action is None or action.removed or _json(action.configuration) != value:
-            raise _refused(f"the metadata domain {excerpt(name)} is not set so by the commit")
+        action = written.get(name)
+        if action is None or action.removed:
+            raise _refused(f"the metadata domain {excerpt(name)} is not set by the commit")
+        if _unnamed(_json(action.configuration)) != _unnamed(value):
+            raise _refused(
+                f"the metadata domain {excerpt(name)} is set to "
+                f"{excerpt(msgspec.json.encode(value))}, and in the commit it is "
+                f"{excerpt(action.configuration)}"
+            )
     for name in sorted(said.removed_domains):
         action = written.get(name)
         if action is None or not action.removed:
@@ -109,6 +117,14 @@ def _json(text: str) -> object:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return None
+
+
+def _unnamed(configuration: object) -> object:
+    """A domain's configuration without `domainName`, which Delta Spark writes into the log and
+    leaves out of what it tells a catalog."""
+    if not isinstance(configuration, Mapping):
+        return configuration
+    return {key: value for key, value in configuration.items() if key != _DOMAIN_NAME}
 
 
 def _refused(detail: str) -> Refused:

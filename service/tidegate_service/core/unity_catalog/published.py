@@ -4,6 +4,8 @@ Such a client reads the log and nothing else. It passes over, without an error, 
 neither there nor in the answer.
 """
 
+from functools import partial
+
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.context import Context
@@ -30,7 +32,7 @@ async def publish_through(context: Context, table: TableHead) -> None:
     for _ in range(RUNS):
         if found.published_version >= wanted:
             return
-        await context.running.run_once((_ACTIVITY, table.id), lambda: _publish(context, table.id))
+        await context.running.run_once((_ACTIVITY, table.id), partial(_publish, context, found))
         found = await find_head(context, table.id)
     if found.published_version >= wanted:
         return
@@ -42,13 +44,14 @@ async def publish_through(context: Context, table: TableHead) -> None:
     )
 
 
-async def _publish(context: Context, table_id: str) -> None:
+async def _publish(context: Context, table: TableHead) -> None:
     count = await publish_table(
         context.index,
         context.storage,
-        await find_head(context, table_id),
+        table,
         own=context.own_logs,
         faults=context.faults,
         monotonic_s=context.monotonic_s,
+        at_once=True,
     )
     context.telemetry.published(count)

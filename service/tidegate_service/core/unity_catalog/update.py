@@ -9,9 +9,11 @@ the same txnId in another file; the index keeps both for as long as it keeps the
 """
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.log.actions import Action, Metadata, Protocol
 from tidegate_protocol.proposal.staged import digest_of
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_protocol.replay.staged import proposal_of
@@ -47,11 +49,12 @@ async def update_table(context: Context, ref: str, update: Update) -> TableRecor
         _check_idle(update)
         return table
     staged_files.check_name(commit)
+    landed: TableRecord | None = None
     if not await _landed_by_name(context, table, commit):
         land = partial(_land, context, table, update, commit)
-        await staged_files.in_own_turn(context, table, commit, land)
-    await _publish(context, table)
-    return await get_table(context, table.id)
+        landed = await staged_files.in_own_turn(context, table, commit, land)
+    await _publish(context, table, landed)
+    return await get_table(context, table.id) if landed is None else landed
 
 
 async def _landed_by_name(context: Context, table: TableHead, commit: AddCommit) -> bool:
@@ -77,7 +80,11 @@ async def _has_digest(context: Context, table: TableHead, commit: AddCommit, sha
     return await offload.sha256_of(content) == sha256
 
 
-async def _land(context: Context, table: TableRecord, update: Update, commit: AddCommit) -> None:
+async def _land(
+    context: Context, table: TableRecord, update: Update, commit: AddCommit
+) -> TableRecord | None:
+    """The table as this commit leaves it, where that is known; None where the commit defines it
+    anew, or landed before."""
     if not table.catalog_managed:
         raise Refused(
             f"table {table.name} is a plain table: what is committed to it is "
@@ -117,10 +124,14 @@ async def _land(context: Context, table: TableRecord, update: Update, commit: Ad
             raise
         # The same work, staged again in another file: a client cannot know that it has landed.
         _check_landed(commit, refused.version, staged.commit_info.txn_id)
-        return
+        return None
     match outcome:
         case Committed():
             _check_landed(commit, outcome.record.version, outcome.record.transaction_id)
+            is_next = commit.version == table.latest_version + 1
+            if outcome.replayed or not is_next or _defines(staged.actions):
+                return None
+            return outcome.table.with_state(table.protocol, table.metadata)
         case Invalid() | Conflict():
             raise Refused(outcome.detail, code=outcome.code)
         case _:
@@ -147,16 +158,20 @@ def _check_landed(commit: AddCommit, version: int | None, transaction_id: str | 
         )
 
 
-async def _publish(context: Context, table: TableHead) -> None:
+async def _publish(context: Context, table: TableHead, landed: TableHead | None) -> None:
     """Publish the commit before it is answered. What goes wrong is no reason to call it failed:
     it has landed, and whoever loads the table has it published first."""
     try:
-        await publish_through(context, await _head(context, table))
+        await publish_through(context, landed or await _head(context, table))
     except ServiceError as error:
         logger.warning(
             "publishing after a commit failed",
             extra={"table": table.name, "code": str(error.code), "reason": with_cause(error)},
         )
+
+
+def _defines(actions: Sequence[Action]) -> bool:
+    return any(isinstance(action, Metadata | Protocol) for action in actions)
 
 
 async def _head(context: Context, table: TableHead) -> TableHead:

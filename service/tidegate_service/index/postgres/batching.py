@@ -6,6 +6,7 @@ who asks meanwhile is answered with all who did.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 Asked = TypeVar("Asked")
@@ -15,7 +16,7 @@ Told = TypeVar("Told")
 class Batching(Generic[Asked, Told]):
     """`answer` is given what was asked, and returns as many answers in the same order; what it
     raises is raised to all of them. It is called again when it has returned, and no sooner than
-    `apart_s` after it was called before."""
+    `apart_s` after it was called before, but for somebody who asks `at_once`."""
 
     def __init__(
         self, answer: Callable[[Sequence[Asked]], Awaitable[Sequence[Told]]], *, apart_s: float
@@ -26,11 +27,14 @@ class Batching(Generic[Asked, Told]):
         self._callers = 0
         self._working: asyncio.Task[None] | None = None
         self._not_before = 0.0
+        self._hurry = asyncio.Event()
 
-    async def ask(self, asked: Asked) -> Told:
+    async def ask(self, asked: Asked, *, at_once: bool = False) -> Told:
         told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, told))
         self._callers += 1
+        if at_once:
+            self._hurry.set()
         if self._working is None:
             self._work()
         try:
@@ -55,7 +59,9 @@ class Batching(Generic[Asked, Told]):
         try:
             while self._waiting:
                 if (early := self._not_before - now()) > 0:
-                    await asyncio.sleep(early)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._hurry.wait(), early)
+                self._hurry.clear()
                 waiting, self._waiting = self._wanted(), []
                 self._not_before = now() + self._apart_s
                 if waiting:

@@ -20,7 +20,8 @@ from tidegate_service.index.publishing import unpublished
 from tidegate_service.index.publishing.unpublished import Held, Published
 
 APART_S = 0.05
-"""From one of these transactions to the next of its kind, at least."""
+"""From one of these transactions to the next of its kind, at least, where nobody waits for an
+answer."""
 ALONE = 4
 """Tables that wait for their rows' locks at a time, each on a connection."""
 _NOTHING = Held(versions=(), behind=0)
@@ -36,8 +37,10 @@ class PublishingCalls:
         self._forgetting = Batching(self._forget, apart_s=APART_S)
         self._alone = asyncio.Semaphore(ALONE)
 
-    async def unpublished_versions(self, table_id: UUID, *, limit: int) -> Waiting:
-        held, database = await self._reading.ask((table_id, limit))
+    async def unpublished_versions(
+        self, table_id: UUID, *, limit: int, at_once: bool = False
+    ) -> Waiting:
+        held, database = await self._reading.ask((table_id, limit), at_once=at_once)
         stored = held.versions[:limit]
         if held.large is not None:
             stored = await self._large(table_id, held.large, database)
@@ -45,10 +48,16 @@ class PublishingCalls:
         return Waiting(versions=versions, behind=held.behind, database=database)
 
     async def mark_published(
-        self, table_id: UUID, first: int, last: int, *, database: str | None
+        self,
+        table_id: UUID,
+        first: int,
+        last: int,
+        *,
+        database: str | None,
+        at_once: bool = False,
     ) -> None:
         log = Published(table_id=table_id, first=first, last=last, database=database)
-        if await self._marking.ask(log):
+        if await self._marking.ask(log, at_once=at_once):
             return
 
         async def mark(connection: AsyncConnection) -> None:
@@ -62,8 +71,8 @@ class PublishingCalls:
         async with self._alone:
             await self._connections.write(mark)
 
-    async def forget_content(self, table_id: UUID, through: int) -> None:
-        await self._forgetting.ask((table_id, through))
+    async def forget_content(self, table_id: UUID, through: int, *, at_once: bool = False) -> None:
+        await self._forgetting.ask((table_id, through), at_once=at_once)
 
     async def _large(
         self, table_id: UUID, version: int, database: str

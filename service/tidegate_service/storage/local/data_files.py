@@ -2,7 +2,8 @@
 
 Folders are opened one by one and never through a symbolic link, as in `files.py`; links and what
 is no regular file are neither listed nor deleted. A name that is no UTF-8, which no log can hold,
-is left alone.
+is left alone, and so is what lies in more than `MOST_FOLDERS`: each stays open while those in it
+are looked through, and the process may open only so many files.
 """
 
 import errno
@@ -24,6 +25,8 @@ NAMES_AT_ONCE = 4_096
 """Names that are read or handed out in one step."""
 FILES_AT_ONCE = 256
 """Files that are looked at or deleted in one step."""
+MOST_FOLDERS = 64
+"""Of a table, one in the other."""
 _MAY_HIDE = "_."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR})
@@ -72,7 +75,7 @@ class LocalDataFiles:
                 return
             is_all = after == "" and until is None
             held: list[str] = []
-            for paths in self._walk(top, "", stack):
+            for paths in self._walk(top, "", stack, MOST_FOLDERS):
                 if is_all:
                     held += paths
                 else:
@@ -86,9 +89,9 @@ class LocalDataFiles:
                     yield None
             yield Listed(paths=held)
 
-    def _walk(self, folder: int, prefix: str, stack: ExitStack) -> Iterator[list[str]]:
+    def _walk(self, folder: int, prefix: str, stack: ExitStack, levels: int) -> Iterator[list[str]]:
         """Paths in byte order, some at a time, and none at the end of each step of reading a
-        folder."""
+        folder. So many levels of folders are looked into."""
         names = SortedSpool()
         stack.callback(names.close)
         with os.scandir(folder) as found:
@@ -104,10 +107,10 @@ class LocalDataFiles:
                     continue
                 yield held
                 held = []
-                below = _opened_below(folder, name[:-1])
+                below = _opened_below(folder, name[:-1]) if levels else None
                 if below is not None:
                     try:
-                        yield from self._walk(below, prefix + name, stack)
+                        yield from self._walk(below, prefix + name, stack, levels - 1)
                     finally:
                         os.close(below)
             yield held
@@ -176,9 +179,11 @@ class LocalDataFiles:
                 top = stack.enter_context(self._opened(self._table))
             except FileNotFoundError:
                 return 0
-            return (yield from self._emptied(top, "", before_ms))
+            return (yield from self._emptied(top, "", before_ms, MOST_FOLDERS))
 
-    def _emptied(self, folder: int, prefix: str, before_ms: int) -> Generator[None, None, int]:
+    def _emptied(
+        self, folder: int, prefix: str, before_ms: int, levels: int
+    ) -> Generator[None, None, int]:
         count = 0
         with os.scandir(folder) as found:
             folders = [
@@ -190,13 +195,13 @@ class LocalDataFiles:
             ]
         yield
         for name in folders:
-            below = _opened_below(folder, name)
+            below = _opened_below(folder, name) if levels else None
             if below is None:
                 continue
             try:
                 # Before what is in it goes, which changes it.
                 changed_ms = os.fstat(below).st_mtime_ns // 1_000_000
-                count += yield from self._emptied(below, f"{prefix}{name}/", before_ms)
+                count += yield from self._emptied(below, f"{prefix}{name}/", before_ms, levels - 1)
             finally:
                 os.close(below)
             if changed_ms < before_ms:

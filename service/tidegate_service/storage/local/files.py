@@ -204,18 +204,18 @@ class LocalFiles:
 
     @contextmanager
     def folder(self, folders: list[str], *, create: bool = False) -> Iterator[int]:
-        """An open folder below the root. Raises `OSError` where it is missing, and `NotAFolder`
-        where something else stands in the way."""
+        """An open folder below the root, alone: those above it are closed. Raises `OSError` where
+        it is missing, and `NotAFolder` where something else stands in the way."""
         with ExitStack() as stack:
             try:
                 folder = os.open(self._root, _FOLDER)
             except OSError as error:
-                raise StorageUnavailable(
-                    f"the folder that tables are kept under could not be opened: {why(error)}"
-                ) from error
+                reason = f"the folder that tables are kept under could not be opened: {why(error)}"
+                raise StorageUnavailable(reason) from error
             stack.callback(os.close, folder)
             for name in folders:
-                folder = stack.enter_context(self.child(folder, name, create))
+                with stack.pop_all():
+                    folder = stack.enter_context(self.child(folder, name, create))
             yield folder
 
     @contextmanager

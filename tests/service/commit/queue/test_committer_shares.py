@@ -6,6 +6,7 @@ import pytest
 
 from tests.service.commit.queue.crowds import Crowd
 from tidegate_protocol.base.problems import Code
+from tidegate_service.core.commit.queue.commit_queue import TABLES_OF_ONE
 from tidegate_service.core.commit.queue.table_queue import GROUP_ACTIONS, GROUP_MEMBERS
 from tidegate_service.core.errors import Unavailable
 
@@ -119,4 +120,19 @@ async def test_members_of_a_group_stay_in_order_where_they_are_one_callers():
     crowd.groups[1].leave(again=crowd.groups[1].members[3:5])
     await crowd.settle()
     assert crowd.groups[2].ids == names[3:5]
+    await crowd.end()
+
+
+async def test_one_has_so_many_tables_in_a_shared_group():
+    """And another, whose table comes then, goes with the next group."""
+    crowd = Crowd(shared=1)
+    for n in range(3 * TABLES_OF_ONE):
+        crowd.send(f"t{n}", f"a{n}", who="a")
+    await crowd.settle()
+    assert len(crowd.groups[0].ids) == TABLES_OF_ONE
+    crowd.send("u", "b", who="b")
+    crowd.groups[0].tell()
+    await crowd.settle()
+    assert len(crowd.groups[1].ids) == TABLES_OF_ONE + 1
+    assert crowd.groups[1].ids[0] == "b"
     await crowd.end()

@@ -123,6 +123,29 @@ async def test_afterwards_none_is_kept_for_as_long():
     await asyncio.gather(*waited, *ours, *later)
 
 
+async def test_nor_where_nobody_has_waited_meanwhile():
+    """One writer after the other: between two of its proposals the table has no queue."""
+    crowd = Crowd(keep_s=10 * KEEP_S)
+    await lost(crowd)
+    waited = crowd.send("t", "a", who="ours")
+    while len(crowd.groups) < 2:
+        await asyncio.sleep(0.01)
+    crowd.groups[1].tell()
+    await asyncio.gather(*waited)
+    await crowd.settle()
+    assert crowd.is_forgotten()
+    (late,) = sent(crowd, staged(crowd, "late again"))
+    await crowd.settle()
+    too_late(crowd.groups[2])
+    later = crowd.send("t", "b", who="ours")
+    await crowd.settle()
+    assert [group.ids for group in crowd.groups[3:]] == [["b"]]
+    await crowd.end()
+    with pytest.raises(Refused):
+        await late
+    await asyncio.gather(*later)
+
+
 async def test_none_is_kept_where_that_is_switched_off():
     crowd = Crowd(keep_s=0)
     await lost(crowd)

@@ -57,6 +57,10 @@ RunGroup = Callable[[Sequence[WaitingProposal], bool], Awaitable[GroupResult]]
 """Decides members as one group. The flag is set for members of a single table, whose lock is then
 waited for."""
 
+TABLES_OF_ONE = 32
+"""Tables of one caller in a shared group: whoever comes next waits until the group has ended, and
+that takes longer with each table. Nobody (None) is held back: there is nobody else."""
+
 _NO_STORE = ""
 """Large proposals to catalog-managed tables are counted as if they waited for this one store."""
 
@@ -162,6 +166,7 @@ class CommitQueue:
     def _start(self) -> None:
         self._will_start = False
         shared: list[WaitingProposal] = []
+        tables_of = Counter[str | None]()
         for table_id in self._in_turn():
             queue = self._queues[table_id]
             if not queue.waiting:
@@ -177,7 +182,10 @@ class CommitQueue:
             elif self._shared < self._limits.shared:
                 room = GROUP_MEMBERS - len(shared)
                 actions = GROUP_ACTIONS - sum(map(weight_of, shared))
-                if room > 0 and actions > 0:
+                who = who_of(queue.waiting.first)
+                is_full = who is not None and tables_of[who] >= TABLES_OF_ONE
+                if room > 0 and actions > 0 and not is_full:
+                    tables_of[who] += 1
                     shared += self._take(table_id, room, actions)
         if shared:
             self._shared += 1

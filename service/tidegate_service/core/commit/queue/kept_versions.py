@@ -26,14 +26,16 @@ class KeptVersions:
     def __init__(self, keep_s: float, go: Go) -> None:
         self._keep_s = keep_s
         self._go = go
+        # Tables of which none is kept now. A queue ends where nobody waits, its rest does not.
+        self._resting: set[str] = set()
 
     def after(self, member: WaitingProposal, queue: TableQueue) -> None:
         """Keep the next version where the member came too late for its own."""
         loop = asyncio.get_running_loop()
-        is_resting = loop.time() < queue.rests_until
+        table_id = member.table.id
+        is_resting = table_id in self._resting
         if not self._keep_s or queue.kept is not None or is_resting or not _is_late(member):
             return
-        table_id = member.table.id
         timer = loop.call_later(self._keep_s, self._over, table_id, queue)
         queue.kept = KeptVersion(who_of(member), loop.time(), timer)
 
@@ -44,18 +46,19 @@ class KeptVersions:
             return
         member.alone = True
         queue.waiting.bring_forward(member)
-        self._end(queue, kept)
+        self._end(member.table.id, queue, kept)
 
     def _over(self, table_id: str, queue: TableQueue) -> None:
         assert queue.kept is not None
-        self._end(queue, queue.kept)
+        self._end(table_id, queue, queue.kept)
         self._go(table_id, queue)
 
-    def _end(self, queue: TableQueue, kept: KeptVersion) -> None:
+    def _end(self, table_id: str, queue: TableQueue, kept: KeptVersion) -> None:
         kept.timer.cancel()
         queue.kept = None
-        now = asyncio.get_running_loop().time()
-        queue.rests_until = now + (now - kept.since)
+        loop = asyncio.get_running_loop()
+        self._resting.add(table_id)
+        loop.call_later(loop.time() - kept.since, self._resting.discard, table_id)
 
 
 def _is_late(member: WaitingProposal) -> bool:

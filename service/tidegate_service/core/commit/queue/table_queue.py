@@ -113,8 +113,7 @@ class TableQueue:
 
     `busy` says that a group of the table runs. `own` is set once the table's row was found locked,
     `unsure` once the table has to be looked at. While `linger` is set, the table's next group waits
-    until `returning` proposals wait. While a version is `kept`, no group begins; none is before
-    `rests_until`, a time of the loop.
+    until `returning` proposals wait. While a version is `kept`, no group begins.
     """
 
     waiting: Line = field(default_factory=Line)
@@ -124,7 +123,6 @@ class TableQueue:
     linger: asyncio.TimerHandle | None = None
     returning: int = 0
     kept: KeptVersion | None = None
-    rests_until: float = 0.0
 
     @property
     def lingers(self) -> bool:
