@@ -12,7 +12,7 @@ install:
 
 # ARGS="--keep" leaves the service up. WAREHOUSE=s3 puts the table on an S3 server of its own.
 demo: install
-	@$(SPARK) $(BIN)/python -m demo $(if $(WAREHOUSE),--warehouse $(WAREHOUSE)) $(ARGS)
+	@$(SPARK) $(BIN)/python -m demo $(if $(WAREHOUSE),--warehouse $(WAREHOUSE)) $(if $(ENGINE),--engine $(ENGINE)) $(ARGS)
 
 # Workers take a file each (tests/scheduling.py); there are more than cores, because tests wait.
 # ARGS="tests/protocol -x" runs a part.

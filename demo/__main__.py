@@ -1,4 +1,4 @@
-"""`python -m demo [--keep] [--data-dir DIR] [--warehouse s3]`: the demo, to `demo ok`."""
+"""`python -m demo [--keep] [--data-dir DIR] [--warehouse s3] [--engine duckdb]`: to `demo ok`."""
 
 import argparse
 import shutil
@@ -6,8 +6,10 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -15,11 +17,12 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import tidegate
+from demo import duckdb_writer
 from demo import service as services
 from demo import warehouse as warehouses
 from demo.flights import SLICE, Totals, differences, load, stage, totals
 from demo.jars import JarsUnavailable, hadoop_aws
-from demo.load import SLICES, WriterFailed
+from demo.load import DUCKDB, ENGINES, SLICES, SPARK, WriterFailed
 from demo.load import load as load_flights
 from demo.race import race
 from demo.s3_server import S3Server, S3ServerFailed
@@ -46,7 +49,16 @@ def main() -> int:
         default="local",
         help="where the table lies; s3 is a server of the demo's own (local)",
     )
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=SPARK,
+        help="the last writer: duckdb commits through Unity Catalog's API, to a catalog-managed "
+        "table (spark)",
+    )
     arguments = parser.parse_args()
+    if arguments.engine == DUCKDB and arguments.warehouse != "local":
+        parser.error("expected the local warehouse with the engine duckdb: it has no keys for s3")
     data_dir = Path(arguments.data_dir or tempfile.mkdtemp(prefix="tidegate-demo-")).absolute()
     data_dir.mkdir(parents=True, exist_ok=True)
     service = None
@@ -60,7 +72,7 @@ def main() -> int:
         say("starting the service, with a Postgres of its own")
         service = services.start(data_dir, warehouse.service)
         say(f"it is ready at {service.url}")
-        return run(service, data_dir, warehouse)
+        return run(service, data_dir, warehouse, arguments.engine)
     except (ServiceFailed, S3ServerFailed, WriterFailed, tidegate.TidegateError) as error:
         console.print(f"demo failed: {error}", markup=False)
         return 1
@@ -87,7 +99,7 @@ def s3_warehouse(s3: ExitStack, data_dir: Path) -> Warehouse:
     return warehouses.on_s3(server)
 
 
-def run(service: Service, data_dir: Path, warehouse: Warehouse) -> int:
+def run(service: Service, data_dir: Path, warehouse: Warehouse, engine: str) -> int:
     flights = load()
     expected = totals(flights)
     staged = stage(flights, data_dir, slices=SLICES)
@@ -96,13 +108,23 @@ def run(service: Service, data_dir: Path, warehouse: Warehouse) -> int:
     try:
         rows = spark.read.parquet(str(staged)).drop(SLICE)
         with tidegate.connect(service.url) as lake:
-            table = lake.create_table(TABLE, schema=rows.schema, partition_by=["month"])
-            say(f"{TABLE} is created; {WRITERS} Spark jobs start, and append at once")
-            commits = load_flights(service.url, TABLE, staged, data_dir, progress)
+            table = lake.create_table(
+                TABLE,
+                schema=rows.schema,
+                partition_by=["month"],
+                catalog_managed=engine == DUCKDB,
+            )
+            jobs = f"{WRITERS} Spark jobs start"
+            if engine == DUCKDB:
+                jobs = f"{WRITERS - 1} Spark jobs and DuckDB start"
+            say(f"{TABLE} is created; {jobs}, and append at once")
+            commits = load_flights(service.url, TABLE, staged, data_dir, progress, engine=engine)
             say(f"{commits} appends have landed; two jobs overwrite month {MONTH} at once")
             race(table, rows.where(f"month = {MONTH}"), f"month = {MONTH}", say)
             console.print(versions(table))
             problems = compare(table, spark, expected, warehouse)
+            if engine == DUCKDB:
+                problems += compare_by_duckdb(service.url, expected)
             versions_count = table.version + 1
     finally:
         spark.stop()
@@ -115,19 +137,32 @@ def run(service: Service, data_dir: Path, warehouse: Warehouse) -> int:
 
 
 def compare(
-    table: tidegate.Table, spark: SparkSession, expected: Totals, warehouse: Warehouse
+    table: tidegate.Table,
+    spark: SparkSession,
+    expected: Totals,
+    warehouse: Warehouse,
 ) -> list[str]:
-    """What differs from the source, read back through the service and from the log alone."""
+    """What differs from the source, read back through the service and, of a plain table, from the
+    log alone."""
     through = totals(table.read(spark).toPandas())
     say(f"read back through the service: {through.rows:,} rows")
+    problems = differences(through, expected, by="through the service")
+    if table.head().catalog_managed:
+        # deltalake opens none of these.
+        return problems
     log = DeltaTable(table.location, storage_options=dict(warehouse.deltalake))
     alone = totals(log.to_pyarrow_table().to_pandas())
     say(f"read by deltalake from the log alone: {alone.rows:,} rows at version {log.version()}")
-    problems = differences(through, expected, by="through the service")
     problems += differences(alone, expected, by="by deltalake")
     if log.version() != table.version:
         problems.append(f"deltalake sees version {log.version()}, the service {table.version}")
     return problems
+
+
+def compare_by_duckdb(url: str, expected: Totals) -> list[str]:
+    found = totals(duckdb_writer.read(url, TABLE))
+    say(f"read by DuckDB: {found.rows:,} rows")
+    return differences(found, expected, by="by DuckDB")
 
 
 def versions(table: tidegate.Table) -> Grid:
@@ -143,8 +178,14 @@ def versions(table: tidegate.Table) -> Grid:
     return grid
 
 
-def progress(writer: int, version: int | None) -> None:
-    what = "has its Spark session" if version is None else f"landed version {version}"
+def progress(writer: int, told: Mapping[str, Any]) -> None:
+    if "ready" in told:
+        what = "has its session"
+    elif "version" in told:
+        what = f"landed version {told['version']}"
+    else:
+        tries = told["tries"]
+        what = f"(DuckDB) landed a commit, in {tries} {'try' if tries == 1 else 'tries'}"
     say(f"writer {writer + 1} {what}")
 
 

@@ -3,11 +3,16 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from demo.writer import APPENDS, WRITERS
+
+SPARK, DUCKDB = "spark", "duckdb"
+ENGINES = {SPARK: "demo.writer", DUCKDB: "demo.duckdb_writer"}
+"""Which module is the last writer, by the engine's name; all others are Spark's."""
 
 SLICES = WRITERS * APPENDS
 
@@ -17,14 +22,24 @@ class WriterFailed(Exception):
 
 
 def load(
-    url: str, table: str, staged: Path, logs: Path, report: Callable[[int, int | None], None]
+    url: str,
+    table: str,
+    staged: Path,
+    logs: Path,
+    report: Callable[[int, Mapping[str, Any]], None],
+    *,
+    engine: str = SPARK,
 ) -> int:
     """Run the writers side by side and return the number of commits.
 
-    `report(writer, version)` is called, from several threads, for every commit as it lands, and
-    once before them, without a version, when the writer's session is up.
+    `report(writer, told)` is called, from several threads, for every commit as it lands, with what
+    the writer tells of it, and once before them, with `ready`, when the writer's session is up.
     """
-    processes = [_start(url, table, staged, logs, number) for number in range(WRITERS)]
+    modules = [ENGINES[SPARK]] * (WRITERS - 1) + [ENGINES[engine]]
+    processes = [
+        _start([module, url, table, str(staged), str(number)], _log(logs, number))
+        for number, module in enumerate(modules)
+    ]
     with ThreadPoolExecutor(WRITERS) as pool:
         try:
             followed = [
@@ -39,12 +54,13 @@ def load(
                 process.wait()
 
 
-def _start(url: str, table: str, staged: Path, logs: Path, number: int) -> subprocess.Popen[str]:
-    with _log(logs, number).open("w") as log:
+def _start(command: Sequence[str], log: Path) -> subprocess.Popen[str]:
+    """A module with its arguments."""
+    with log.open("w") as errors:
         return subprocess.Popen(
-            [sys.executable, "-m", "demo.writer", url, table, str(staged), str(number)],
+            [sys.executable, "-m", *command],
             stdout=subprocess.PIPE,
-            stderr=log,
+            stderr=errors,
             stdin=subprocess.DEVNULL,
             text=True,
             cwd=Path(__file__).parents[1],
@@ -55,14 +71,14 @@ def _follow(
     process: subprocess.Popen[str],
     logs: Path,
     number: int,
-    report: Callable[[int, int | None], None],
+    report: Callable[[int, Mapping[str, Any]], None],
 ) -> int:
     assert process.stdout is not None
     commits = 0
     for line in process.stdout:
-        version = json.loads(line).get("version")
-        report(number, version)
-        commits += version is not None
+        told = json.loads(line)
+        report(number, told)
+        commits += "ready" not in told
     if process.wait() != 0:
         tail = _log(logs, number).read_text()[-2000:]
         raise WriterFailed(f"writer {number + 1} ended with {process.returncode}:\n{tail}")

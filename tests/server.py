@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.postgres import cloned
+from tidegate_service.api.http.limits import USUAL, ServerLimits
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.settings import Settings
 
@@ -33,9 +34,9 @@ def start_service(settings: Settings) -> Iterator[StartService]:
 
     with ExitStack() as stack:
 
-        def start(**changes: object) -> "Running":
+        def start(limits: ServerLimits = USUAL, **changes: object) -> "Running":
             changed = Settings(**{**dict(settings), **changes})
-            return stack.enter_context(running(changed))
+            return stack.enter_context(running(changed, limits))
 
         yield start
 

@@ -134,3 +134,27 @@ class Table(TableHandle):
         from tidegate.spark.read import read  # noqa: PLC0415 - the HTTP client works without Spark
 
         return read.read(self, spark, where=where, version=version, timestamp=timestamp)
+
+    def changes(
+        self,
+        spark: "SparkSession",
+        *,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        from_timestamp: datetime | int | str | None = None,
+        to_timestamp: datetime | int | str | None = None,
+    ) -> "DataFrame":
+        """The rows that a span of versions inserted, updated and deleted, as a Spark DataFrame with
+        `_change_type`, `_commit_version` and `_commit_timestamp`; both ends are included, and
+        without an end it goes to the latest version now. See `tidegate.spark.changes.frame`. Needs
+        the `spark` extra."""
+        from tidegate.spark.changes import frame  # noqa: PLC0415 - as in `append`
+
+        return frame.changes(
+            self,
+            spark,
+            from_version=from_version,
+            to_version=to_version,
+            from_timestamp=from_timestamp,
+            to_timestamp=to_timestamp,
+        )

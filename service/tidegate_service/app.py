@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from tidegate_service.api.application import Application, attach, build
 from tidegate_service.api.http.hosts import allowed
-from tidegate_service.api.http.limits import Limits
+from tidegate_service.api.http.limits import USUAL, Limits, ServerLimits
 from tidegate_service.api.http.requests import Gate
 from tidegate_service.api.server.connections import Connections, most_connections
 from tidegate_service.api.server.server import Server
@@ -32,12 +32,11 @@ from tidegate_service.core.errors import ServiceError, with_cause
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
-from tidegate_service.core.sharing.holds import Holds
+from tidegate_service.core.sharing.pauses import Pauses
+from tidegate_service.database import CannotStart, database_beside, database_of, ensure_schema
 from tidegate_service.index.access.tokens import PostgresTokens
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.embedded.account import EmbeddedPostgresError
-from tidegate_service.index.embedded.database import embedded
-from tidegate_service.index.embedded.server import DataDirectoryInUse, EmbeddedPostgres
 from tidegate_service.index.postgres import migrate
 from tidegate_service.index.postgres.engine import (
     ConnectionSettings,
@@ -50,6 +49,7 @@ from tidegate_service.index.postgres.sweeper import sweeping
 from tidegate_service.index.tables.forgettings import PostgresForgettings
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 from tidegate_service.settings import Settings
+from tidegate_service.storage.limits import StorageLimits
 from tidegate_service.storage.local.data_folder import make_data_folder
 from tidegate_service.storage.object_storage import ObjectStorage
 from tidegate_service.telemetry.exposition import Exposition, Instruments
@@ -62,10 +62,6 @@ logger = logging.getLogger("tidegate.service")
 
 SECTIONS_S = 2.0
 """For commit sections without a waiting client, at the end."""
-
-
-class CannotStart(Exception):
-    """The service cannot run with these settings as things are; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +81,17 @@ def application() -> Application:
 
 @asynccontextmanager
 async def open_service(
-    settings: Settings, *, faults: FaultPoints = NO_FAULTS, among: Peers | None = None
+    settings: Settings,
+    *,
+    faults: FaultPoints = NO_FAULTS,
+    among: Peers | None = None,
+    limits: ServerLimits = USUAL,
 ) -> AsyncIterator[Service]:
     """Everything but the socket. One `among` others leaves publishing to one of them. Raises
     `CannotStart`."""
     async with AsyncExitStack() as stack:
         with _startable():
-            service = await _composed(settings, stack, faults, among)
+            service = await _composed(settings, stack, faults, among, limits)
         yield service
 
 
@@ -103,15 +103,22 @@ async def serve(
     on_server: Callable[[Server], None],
     faults: FaultPoints = NO_FAULTS,
     among: Peers | None = None,
+    limits: ServerLimits = USUAL,
 ) -> None:
     """Serve on a bound socket until the server is told to stop.
 
     `on_server` gets the server as soon as it can be stopped; `on_started` is called once it
     listens. Raises `CannotStart`.
     """
-    async with open_service(settings, faults=faults, among=among) as service:
-        bound = Connections(most_connections(settings.max_connections))
-        server = Server(service.app, gate=service.gate, connections=bound, on_started=on_started)
+    async with open_service(settings, faults=faults, among=among, limits=limits) as service:
+        bound = Connections(most_connections(settings.max_connections), send_s=limits.send_s)
+        server = Server(
+            service.app,
+            gate=service.gate,
+            connections=bound,
+            on_started=on_started,
+            limits=limits,
+        )
         on_server(server)
         await server.serve(sockets=[listener])
 
@@ -136,8 +143,8 @@ async def prepared(settings: Settings) -> AsyncIterator[Settings]:
     async with AsyncExitStack() as stack:
         with _startable():
             _make_folder(settings)
-            url = await _database(settings, stack)
-            await asyncio.to_thread(_ensure_schema, settings, url)
+            url = await database_of(settings, stack)
+            await asyncio.to_thread(ensure_schema, settings, url)
         yield settings.model_copy(update={"database_url": SecretStr(url), "migrate": False})
 
 
@@ -156,7 +163,7 @@ async def bring_up_to_date(settings: Settings) -> str:
     `CannotStart`."""
     async with AsyncExitStack() as stack:
         with _startable():
-            url = await _database(settings, stack)
+            url = await database_of(settings, stack)
             await asyncio.to_thread(migrate.upgrade, url)
     return migrate.head()
 
@@ -167,21 +174,10 @@ async def open_tokens(settings: Settings) -> AsyncIterator[PostgresTokens]:
     `CannotStart`."""
     async with AsyncExitStack() as stack:
         with _startable():
-            url = await _database_beside(settings, stack)
+            url = await database_beside(settings, stack)
             engine = create_engine(url, ConnectionSettings(pool_size=1, overflow=0))
             stack.push_async_callback(engine.dispose)
             yield PostgresTokens(engine)
-
-
-async def _database_beside(settings: Settings, stack: AsyncExitStack) -> str:
-    """The database, its embedded server started (and migrated) unless a service runs it."""
-    try:
-        url = await _database(settings, stack)
-    except DataDirectoryInUse:
-        return EmbeddedPostgres(settings.data_dir).url_beside()
-    if settings.database_url is None:
-        await asyncio.to_thread(migrate.upgrade, url)
-    return url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +187,7 @@ class _World:
     locations: LocationPolicy
     upkeep: PostgresUpkeep
     forgettings: PostgresForgettings
-    holds: Holds
+    pauses: Pauses
     tokens: PostgresTokens
     metrics: Metrics
     telemetry: Recorder
@@ -205,12 +201,14 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
         locations.prefixes,
         settings.store_options(),
         modes=settings.modes(),
-        max_file_bytes=settings.max_log_file_bytes,
-        max_actions=settings.max_stream_actions,
-        max_files=settings.max_log_files,
+        limits=StorageLimits(
+            commit_bytes=settings.max_log_file_bytes,
+            actions=settings.max_stream_actions,
+            files=settings.max_log_files,
+        ),
     )
-    url = await _database(settings, stack)
-    await asyncio.to_thread(_ensure_schema, settings, url)
+    url = await database_of(settings, stack)
+    await asyncio.to_thread(ensure_schema, settings, url)
     pool = settings.database_pool_size
     engine = create_engine(url, ConnectionSettings(pool_size=pool, overflow=pool))
     stack.push_async_callback(engine.dispose)
@@ -225,7 +223,7 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
         locations=locations,
         upkeep=PostgresUpkeep(engine),
         forgettings=PostgresForgettings(engine),
-        holds=Holds(),
+        pauses=Pauses(),
         tokens=PostgresTokens(engine),
         metrics=metrics,
         telemetry=telemetry,
@@ -244,20 +242,26 @@ async def _background(settings: Settings, world: _World, faults: FaultPoints) ->
         hooks=settings.hooks,
         table_hooks=settings.table_hooks,
         store_of=world.locations.store_of,
-        holds=world.holds,
+        pauses=world.pauses,
         faults=faults,
         telemetry=world.telemetry,
     )
 
 
 async def _composed(
-    settings: Settings, stack: AsyncExitStack, faults: FaultPoints, among: Peers | None
+    settings: Settings,
+    stack: AsyncExitStack,
+    faults: FaultPoints,
+    among: Peers | None,
+    server: ServerLimits,
 ) -> Service:
     world = await _opened(settings, stack)
     background = await _background(settings, world, faults) if among is None else None
     waiting, most = settings.max_waiting_per_table, most_held(settings.database_pool_size)
     groups = QueueLimits(waiting=waiting, own=most, keep_s=settings.keep_version_seconds)
-    committer = CommitQueue(run_group, groups, store_of=world.locations.store_of, holds=world.holds)
+    committer = CommitQueue(
+        run_group, groups, store_of=world.locations.store_of, pauses=world.pauses
+    )
     context = Context(
         index=world.index,
         storage=world.storage,
@@ -286,6 +290,7 @@ async def _composed(
         deadline_s=settings.deadline_seconds,
         long_deadline_s=settings.long_deadline_seconds,
         tokens=settings.auth == "tokens",
+        server=server,
     )
     app = build(limits=limits, gate=gate, telemetry=world.telemetry)
     instruments = Instruments(
@@ -315,26 +320,6 @@ async def _authenticator(settings: Settings, tokens: PostgresTokens) -> Authenti
     if not any(token.live for token in await tokens.all()):
         logger.warning("there is no valid token: make one with `tidegate token create`")
     return Authenticator(tokens, monotonic_s=elapsed_s)
-
-
-async def _database(settings: Settings, stack: AsyncExitStack) -> str:
-    """The URL of the index; an embedded server is stopped with the stack."""
-    if settings.database_url is not None:
-        return settings.database_url.get_secret_value()
-    return await stack.enter_async_context(embedded(settings.data_dir))
-
-
-def _ensure_schema(settings: Settings, url: str) -> None:
-    """The embedded database follows the release; a foreign one is only migrated if told to."""
-    if settings.database_url is None or settings.migrate:
-        migrate.upgrade(url)
-    elif migrate.pending(url):
-        found = migrate.current(url) or "none at all"
-        raise CannotStart(
-            f"the database at {settings.masked_database_url()} has the schema revision {found}, "
-            f"and this release needs {migrate.head()}: run `tidegate migrate`, or serve with "
-            "--migrate"
-        )
 
 
 def _make_folder(settings: Settings) -> None:

@@ -1,8 +1,11 @@
 """Fixtures of the tests with other writers."""
 
+import os
+import sys
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.interop.foreign_spark import ForeignSpark, foreign_spark
 from tests.interop.tables import new_table
@@ -26,3 +29,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForeignSpark]:
     """One stock Delta Spark for all tests: what it takes to start is most of what a test takes."""
     with foreign_spark(tmp_path_factory.mktemp("foreign")) as spark:
         yield spark
+
+
+@pytest.fixture(scope="session")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session of our own client, for tests of what both read and write."""
+    folder = tmp_path_factory.mktemp("ours")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.local.dir", str(folder))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

@@ -15,6 +15,7 @@ import uvloop
 
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS
 from tidegate_service.api.answers import types, upkeep
+from tidegate_service.api.http.limits import USUAL, ServerLimits
 from tidegate_service.api.http.problems import ProblemBody
 from tidegate_service.api.server.server import Server, bound_socket, url_of
 from tidegate_service.app import application, serve
@@ -43,7 +44,7 @@ class Running:
 
 
 @contextmanager
-def running(settings: Settings) -> Iterator[Running]:
+def running(settings: Settings, limits: ServerLimits = USUAL) -> Iterator[Running]:
     """Serve in a thread with an event loop of its own; what fails there is raised here."""
     listener = bound_socket(settings.host, settings.port)
     started = threading.Event()
@@ -58,6 +59,7 @@ def running(settings: Settings) -> Iterator[Running]:
             listener,
             on_started=lambda _: started.set(),
             on_server=servers.append,
+            limits=limits,
         )
 
     def run() -> None:

@@ -31,6 +31,7 @@ from tidegate_service.core.commit.batches.table_batch import TableBatch
 from tidegate_service.core.commit.decide import Decision
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
 from tidegate_service.core.errors import Refused, StorageUnknown
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.faults import FaultPoints, Step, around
 from tidegate_service.core.ports.index import CommitGroup, CommitSection, Index
 from tidegate_service.core.ports.outcomes import Committed, Outcome
@@ -41,8 +42,8 @@ from tidegate_service.core.ports.store.storage import Log, Storage
 _occupy = abort_fence.occupy
 
 
-async def _taken_is_its_own(log: Log, ready: ReadyCommit, *, attempts: int) -> None:
-    await _occupy(log, ready, attempts=attempts)
+async def _taken_is_its_own(log: Log, ready: ReadyCommit, limits: CommitLimits) -> None:
+    await _occupy(log, ready, limits)
 
 
 async def _put_once(log: Log, version: int, content: Content) -> bytes | LogFile | None:
@@ -50,14 +51,18 @@ async def _put_once(log: Log, version: int, content: Content) -> bytes | LogFile
     return None if put is PutResult.CREATED else await log.read(version)
 
 
-async def _next_one_instead(log: Log, ready: ReadyCommit, **_: Any) -> bytes | LogFile | None:
+async def _next_one_instead(
+    log: Log, ready: ReadyCommit, *_: Any, **__: Any
+) -> bytes | LogFile | None:
     try:
         return await _put_once(log, ready.version, ready.content)
     except StorageUnknown:
         return await _put_once(log, ready.version + 1, ready.content)
 
 
-async def _unknown_is_refused(log: Log, ready: ReadyCommit, **_: Any) -> bytes | LogFile | None:
+async def _unknown_is_refused(
+    log: Log, ready: ReadyCommit, *_: Any, **__: Any
+) -> bytes | LogFile | None:
     try:
         return await _put_once(log, ready.version, ready.content)
     except StorageUnknown as error:

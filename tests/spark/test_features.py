@@ -26,12 +26,10 @@ def test_row_ids_are_given_out_to_what_spark_writes(spark, create):
 @pytest.mark.parametrize(
     ("properties", "named"),
     [
-        ({"delta.columnMapping.mode": "name"}, "columnMapping"),
-        ({"delta.enableChangeDataFeed": "true"}, "changeDataFeed"),
         ({"delta.feature.clustering": "supported"}, "clustering"),
         (
             {"delta.enableIcebergCompatV2": "true", "delta.columnMapping.mode": "name"},
-            "icebergCompatV2|columnMapping",
+            "icebergCompatV2",
         ),
     ],
 )
@@ -40,9 +38,3 @@ def test_what_spark_would_write_wrongly_is_left_alone(spark, create, properties,
     with pytest.raises(UnsupportedTable, match=named):
         table.append(spark.range(3))
     assert (table.version, data_files(table)) == (0, set())
-
-
-def test_columns_under_other_names_are_not_read_wrongly(spark, create):
-    table = create("id bigint", **{"delta.columnMapping.mode": "name"})
-    with pytest.raises(UnsupportedTable, match="columnMapping"):
-        table.read(spark)

@@ -10,7 +10,7 @@ from tidegate.spark.tables.refusals import (
     check_writable,
     check_writable_by_arrow,
 )
-from tidegate_protocol.log.actions import Add, DeletionVector, Protocol
+from tidegate_protocol.log.actions import Protocol
 
 PLAIN = Protocol(min_reader_version=1, min_writer_version=2)
 COLUMN_RULES = [
@@ -19,7 +19,6 @@ COLUMN_RULES = [
     ({"delta.identity.start": 1, "delta.identity.step": 1}, "identityColumns"),
     ({"CURRENT_DEFAULT": "'x'"}, "allowColumnDefaults"),
     ({"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}, "char and varchar lengths"),
-    ({"delta.columnMapping.physicalName": "c1"}, "columnMapping"),
 ]
 
 
@@ -71,8 +70,6 @@ class TestWriting:
     @pytest.mark.parametrize(
         ("properties", "named"),
         [
-            ({"delta.enableChangeDataFeed": "true"}, "changeDataFeed"),
-            ({"delta.columnMapping.mode": "name"}, "columnMapping"),
             ({"delta.enableIcebergCompatV2": "true"}, "icebergCompatV2"),
             ({"delta.enableVariantShredding": "true"}, "variantShredding"),
             ({"delta.enableMaterializePartitionColumnsFeature": "true"}, "materializePartition"),
@@ -105,40 +102,24 @@ class TestWriting:
 
 
 class TestReading:
-    def test_a_file_with_a_deletion_vector_is_named(self):
-        vector = DeletionVector(
-            storage_type="u", path_or_inline_dv="x", size_in_bytes=1, cardinality=1
-        )
-        file = Add(
-            path="part-0",
-            partition_values={},
-            size=1,
-            modification_time=0,
-            data_change=True,
-            deletion_vector=vector,
-        )
-        with pytest.raises(UnsupportedTable, match=r"file part-0 .* deletion vector"):
-            check_readable(layout_of("a int"), PLAIN, [file])
-
-    @pytest.mark.parametrize("metadata", [{}, {"delta.columnMapping.physicalName": "c1"}])
-    def test_column_mapping_is_refused(self, metadata):
+    @pytest.mark.parametrize("mode", ["name", "id"])
+    def test_mapped_columns_are_read(self, mode):
+        metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "c1"}
         schema = StructType([StructField("a", StringType(), metadata=metadata)])
-        properties = {} if metadata else {"delta.columnMapping.mode": "name"}
-        with pytest.raises(UnsupportedTable, match="columnMapping"):
-            check_readable(layout_of(schema, properties=properties), PLAIN, [])
+        layout = layout_of(schema, properties={"delta.columnMapping.mode": mode})
+        assert check_readable(layout, PLAIN) is None
 
-    def test_types_that_were_others_are_refused(self):
+    def test_types_that_were_others_are_read(self):
         changes = [{"fromType": "integer", "toType": "long"}]
         schema = StructType([StructField("a", LongType(), metadata={"delta.typeChanges": changes})])
-        with pytest.raises(UnsupportedTable, match=r"column a .* had another type"):
-            check_readable(layout_of(schema), PLAIN, [])
+        assert check_readable(layout_of(schema), PLAIN) is None
         assert check_writable(layout_of(schema), PLAIN) is None
 
     def test_variants_are_refused(self):
         schema = StructType([StructField("a", LongType()), StructField("v", VariantType())])
         with pytest.raises(UnsupportedTable, match="variantType"):
-            check_readable(layout_of(schema), PLAIN, [])
+            check_readable(layout_of(schema), PLAIN)
 
     def test_check_constraints_do_not_keep_readers_out(self):
         layout = layout_of("a int", properties={"delta.constraints.positive": "a > 0"})
-        assert check_readable(layout, PLAIN, []) is None
+        assert check_readable(layout, PLAIN) is None

@@ -8,20 +8,24 @@ df.write.format("tidegate").mode("append").save("main.air.flights")
 """
 
 from tidegate.spark.errors import (
+    ChangesUnavailable,
     CheckpointBehind,
     InvalidRows,
     SchemaMismatch,
     StorageError,
+    StreamStopped,
     UnsupportedSession,
     UnsupportedTable,
 )
 from tidegate.spark.source.source import register
 
 __all__ = [
+    "ChangesUnavailable",
     "CheckpointBehind",
     "InvalidRows",
     "SchemaMismatch",
     "StorageError",
+    "StreamStopped",
     "UnsupportedSession",
     "UnsupportedTable",
     "register",

@@ -5,6 +5,8 @@ TidegateError
 ├── SchemaMismatch       select, rename or cast the DataFrame's columns
 ├── InvalidRows          correct the rows: the columns fit, some values do not
 ├── UnsupportedSession   change the Spark session, or use the other road
+├── ChangesUnavailable   ask for versions whose changes there are
+├── StreamStopped        do what the message says, and start the stream again
 ├── CheckpointBehind     restore the stream's checkpoint, or give the stream a new id
 └── StorageError         give the Spark session what the table's storage asks for
 
@@ -49,6 +51,18 @@ class InvalidRows(_FoundBefore):
 
 class UnsupportedSession(_FoundBefore):
     """The Spark session or its options cannot do what was asked for."""
+
+
+class ChangesUnavailable(_FoundBefore):
+    """The change data feed of these versions cannot be read. The message begins with Delta's class
+    of the error."""
+
+    next_step = "ask for versions that recorded their changes under columns that are still read"
+
+
+class StreamStopped(_FoundBefore):
+    """A stream from a table came to a version that it cannot go on with. The message begins with
+    Delta's class of the error."""
 
 
 class CheckpointBehind(_FoundBefore):

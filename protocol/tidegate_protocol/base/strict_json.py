@@ -98,7 +98,7 @@ def _twice(raw: bytes) -> str:
     """The key that an object of the text has twice."""
     found: list[str] = []
 
-    def look(pairs: list[tuple[str, object]]) -> None:
+    def check(pairs: list[tuple[str, object]]) -> None:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
@@ -106,5 +106,5 @@ def _twice(raw: bytes) -> str:
             seen.add(key)
 
     if len(raw) <= NAMED_BYTES:
-        json.loads(raw, object_pairs_hook=look)
+        json.loads(raw, object_pairs_hook=check)
     return f"the key {found[0]!r}" if found else "a key"

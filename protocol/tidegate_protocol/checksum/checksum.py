@@ -72,10 +72,10 @@ def encode(checksum: Checksum) -> bytes:
     return _ENCODER.encode(body) + b"\n"
 
 
-def decode(content: bytes) -> Checksum:
-    """A checksum, whoever wrote it. Raises `InvalidChecksum`."""
-    if len(content) > MAX_BYTES:
-        raise InvalidChecksum(f"it has {len(content)} bytes, and at most {MAX_BYTES} are read")
+def decode(content: bytes, *, max_bytes: int = MAX_BYTES) -> Checksum:
+    """A checksum, whoever wrote it. Raises `InvalidChecksum`, also for a longer one."""
+    if len(content) > max_bytes:
+        raise InvalidChecksum(f"it has {len(content)} bytes, and at most {max_bytes} are read")
     try:
         body = strict_json.decode(content)
     except strict_json.InvalidJson as error:

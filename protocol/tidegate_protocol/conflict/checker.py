@@ -15,7 +15,7 @@ from tidegate_protocol.conflict.protocol import protocol_rule
 from tidegate_protocol.conflict.row_tracking import demands_rule, only_row_ids, row_tracking_rule
 from tidegate_protocol.features import row_tracking
 from tidegate_protocol.features.properties import TableProperties
-from tidegate_protocol.log.actions import DomainMetadata, UnknownAction, holds
+from tidegate_protocol.log.actions import DomainMetadata, UnknownAction, has_any
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.prepare.system_domains import CLUSTERING_DOMAIN
@@ -55,7 +55,7 @@ def unknown_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTra
     """Actions of unknown kind may mean anything, on either side."""
     for unknown in winner.unknown:
         return cannot_check(winner, f"holds an action of unknown kind {unknown.kind!r}")
-    if holds(txn.actions, UnknownAction):
+    if has_any(txn.actions, UnknownAction):
         kind = next(action.kind for action in txn.actions if isinstance(action, UnknownAction))
         what = f"was followed by a transaction with an action of unknown kind {kind!r}"
         return cannot_check(winner, what)

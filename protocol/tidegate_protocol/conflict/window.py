@@ -63,7 +63,7 @@ class CommitWindow:
         many of its own as each of them is compared with. What is not indexed yet is, first.
         Raises as `check_conflicts`."""
         after = txn.checked_through
-        self._check_holds(after)
+        self._check_reaches(after)
         newer = self.weight_after(after)
         if needs_every_winner(txn) or self.changes_table(after):
             each = len(txn.actions) + len(txn.demands)
@@ -106,19 +106,19 @@ class CommitWindow:
     def winners(self, after: int) -> Sequence[WinningCommit]:
         """The commits after this version, in order. Raises `ValueError` where the window begins
         too late to tell."""
-        self._check_holds(after)
+        self._check_reaches(after)
         return self._winners[after - self.after :]
 
     def changes_table(self, after: int) -> bool:
         """Whether a commit after this version holds metaData or protocol. Raises as above."""
-        self._check_holds(after)
+        self._check_reaches(after)
         return bool(self._table_changes) and self._table_changes[-1] > after
 
     def check_conflicts(self, txn: PreparedTransaction) -> PreparedTransaction | Conflict:
         """What `checker.check_conflicts` says of the transaction and the commits that it did not
         see, in less time than to ask each of them. Raises `ValueError` where the window begins too
         late to tell."""
-        self._check_holds(txn.checked_through)
+        self._check_reaches(txn.checked_through)
         while txn.checked_through < self.through:
             if needs_every_winner(txn):
                 return checker.check_conflicts(txn, self.winners(txn.checked_through))
@@ -162,7 +162,7 @@ class CommitWindow:
             else (self._forgotten_weight)
         )
 
-    def _check_holds(self, after: int) -> None:
+    def _check_reaches(self, after: int) -> None:
         if after < self.after:
             raise ValueError(f"expected the commits after {after}, found those after {self.after}")
 

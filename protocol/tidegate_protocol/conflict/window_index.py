@@ -18,7 +18,7 @@ from tidegate_protocol.conflict.row_tracking import only_row_ids
 from tidegate_protocol.features import table_features
 from tidegate_protocol.features.known import ROW_TRACKING
 from tidegate_protocol.features.properties import TableProperties
-from tidegate_protocol.log.actions import Partition, UnknownAction, holds
+from tidegate_protocol.log.actions import Partition, UnknownAction, has_any
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.proposal import isolation
 from tidegate_protocol.proposal.transaction import (
@@ -39,11 +39,11 @@ def needs_every_winner(txn: PreparedTransaction) -> bool:
     return (
         bool(txn.demands)
         or table_features.supports(txn.protocol, ROW_TRACKING)
-        or (not txn.is_blind_append and holds(txn.actions, UnknownAction))
+        or (not txn.is_blind_append and has_any(txn.actions, UnknownAction))
     )
 
 
-class _Held(NamedTuple):
+class _Entry(NamedTuple):
     """The keys of a winner. They are kept, since making them from its paths takes long."""
 
     added_by: Postings[Partition]
@@ -61,43 +61,43 @@ class WinnerIndex:
         self._added = Postings[Partition]()
         self._removed = Postings[str]()
         self._applications = Postings[str]()
-        self._held: dict[int, _Held] = {}
+        self._entries: dict[int, _Entry] = {}
 
     def append(self, winner: WinningCommit) -> None:
         """Takes in the next winner, an indexable one."""
         is_blind = isolation.is_blind_winner(winner)
-        held = _Held(
+        entry = _Entry(
             added_by=self._blindly_added if is_blind else self._added,
             partitions=_partitions(winner),
             removed=_removed_paths(winner),
             app_ids=_app_ids(winner),
         )
-        self._held[winner.version] = held
-        held.added_by.append(winner.version, held.partitions)
-        self._removed.append(winner.version, held.removed)
-        self._applications.append(winner.version, held.app_ids)
+        self._entries[winner.version] = entry
+        entry.added_by.append(winner.version, entry.partitions)
+        self._removed.append(winner.version, entry.removed)
+        self._applications.append(winner.version, entry.app_ids)
 
     def drop_after(self, version: int) -> None:
         """Takes back every winner after this version."""
-        dropped = [newer for newer in self._held if newer > version]
+        dropped = [newer for newer in self._entries if newer > version]
         if not dropped:
             return
         for newest in reversed(dropped):
-            held = self._held.pop(newest)
-            held.added_by.drop(newest, held.partitions)
-            self._removed.drop(newest, held.removed)
-            self._applications.drop(newest, held.app_ids)
+            entry = self._entries.pop(newest)
+            entry.added_by.drop(newest, entry.partitions)
+            self._removed.drop(newest, entry.removed)
+            self._applications.drop(newest, entry.app_ids)
         for postings in (self._blindly_added, self._added):
             postings.restore_order()
 
     def forget(self, version: int) -> None:
         """Forgets a winner, the oldest one, if it was taken in."""
-        held = self._held.pop(version, None)
-        if held is None:
+        entry = self._entries.pop(version, None)
+        if entry is None:
             return
-        held.added_by.forget(version, held.partitions)
-        self._removed.forget(version, held.removed)
-        self._applications.forget(version, held.app_ids)
+        entry.added_by.forget(version, entry.partitions)
+        self._removed.forget(version, entry.removed)
+        self._applications.forget(version, entry.app_ids)
 
     def candidates(self, txn: PreparedTransaction, others: Sequence[int]) -> Iterator[int]:
         """The versions after `txn.checked_through` that it has to be checked against, in order,

@@ -196,7 +196,7 @@ def classes(actions: Iterable[Action]) -> set[type]:
     return set(map(type, actions))
 
 
-def holds(actions: Iterable[Action], *kinds: type) -> bool:
+def has_any(actions: Iterable[Action], *kinds: type) -> bool:
     """Whether one of the actions is of one of these kinds."""
     return any(issubclass(found, kinds) for found in classes(actions))
 

@@ -3,7 +3,7 @@
 A text of lines is decoded in one go, by the types of what is common, and encoded again. Where that
 gives the same bytes, every line is one JSON object in its shortest form, with distinct keys and
 nothing that the types don't know: as strict as `strict_json`, whose decoder it is. What comes back
-as other bytes is looked at in a second way, and what that does not settle is the caller's to decode
+as other bytes is looked at in a second way, and what that does not decide is the caller's to decode
 line by line: this module takes fewer texts than `codec`, and none that `codec` refuses.
 """
 

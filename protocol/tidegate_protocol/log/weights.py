@@ -9,7 +9,7 @@ UNIT_BYTES = 1024
 """What one of the weight takes in memory, about."""
 _ENTRY = 100
 """The bytes that an entry of a map takes beside its two texts."""
-_TIMES_HELD = 3
+_TIMES_IN_MEMORY = 3
 """The text of a schema, or of a property, is in the line, by itself, and on the way from one to the
 other."""
 _NOTHING: Mapping[str, str | None] = {}
@@ -29,7 +29,7 @@ def _weight(action: Action) -> int:
     if isinstance(action, Metadata):
         entries = len(action.configuration) + len(action.format.options)
         entries += len(action.partition_columns)
-        return 1 + (_TIMES_HELD * len(action.raw) + _ENTRY * entries) // UNIT_BYTES
+        return 1 + (_TIMES_IN_MEMORY * len(action.raw) + _ENTRY * entries) // UNIT_BYTES
     entries = 0
     if isinstance(action, Add | Remove):
         entries = len(action.tags or _NOTHING) + len(action.partition_values or _NOTHING)

@@ -57,19 +57,19 @@ def complete_features(
 ) -> TableAfter | Invalid:
     """The table after the proposal as its features complete it, or what they forbid."""
     try:
-        settled = _protocol(table, proposal=proposal, read=read)
-        if not isinstance(settled, Invalid) and settled.own_metadata is not None:
-            settled = _metadata(settled, proposal=proposal, read=read)
-        if not isinstance(settled, Invalid):
-            settled = check_manifests(settled, read=read)
-        if isinstance(settled, Invalid):
-            return settled
-        if settled.properties.row_tracking and is_suspended(settled.protocol, settled.metadata):
+        checked = _protocol(table, proposal=proposal, read=read)
+        if not isinstance(checked, Invalid) and checked.own_metadata is not None:
+            checked = _metadata(checked, proposal=proposal, read=read)
+        if not isinstance(checked, Invalid):
+            checked = check_manifests(checked, read=read)
+        if isinstance(checked, Invalid):
+            return checked
+        if checked.properties.row_tracking and is_suspended(checked.protocol, checked.metadata):
             return _invalid(
                 "delta.enableRowTracking and delta.rowTrackingSuspended are both true; one of them "
                 "has to go"
             )
-        return check_iceberg(settled, proposal=proposal, read=read) or settled
+        return check_iceberg(checked, proposal=proposal, read=read) or checked
     except InvalidSchema as error:
         return Invalid(code=Code.INVALID_SCHEMA, detail=str(error))
 

@@ -18,7 +18,7 @@ from tidegate_protocol.features.properties import (
     TableProperties,
 )
 from tidegate_protocol.features.row_tracking import ROW_TRACKING_PRESERVED_TAG
-from tidegate_protocol.log.actions import Action, CommitInfo, Metadata, Remove, holds
+from tidegate_protocol.log.actions import Action, CommitInfo, Metadata, Remove, has_any
 from tidegate_protocol.log.codec import from_body, with_fields
 from tidegate_protocol.log.content import content_of
 from tidegate_protocol.proposal import operations
@@ -95,7 +95,7 @@ def _with_enablement(
 def _with_feature_values(txn: PreparedTransaction, *, version: int) -> PreparedTransaction:
     """The transaction with what its features make of the version that it lands as."""
     actions = txn.actions
-    if holds(actions, Metadata):
+    if has_any(actions, Metadata):
         actions = tuple(
             _own_metadata(txn, action, version=version) if isinstance(action, Metadata) else action
             for action in actions
@@ -162,7 +162,7 @@ def _sender(proposal: Proposal) -> dict[str, str]:
 
 def _row_tracking_tags(txn: PreparedTransaction) -> dict[str, str]:
     """That rows kept their ids can be said for writers where none were updated or copied."""
-    if not txn.row_ids_released or holds(txn.actions, Remove):
+    if not txn.row_ids_released or has_any(txn.actions, Remove):
         return {}
     enabled = TableProperties.parse(txn.metadata.configuration).row_tracking
     return {ROW_TRACKING_PRESERVED_TAG: "true"} if enabled else {}

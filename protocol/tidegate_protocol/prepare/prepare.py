@@ -20,7 +20,7 @@ from tidegate_protocol.log.actions import (
     Txn,
     UnknownAction,
     classes,
-    holds,
+    has_any,
 )
 from tidegate_protocol.prepare.features import complete_features
 from tidegate_protocol.prepare.files import check_adds_alone, check_files
@@ -65,7 +65,7 @@ def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invali
     if isinstance(read_filter, Invalid):
         return read_filter
     prepared = actions
-    if table.changes or holds(actions, Metadata, Protocol):
+    if table.changes or has_any(actions, Metadata, Protocol):
         prepared = (
             *table.changes,
             *(action for action in actions if not isinstance(action, Metadata | Protocol)),
@@ -137,7 +137,7 @@ def _check_read_version(proposal: Proposal) -> Invalid | None:
 
 
 def _check_kinds(actions: Sequence[Action]) -> Invalid | None:
-    if not holds(actions, CommitInfo, UnknownAction, Txn):
+    if not has_any(actions, CommitInfo, UnknownAction, Txn):
         return None
     for index, action in enumerate(actions):
         detail = None
@@ -155,7 +155,7 @@ def _check_kinds(actions: Sequence[Action]) -> Invalid | None:
 
 def _distinct_txns(actions: Sequence[Action]) -> tuple[Action, ...] | Invalid:
     """The actions with each application's txn once; two that disagree are invalid."""
-    if not holds(actions, Txn):
+    if not has_any(actions, Txn):
         return tuple(actions)
     versions: dict[str, int] = {}
     kept: list[Action] = []
@@ -176,7 +176,7 @@ def _distinct_txns(actions: Sequence[Action]) -> tuple[Action, ...] | Invalid:
 
 
 def _check_domains(actions: Sequence[Action], table: TableAfter) -> Invalid | None:
-    if not holds(actions, DomainMetadata):
+    if not has_any(actions, DomainMetadata):
         return None
     seen: set[str] = set()
     for index, action in enumerate(actions):

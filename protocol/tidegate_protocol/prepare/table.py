@@ -19,7 +19,7 @@ from tidegate_protocol.features.properties import (
     check_new,
     storable,
 )
-from tidegate_protocol.log.actions import Metadata, Protocol, holds
+from tidegate_protocol.log.actions import Metadata, Protocol, has_any
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.proposal import operations
 from tidegate_protocol.proposal.transaction import Demand, Invalid, Proposal, ReadState
@@ -69,7 +69,7 @@ def is_catalog_managed(protocol: Protocol | None) -> bool:
 
 def define_table(proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
     """The table after the proposal's protocol and metaData actions, checked and completed."""
-    if not holds(proposal.actions, Metadata, Protocol):
+    if not has_any(proposal.actions, Metadata, Protocol):
         invalid = _check_protocol(None, proposal=proposal, read=read)
         return _as_it_was(read, own_protocol=None) if invalid is None else invalid
     indexed = list(enumerate(proposal.actions))

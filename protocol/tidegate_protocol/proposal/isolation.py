@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.actions import Action, Add, AddCDCFile, Remove, UnknownAction, holds
+from tidegate_protocol.log.actions import Action, Add, AddCDCFile, Remove, UnknownAction, has_any
 from tidegate_protocol.proposal import operations
 from tidegate_protocol.proposal.transaction import (
     Invalid,
@@ -65,7 +65,7 @@ def is_blind_append(reads: Reads, actions: Sequence[Action]) -> bool:
 
     An action of unknown kind might be one: with it the answer is no.
     """
-    return reads.nothing and not holds(actions, Remove, AddCDCFile, UnknownAction)
+    return reads.nothing and not has_any(actions, Remove, AddCDCFile, UnknownAction)
 
 
 def is_blind_winner(winner: WinningCommit) -> bool:

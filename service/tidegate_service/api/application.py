@@ -36,8 +36,8 @@ from tidegate_service.api.routes import (
     vacuum,
 )
 from tidegate_service.api.routes.docs import docs_router
-from tidegate_service.api.routes.policies import require_policies
-from tidegate_service.api.routes.route import Shortcut
+from tidegate_service.api.routing.policies import require_policies
+from tidegate_service.api.routing.route import Shortcut
 from tidegate_service.api.unity_catalog import classic, delta
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.context import Context
@@ -45,9 +45,6 @@ from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.maintenance.health import check_ready
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 
-READINESS_KEPT_S = 1.0
-"""For so long an answer of `/readyz` stands. Finding out takes a database connection and a write to
-the store, and anybody may ask."""
 _PARAMETER = re.compile(r"\{\w+\}")
 
 
@@ -80,6 +77,7 @@ def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Appli
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.gate = gate
+    app.state.readiness_kept_s = limits.server.readiness_kept_s
     app.state.max_body_bytes = limits.max_body_bytes
     app.state.max_stream_bytes = limits.max_stream_bytes
     app.state.max_stream_actions = limits.max_stream_actions
@@ -120,7 +118,7 @@ def attach(
     """Give the application the world it acts on, the text of `/metrics`, and who tells whose a
     token is; without that, everybody may do everything."""
     app.state.context = context
-    app.state.readiness = Readiness(lambda: check_ready(context), kept_s=READINESS_KEPT_S)
+    app.state.readiness = Readiness(lambda: check_ready(context), kept_s=app.state.readiness_kept_s)
     app.state.authenticator = authenticator
     app.state.exposition = exposition
 

@@ -15,7 +15,7 @@ from tidegate_service.api.describe.examples import ANSWERS
 from tidegate_service.api.http.faces import UNITY_PREFIX
 from tidegate_service.api.http.problems import ProblemBody
 from tidegate_service.api.http.requests import JSON
-from tidegate_service.api.routes.policies import Public, policy_of
+from tidegate_service.api.routing.policies import Public, policy_of
 from tidegate_service.api.unity_catalog import describing as unity_catalog
 
 DESCRIPTION = """\

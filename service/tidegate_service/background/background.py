@@ -16,7 +16,7 @@ from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.ports.upkeep import UpkeepIndex
-from tidegate_service.core.sharing.holds import Holds
+from tidegate_service.core.sharing.pauses import Pauses
 from tidegate_service.core.upkeep.checkpoint import write_checkpoint
 from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints
 from tidegate_service.core.upkeep.checksums import Checksums
@@ -76,7 +76,7 @@ async def background_of(
     hooks: Sequence[str],
     table_hooks: Sequence[str],
     store_of: Callable[[str], str],
-    holds: Holds,
+    pauses: Pauses,
     faults: FaultPoints,
     telemetry: Telemetry,
 ) -> Background:
@@ -89,7 +89,7 @@ async def background_of(
         storage,
         interval_s=publish_interval_s,
         store_of=store_of,
-        holds=holds,
+        pauses=pauses,
         faults=faults,
         telemetry=telemetry,
     )

@@ -12,7 +12,7 @@ from tidegate_service.core.ports.forgettings import Forgetting
 
 logger = logging.getLogger("tidegate.maintenance")
 
-LOOK_S = 2.0
+POLL_S = 2.0
 """Between two looks; one is a question of a table that is empty but for a few minutes."""
 FIRST_BACKOFF_S = 5.0
 LONGEST_BACKOFF_S = 3600.0
@@ -31,7 +31,7 @@ async def forgetting_on(context: Context) -> AsyncIterator[None]:
 
 async def _looking(context: Context) -> None:
     while True:
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
         try:
             await go_on(context)
         except ServiceError as error:

@@ -25,15 +25,15 @@ from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.core.ports.store.storage import Storage
-from tidegate_service.core.sharing.holds import Holds
+from tidegate_service.core.sharing.pauses import Pauses
 
 logger = logging.getLogger("tidegate.publisher")
 
 TABLES_AT_ONCE = 1000
-"""What one look finds; in random order, so that every table has its turn."""
+"""What one query finds; in random order, so that every table has its turn."""
 SLOTS = 16
 """Tables of one store that are published at a time."""
-LOOKS = 4
+ROWS_AT_ONCE = 4
 """Rows of tables that are read at a time."""
 RESTART_S = 1.0
 RESTS = 4
@@ -44,8 +44,8 @@ are seen by whoever asks the service, published or not. It rests the less the lo
 version has waited, and not at all from so many seconds on, so the log stays within 10 s of the
 table's head. No rest is longer than this: what takes long waits for its store, and costs the
 commits little."""
-HELD_S = 3.0
-"""For so long a batch holds the table's next proposals up, at most, where its versions have waited
+PAUSE_S = 3.0
+"""For so long a batch pauses the table's next proposals, at most, where its versions have waited
 for `LONG_S`. Commits at full rate leave it so little of the interpreter, and of a disk that is
 slow, that fewer versions are put than come. A store that hangs holds nobody up for longer."""
 PAUSE_S = 0.1
@@ -60,7 +60,7 @@ asked for all of them at once."""
 class Publisher:
     """Publishes until it is cancelled. `interval_s` bounds the wait between two looks.
 
-    `store_of` says of a location which store it is in; no store takes another one's slots. `holds`
+    `store_of` says of a location which store it is in; no store takes another one's slots. `pauses`
     are those of the proposals that this process decides.
     `monotonic_s` measures how old is what was read.
     """
@@ -75,7 +75,7 @@ class Publisher:
         faults: FaultPoints = NO_FAULTS,
         telemetry: Telemetry = SILENT,
         monotonic_s: Callable[[], float] = elapsed_s,
-        holds: Holds | None = None,
+        pauses: Pauses | None = None,
     ) -> None:
         self._index = index
         self._storage = storage
@@ -84,12 +84,12 @@ class Publisher:
         self._faults = faults
         self._telemetry = telemetry
         self._monotonic_s = monotonic_s
-        self._holds = Holds() if holds is None else holds
+        self._pauses = Pauses() if pauses is None else pauses
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(SLOTS)
         )
         self._own = OwnLogs()
-        self._looks = asyncio.Semaphore(LOOKS)
+        self._reading = asyncio.Semaphore(ROWS_AT_ONCE)
         self._running = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._woken: set[str] = set()
@@ -146,14 +146,14 @@ class Publisher:
 
     def _start(self, table_id: str, table: TableRecord | None) -> None:
         self._tasks[table_id] = asyncio.create_task(
-            self._kept_up(table_id, table), name="publishing"
+            self._keep_publishing(table_id, table), name="publishing"
         )
 
-    async def _kept_up(self, table_id: str, table: TableRecord | None) -> None:
+    async def _keep_publishing(self, table_id: str, table: TableRecord | None) -> None:
         name = table_id if table is None else table.name
         try:
             if table is None:
-                async with self._looks:
+                async with self._reading:
                     table = _told(await self._index.table(table_id))
             if table is not None and _lags(table):
                 name = table.name
@@ -171,7 +171,7 @@ class Publisher:
             self._kept.discard(table_id)
             self._resting.discard(table_id)
             if self._running and table_id in self._woken:
-                # By a commit that came behind the last look.
+                # By a commit that came after the row was read.
                 self._woken.discard(table_id)
                 self._start(table_id, None)
 
@@ -184,7 +184,7 @@ class Publisher:
             began = now()
             self._woken.discard(table.id)
             async with self._slots[self._store_of(table.location)]:
-                with self._held(table, waited_s):
+                with self._pause(table, waited_s):
                     batch = await publish_batch(
                         self._index,
                         self._storage,
@@ -206,9 +206,9 @@ class Publisher:
             if not batch.behind and table.id not in self._woken:
                 return
 
-    def _held(self, table: TableRecord, waited_s: float) -> AbstractContextManager[None]:
+    def _pause(self, table: TableRecord, waited_s: float) -> AbstractContextManager[None]:
         is_late = waited_s > LONG_S
-        return self._holds.holding(table.id, for_s=HELD_S) if is_late else nullcontext()
+        return self._pauses.pausing(table.id, for_s=PAUSE_S) if is_late else nullcontext()
 
     def _rest_s(self, batch: Batch, took_s: float, waited_s: float) -> float:
         """As long as commits come, they have most of the time, unless the log falls behind:

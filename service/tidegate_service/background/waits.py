@@ -3,7 +3,7 @@
 from collections import deque
 
 APART_S = 0.25
-KEPT = 64
+RECENT = 64
 """Heads that are remembered, and how long one is seen after the other at least: 16 s together."""
 
 
@@ -13,7 +13,7 @@ class Waits:
     than one a millisecond, they run ahead of the clock."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[int, float]] = deque(maxlen=KEPT)
+        self._seen: deque[tuple[int, float]] = deque(maxlen=RECENT)
 
     def see(self, head: int, *, at_s: float) -> None:
         """`head` was the table's latest version at `at_s`, by a clock that never goes back."""

@@ -3,8 +3,9 @@
 import gc
 
 YOUNG = 20_000
-"""Objects more than there were at the last look. Requests leave hardly any cycle behind, and each
-look goes over all that are under way: with Python's 700 that is a seventh of a request's time."""
+"""Objects more than there were at the last collection. Requests leave hardly any cycle behind, and
+each collection goes over all that are under way: with Python's 700 that is a seventh of a
+request's time."""
 
 
 def spare_startup_objects() -> None:

@@ -14,6 +14,7 @@ from tidegate_service.cli import workers
 from tidegate_service.cli.collecting import spare_startup_objects
 from tidegate_service.cli.options import fail
 from tidegate_service.cli.workers import Workers
+from tidegate_service.database import CannotStart
 from tidegate_service.settings import Settings
 
 
@@ -26,7 +27,7 @@ def serve_until_signalled(settings: Settings) -> None:
         fail(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}")
     try:
         uvloop.run(_serve(settings, listener))
-    except app.CannotStart as error:
+    except CannotStart as error:
         fail(str(error))
     except asyncio.CancelledError:
         fail("stopped while starting")
@@ -38,7 +39,7 @@ def bring_up_to_date(settings: Settings) -> str:
     """Apply the migrations; the revision then. Exits with 1 where that cannot be."""
     try:
         return uvloop.run(app.bring_up_to_date(settings))
-    except app.CannotStart as error:
+    except CannotStart as error:
         fail(str(error))
 
 

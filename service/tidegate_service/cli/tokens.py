@@ -20,6 +20,7 @@ from tidegate_service.cli.tables import print_rows
 from tidegate_service.core.access import tokens
 from tidegate_service.core.access.roles import OPERATOR, Grant, InvalidScope, Role
 from tidegate_service.core.access.tokens import TokenRecord, Tokens
+from tidegate_service.database import CannotStart
 from tidegate_service.settings import Settings
 
 cli = typer.Typer(help="Make, list and revoke the tokens of a service.", no_args_is_help=True)
@@ -133,7 +134,7 @@ def _run(settings: Settings, work: Callable[[Tokens], Awaitable[T]]) -> T:
 
     try:
         return asyncio.run(main())
-    except app.CannotStart as error:
+    except CannotStart as error:
         fail(str(error))
 
 

@@ -17,6 +17,7 @@ import uvloop
 
 from tidegate_service import app, logs
 from tidegate_service.cli.collecting import spare_startup_objects
+from tidegate_service.database import CannotStart
 from tidegate_service.settings import Settings
 from tidegate_service.telemetry.peers import Peers
 
@@ -119,7 +120,7 @@ def _run(settings: Settings, pipe: Connection, body: Coroutine[None, None, None]
     logs.configure(settings.log_level)
     try:
         uvloop.run(body)
-    except app.CannotStart as error:
+    except CannotStart as error:
         tell(pipe, Failed(str(error)))
         raise SystemExit(1) from None
     except asyncio.CancelledError:

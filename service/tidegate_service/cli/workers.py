@@ -23,6 +23,7 @@ from pathlib import Path
 from tidegate_service import app
 from tidegate_service.cli import worker
 from tidegate_service.cli.worker import Failed, Hurry, Ready, Word
+from tidegate_service.database import CannotStart
 from tidegate_service.index.embedded.server import MAX_CONNECTIONS
 from tidegate_service.settings import Settings
 from tidegate_service.telemetry.peers import Peers
@@ -131,8 +132,8 @@ class Workers:
             case Ready():
                 return
             case Failed(message):
-                raise app.CannotStart(message)
-        raise app.CannotStart(f"the process {running.process.name} ended while it started")
+                raise CannotStart(message)
+        raise CannotStart(f"the process {running.process.name} ended while it started")
 
     async def _keep(self, name: str) -> None:
         while True:
@@ -149,7 +150,7 @@ class Workers:
             self._fork(name)
             try:
                 await self._ready(name)
-            except app.CannotStart as error:
+            except CannotStart as error:
                 logger.error("a worker does not start", extra=_of(name, reason=str(error)))
 
     async def _end(self) -> None:
@@ -180,7 +181,7 @@ async def keep(
     # Each has as many again under load.
     connections = 2 * (settings.workers * settings.database_pool_size + PUBLISHER_POOL)
     if settings.database_url is None and connections > USABLE_CONNECTIONS:
-        raise app.CannotStart(
+        raise CannotStart(
             f"{settings.workers} workers with a database_pool_size of "
             f"{settings.database_pool_size} may use {connections} connections, and the embedded "
             f"Postgres has {USABLE_CONNECTIONS} for them: lower one of the two, or name a database"

@@ -17,7 +17,7 @@ from tidegate_service.core.instance.pending_proposals import PendingProposals
 from tidegate_service.core.instance.running_commits import RunningCommits
 from tidegate_service.core.instance.table_cache import TableCache, TableIdentity
 from tidegate_service.core.instance.window_cache import WindowCache
-from tidegate_service.core.limits import CommitLimits
+from tidegate_service.core.limits import MANIFEST_LIMITS, CommitLimits, ManifestLimits
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 from tidegate_service.core.ports.forgettings import NOT_KEPT, Forgettings
@@ -113,6 +113,7 @@ class Context:
     heads: HeadChecks = field(default_factory=HeadChecks)
     own_logs: OwnLogs = field(default_factory=OwnLogs)
     limits: CommitLimits = field(default_factory=CommitLimits)
+    manifest_limits: ManifestLimits = MANIFEST_LIMITS
     pending: PendingProposals = field(default_factory=PendingProposals)
     long_predicates: LongPredicates = field(default_factory=LongPredicates)
     scans: Turns = field(default_factory=lambda: Turns(SCANS))

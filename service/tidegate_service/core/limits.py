@@ -9,6 +9,21 @@ _KIB, _MIB = 1024, 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestLimits:
+    """So many manifests are `put` together, and `removed`. Of their lines `held_bytes` are in
+    memory, and one that has more is read from the disk while it is put; lines are sorted in
+    `sorted_bytes`."""
+
+    put: int = 32
+    held_bytes: int = 1024 * 1024
+    removed: int = 1000
+    sorted_bytes: int = 8 * _MIB
+
+
+MANIFEST_LIMITS = ManifestLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLimits:
     """Under a table's lock, at most `locked_winner_bytes` of commits are read again, which takes
     milliseconds. Ahead of it, for one proposal at most `winner_bytes` are read, and
@@ -30,12 +45,21 @@ class CommitLimits:
     actions: three times what it takes on two busy cores. A version counts as `actions_a_version`
     beside its own.
 
+    The version of one small commit is put within `put_s`, by `put_attempts` PUTs at most. Postgres
+    ends a transaction that is idle for longer, and with it the row lock. A store that does not
+    answer must not keep other commits waiting for longer.
+
     No further PUT is begun under a lock after one that took longer than `race_s` to find its
     version taken by another writer.
 
+    Of the versions of a log before the first that makes it a table, `begin_actions` and
+    `begin_bytes` are read, and handed on `begin_portion` at a time. No writer begins a log with
+    any, so they are for logs that were mended by hand. A section that reads a copy of a log waits
+    for the store for `copy_read_on_s` in all, for versions that were committed since.
+
     One comparison of an index with its log tells of `told_differences` one by one, and how many
     more it found. A table is vacuumed where at most `clones` other tables name files of it: each
-    is read through.
+    is read through. Of names that are found meanwhile, `late_names` are kept in memory.
 
     A commit has its table name no post-commit hooks but those of `table_hooks`, and those that it
     named before.
@@ -56,9 +80,16 @@ class CommitLimits:
     log_s: float = 600.0
     log_s_a_million: float = 600.0
     actions_a_version: int = 10
+    begin_actions: int = 100_000
+    begin_bytes: int = 64 * _MIB
+    begin_portion: int = 4_096
+    copy_read_on_s: float = 1.0
+    put_s: float = 9.0
+    put_attempts: int = 5
     race_s: float = 1.0
     told_differences: int = 1_000
     clones: int = 100
+    late_names: int = 250_000
     table_hooks: frozenset[str] = frozenset()
 
     def why_not_hooks(self, after: Mapping[str, str], before: Mapping[str, str]) -> str | None:

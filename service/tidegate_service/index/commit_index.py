@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -20,7 +21,6 @@ from tidegate_service.core.ports.gauges import Census, PoolUse
 from tidegate_service.core.ports.records import (
     Aborted,
     CommitRecord,
-    ForgottenTable,
     Glance,
     NewTable,
     TableHead,
@@ -30,6 +30,7 @@ from tidegate_service.core.ports.records import (
 from tidegate_service.core.ports.scanned import StoredFiles, Wanted
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.index.checkpoints.calls import CheckpointCalls
+from tidegate_service.index.limits import DEFAULTS, IndexLimits
 from tidegate_service.index.locking import groups
 from tidegate_service.index.locking.groups import PostgresCommitGroup
 from tidegate_service.index.locking.queues import TableQueues
@@ -47,7 +48,8 @@ from tidegate_service.index.reading.scanning import Snapshot
 from tidegate_service.index.reading.stored_winners import WinnerCalls
 from tidegate_service.index.reading.told import StandbyWaits, TellingCalls
 from tidegate_service.index.rows.effects import FileKey
-from tidegate_service.index.tables import forgetting, forgotten, locations
+from tidegate_service.index.tables import forgetting, locations
+from tidegate_service.index.tables.forgotten_calls import ForgottenCalls
 from tidegate_service.index.tables.long_transactions import Statement, in_statements
 from tidegate_service.index.writing import changes
 
@@ -57,7 +59,7 @@ Locked = tuple[TableRecord, int]
 """The row as locked, and the database's clock after that in ms."""
 
 
-class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls):
+class PostgresIndex(CheckpointCalls, ForgottenCalls, NamedFilesCalls, TellingCalls, WinnerCalls):
     """Implements `core.ports.index.Index` on an engine of `engine.create_engine`. The caller
     disposes of the engine. So many sections of tables as `sections_at_once` hold a connection."""
 
@@ -69,16 +71,18 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         queue_timeout_s: float = 10.0,
         answer_timeout_s: float = 20.0,
         files_per_batch: int = 2_000,
+        limits: IndexLimits = DEFAULTS,
         telemetry: Telemetry = SILENT,
     ) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
-        self._publishing = PublishingCalls(self._connections)
+        self._publishing = PublishingCalls(self._connections, limits)
         self._standby = StandbyWaits(self._connections)
-        self._unanswered = Unanswered(self._connections)
+        self._unanswered = Unanswered(self._connections, most=limits.unanswered)
         self._queues = TableQueues(
             timeout_s=queue_timeout_s, at_once=sections_at_once, telemetry=telemetry
         )
         self._files_per_batch = files_per_batch
+        self._limits = limits
         self._telemetry = telemetry
 
     @asynccontextmanager
@@ -136,24 +140,13 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         async def forget(statement: Statement) -> bool:
             async with statement() as connection:
                 table = await changes.lock_table(connection, identity)
-            return table is not None and await forgetting.forget(statement, table, by=by)
+            return table is not None and await forgetting.forget(
+                statement, table, by=by, limits=self._limits
+            )
 
         # It may wait for the row's lock, and holds a connection meanwhile.
         async with self._queues.turn(identity, share_of(by.principal)):
             return await in_statements(self._connections, forget)
-
-    async def forgotten_tables(self, *, after: str | None, limit: int) -> list[ForgottenTable]:
-        last = None if after is None else reads.table_id_of(after)
-        return await self._connections.read(lambda c: forgotten.page(c, after=last, limit=limit))
-
-    async def delete_forgotten(self, table_id: str, *, by: Caller) -> bool:
-        identity = reads.table_id_of(table_id)
-        if identity is None:
-            return False
-        return await in_statements(
-            self._connections,
-            lambda statement: forgotten.delete_forgotten(statement, identity, by=by),
-        )
 
     async def transaction(
         self, table_id: str, transaction_id: str
@@ -206,10 +199,16 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         """
         identity = _id_of_existing(table_id)
         after: FileKey = ("", "")
-        size = self._files_per_batch
+        query = partial(
+            live_files.files_page,
+            table_id=identity,
+            version=version,
+            limit=self._files_per_batch,
+            limits=self._limits,
+        )
         is_last = False
         while not is_last:
-            page = await self._connections.read(_files_page(identity, version, after, size))
+            page = await self._connections.read(partial(query, after=after))
             if page is None:
                 raise _no_such_table(table_id)
             batch, after, is_last = page
@@ -225,6 +224,7 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
             table_id=_id_of_existing(table_id),
             version=version,
             batch_size=self._files_per_batch,
+            partitions_a_page=self._limits.partitions_a_page,
         )
         return snapshot.files(wanted)
 
@@ -242,7 +242,7 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
     ) -> Comparison:
         identity = _id_of_existing(table_id)
         return await comparison.compare(
-            self._connections, identity, version, actions, threads=threads
+            self._connections, identity, version, actions, threads=threads, limits=self._limits
         )
 
     async def compare_head(self, table_id: str) -> Sequence[str]:
@@ -309,7 +309,12 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         with self._telemetry.phase(Phase.LOCK):
             connection, found = await self._connections.begin(first)
         timeout_s = self._connections.answer_timeout_s
-        unit = UnitOfWork(connection, await driver_of(connection), answer_timeout_s=timeout_s)
+        unit = UnitOfWork(
+            connection,
+            await driver_of(connection),
+            answer_timeout_s=timeout_s,
+            limits=self._limits,
+        )
         try:
             yield unit, found, database_of(connection)
         finally:
@@ -326,12 +331,6 @@ class PostgresIndex(CheckpointCalls, NamedFilesCalls, TellingCalls, WinnerCalls)
         if identity is None:
             return None
         return await self._connections.read(lambda c: query(c, identity))
-
-
-def _files_page(
-    table_id: UUID, version: int, after: FileKey, limit: int
-) -> Callable[[AsyncConnection], Awaitable[live_files.FilesPage | None]]:
-    return lambda c: live_files.files_page(c, table_id, version, after=after, limit=limit)
 
 
 def _id_of_existing(table_id: str) -> UUID:

@@ -29,6 +29,7 @@ from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.core.vacuum.names import is_hidden
 from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
 from tidegate_service.storage.expired import SIDECARS, ObjectExpiredLog
+from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 from tidegate_service.storage.local.files import NotAFolder
 from tidegate_service.storage.local.root import LocalRoot
 from tidegate_service.storage.manifests import ObjectManifests
@@ -40,8 +41,6 @@ from tidegate_service.storage.stores import check_options
 PROBE_FOLDER = ".tidegate-probe"
 PROBE = f"{PROBE_FOLDER}/put-if-absent"
 PROBE_ATTEMPTS = 3
-SMALL_FILE_BYTES = 64 * 1024 * 1024
-"""The most that `ObjectLog.read_file` reads into memory."""
 _STAGED = "_staged_commits"
 _FOLDERS_OF_A_LOG = (SIDECARS, _STAGED, "_commits")
 """The last one is what `_staged_commits` was called before."""
@@ -51,14 +50,20 @@ class ObjectLog:
     """The `_delta_log` of one table; implements `core.ports.index.Log`."""
 
     def __init__(
-        self, root: Root, table: str, *, read: ReadFile, max_files: int, who: str | None = None
+        self,
+        root: Root,
+        table: str,
+        *,
+        read: ReadFile,
+        limits: StorageLimits,
+        who: str | None = None,
     ) -> None:
         self._root = root
         self._read = read
         self._who = who or ""
         self._share = root.reading.of(self._who)
-        self._max_files = max_files
-        self._checkpoints = Budget()
+        self._limits = limits
+        self._checkpoints = Budget(limits.checkpoints)
         self._folder = f"{table}/_delta_log"
 
     async def put_if_absent(self, version: int, content: Content) -> PutResult:
@@ -121,9 +126,9 @@ class ObjectLog:
         after = "" if behind is None else commit_name(behind)
         async for batch in self._entries(self._folder, after=after):
             count += len(batch)
-            if count > self._max_files:
+            if count > self._limits.files:
                 raise UnreadableFile(
-                    f"it has more than {self._max_files} files, which are as many as are read "
+                    f"it has more than {self._limits.files} files, which are as many as are read "
                     "(max_log_files)"
                 )
             yield batch
@@ -138,8 +143,9 @@ class ObjectLog:
             ) from error
 
     async def read_file(self, name: str, *, most_bytes: int | None = None) -> bytes | None:
-        """No more than `SMALL_FILE_BYTES` are read of any file."""
-        most = SMALL_FILE_BYTES if most_bytes is None else min(most_bytes, SMALL_FILE_BYTES)
+        """No more than `StorageLimits.small_bytes` are read of any file."""
+        small = self._limits.small_bytes
+        most = small if most_bytes is None else min(most_bytes, small)
         return await self._share.run(self._read_small, name, most)
 
     def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
@@ -182,8 +188,7 @@ class ObjectStorage:
     """Tables under a warehouse and further prefixes; implements `core.ports.index.Storage`.
 
     A `file:///` URL names a folder that exists; what is made in it has the mode of `modes`, by
-    that URL, or the usual one. `options` are the storage options of the settings; `max_file_bytes`
-    and `max_actions` bound what is read as a commit file, `max_files` what is listed of a log.
+    that URL, or the usual one. `options` are the storage options of the settings.
     Connects nowhere before it is used. Raises `Refused` for a URL that is not one of
     `core.access.locations`, `StorageUnavailable` for a folder or options that cannot be used.
     """
@@ -195,18 +200,20 @@ class ObjectStorage:
         options: Mapping[str, str] = MappingProxyType({}),
         *,
         modes: Mapping[str, int] = MappingProxyType({}),
-        max_file_bytes: int = 1024**3,
-        max_actions: int = 1_000_000,
-        max_files: int = 1_000_000,
+        limits: StorageLimits = DEFAULTS,
     ) -> None:
         # Each once: a prefix inside another, or the same one, is the same place.
         urls = list(dict.fromkeys(map(canonical_url, (warehouse, *allowed_prefixes))))
         check_options(options, urls)
-        self._roots = tuple(_opened(url, options, modes) for url in urls)
+        self._roots = tuple(_opened(url, options, modes, limits) for url in urls)
         self._probed: set[str] = set()
-        self._max_files = max_files
+        self._limits = limits
         self._read_file = partial(
-            read_file, max_bytes=max_file_bytes, max_actions=max_actions, memory=FileMemory()
+            read_file,
+            max_bytes=limits.commit_bytes,
+            max_actions=limits.actions,
+            memory=FileMemory(),
+            large_bytes=limits.large_bytes,
         )
 
     def log(self, location: str, *, who: str | None = None) -> ObjectLog:
@@ -215,12 +222,12 @@ class ObjectStorage:
         The use cases have checked that; this is the last fence before the store.
         """
         root, table = self._place(location)
-        return ObjectLog(root, table, read=self._read_file, max_files=self._max_files, who=who)
+        return ObjectLog(root, table, read=self._read_file, limits=self._limits, who=who)
 
     def checkpoints(self, location: str, *, who: str | None = None) -> ObjectCheckpoints:
         """Raises `Refused` like `log`."""
         root, table = self._place(location)
-        return ObjectCheckpoints(root, table, max_files=self._max_files, who=who)
+        return ObjectCheckpoints(root, table, max_files=self._limits.files, who=who)
 
     def data_files(
         self,
@@ -249,7 +256,7 @@ class ObjectStorage:
     def expired(self, location: str) -> ObjectExpiredLog:
         """Raises `Refused` like `log`."""
         root, table = self._place(location)
-        return ObjectExpiredLog(root, f"{table}/_delta_log", max_files=self._max_files)
+        return ObjectExpiredLog(root, f"{table}/_delta_log", max_files=self._limits.files)
 
     def manifests(self, location: str) -> ObjectManifests:
         """Raises `Refused` like `log`."""
@@ -298,10 +305,12 @@ async def _put(root: Root, content: bytes) -> PutResult:
     raise AssertionError("the last attempt either returns or raises")
 
 
-def _opened(url: str, options: Mapping[str, str], modes: Mapping[str, int]) -> Root:
+def _opened(
+    url: str, options: Mapping[str, str], modes: Mapping[str, int], limits: StorageLimits
+) -> Root:
     if url.startswith("file://"):
-        return LocalRoot(url, mode=modes.get(url, 0o777))
-    return RemoteRoot(url, options)
+        return LocalRoot(url, mode=modes.get(url, 0o777), limits=limits)
+    return RemoteRoot(url, options, limits)
 
 
 def _unavailable(error: StorageUnknown) -> StorageUnavailable:

@@ -14,8 +14,6 @@ from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 
-LISTED_AT_ONCE = 1000
-
 Name = TypeVar("Name")
 
 ReadFile = Callable[[BinaryIO, int], Generator[None, None, bytes | LogFile]]

@@ -17,19 +17,15 @@ from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
 from tidegate_protocol.base.text import excerpt
 from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.storage.limits import DEFAULTS
 
-CALL_S = 8.0
-"""How long one call may take, retries included. Below the ten seconds after which Postgres ends
-a transaction whose owner is silent, since calls are made under a plain table's row lock."""
-PUT_S = 4.0
 PUT_BYTES_A_S = 16 * 1024 * 1024
-"""A PUT may take `PUT_S` and its bytes at this rate, and `CALL_S` at most. Short, because one
-without an answer is settled by the same PUT again, for which there must be time."""
+"""The rate at which a PUT's bytes have time beyond `StorageLimits.put_s`."""
 # Among the options and not as obstore's client options, which would hide `AWS_ALLOW_HTTP` and
 # its like in the environment.
 _CLIENT = {
     "connect_timeout": "2s",
-    "timeout": f"{CALL_S:.0f}s",
+    "timeout": f"{DEFAULTS.call_s:.0f}s",
     # Shorter than stores keep an idle connection: a write on one that they have just closed has
     # no answer, and costs another request to settle.
     "pool_idle_timeout": "10s",
@@ -38,7 +34,7 @@ _CLIENT = {
 _NEVER_AGAIN = {"max_retries": 0}
 _AGAIN: dict[str, Any] = {
     "max_retries": 3,
-    "retry_timeout": timedelta(seconds=CALL_S),
+    "retry_timeout": timedelta(seconds=DEFAULTS.call_s),
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=1)},
 }
 _PREFIXES = {"s3": ("aws_",), "gs": ("google_",), "abfss": ("azure_storage_", "azure_")}
@@ -65,7 +61,7 @@ CREDENTIALS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
     """Two clients of one bucket. `once` never sends a request twice, for what must not be;
-    `again` repeats what failed, within `CALL_S`."""
+    `again` repeats what failed, within `StorageLimits.call_s`."""
 
     scheme: str
     bucket: str

@@ -14,7 +14,7 @@ from tidegate_service.core.ports.gauges import Census, PoolUse
 from tidegate_service.telemetry.metrics import kind_of
 
 CENSUS_AGE_S = 10.0
-"""How old an answer about all tables may be: it costs a look at each of them."""
+"""How old an answer about all tables may be: it costs a query of each of them."""
 CENSUS_DEADLINE_S = 5.0
 
 

@@ -45,10 +45,12 @@ class Labelled(Collector):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peers:
-    """The processes of one service, as one of them sees them; `name` is its own."""
+    """The processes of one service, as one of them sees them; `name` is its own.
+    Another one answers within `answer_s`, or is left out."""
 
     name: str
     folder: Path
+    answer_s: float = 2.0
 
     def labelled(self, registry: CollectorRegistry) -> CollectorRegistry:
         """A registry to expose in the place of the process's own."""
@@ -77,7 +79,9 @@ class Peers:
     async def gathered(self, own: Text) -> bytes:
         """The text of this process and of all others that answer."""
         others = sorted(path for path in self.folder.glob("*.sock") if path.stem != self.name)
-        return merged(await asyncio.gather(own(), *(_asked(path) for path in others)))
+        return merged(
+            await asyncio.gather(own(), *(_asked(path, self.answer_s) for path in others))
+        )
 
     def _socket(self, name: str) -> Path:
         return self.folder / f"{name}.sock"
@@ -120,10 +124,10 @@ def text_of(registry: CollectorRegistry) -> Text:
     return text
 
 
-async def _asked(path: Path) -> bytes:
+async def _asked(path: Path, answer_s: float) -> bytes:
     """Nothing from a process that is gone or hangs."""
     try:
-        async with asyncio.timeout(ANSWER_S):
+        async with asyncio.timeout(answer_s):
             reader, writer = await asyncio.open_unix_connection(path)
             try:
                 text = await reader.read()

@@ -5,7 +5,6 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from tidegate_protocol.checksum import checksum as module
 from tidegate_protocol.checksum.checksum import (
     Checksum,
     InvalidChecksum,
@@ -94,10 +93,9 @@ def test_what_is_no_checksum_is_refused(content, why):
         decode(content)
 
 
-def test_one_that_is_too_long_is_not_read(monkeypatch):
-    monkeypatch.setattr(module, "MAX_BYTES", 10)
+def test_one_that_is_too_long_is_not_read():
     with pytest.raises(InvalidChecksum, match="at most 10 are read"):
-        decode(encode(LEAST))
+        decode(encode(LEAST), max_bytes=10)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.failover import Failover, failover
 from tests.service.catalog_managed.restoring import body
@@ -20,6 +21,7 @@ from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres import migrate
 from tidegate_service.index.postgres.engine import create_engine
 from tidegate_service.index.publishing import unpublished
@@ -41,6 +43,7 @@ class Pair:
     publisher: Publisher
     table: TableRecord
     uses: list[int]
+    engine: AsyncEngine
 
     @property
     def index(self) -> PostgresIndex:
@@ -82,7 +85,7 @@ async def pair(tmp_path, anyio_backend):
         world = replace(made, context=replace(made.context, commit_deadline_s=0.0))
         servers.wait_for_standby()
         table = await world.create(catalog_managed=True)
-        yield Pair(servers, world, Publisher(index, storage), table, uses)
+        yield Pair(servers, world, Publisher(index, storage), table, uses, engine)
         await engine.dispose()
 
 
@@ -126,9 +129,10 @@ async def test_nothing_is_published_that_the_standby_has_not(pair, caplog):
 async def test_a_large_version_waits_by_itself(pair, monkeypatch):
     """Its bytes are read after the rest, by when they may be others."""
     assert await pair.publisher.round() == 1
-    monkeypatch.setattr(unpublished, "STORED_BYTES", 1)
+    few = PostgresIndex(pair.engine, answer_timeout_s=ANSWER_S, limits=IndexLimits(waiting_bytes=1))
+    publisher = Publisher(few, pair.world.context.storage)
     await propose(pair.world.context, pair.table.id, body("a"))
-    assert await pair.publisher.round() == 1
+    assert await publisher.round() == 1
 
     real = unpublished.unpublished_versions
 
@@ -139,7 +143,7 @@ async def test_a_large_version_waits_by_itself(pair, monkeypatch):
 
     await propose(pair.world.context, pair.table.id, body("b"))
     monkeypatch.setattr(unpublished, "unpublished_versions", then_alone)
-    assert await pair.publisher.round() == 0
+    assert await publisher.round() == 0
     assert pair.files()[-1] == commit_name(1)
 
 

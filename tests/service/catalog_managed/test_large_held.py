@@ -2,6 +2,7 @@
 or its log is made whole, and their digests are told in threads."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -10,10 +11,11 @@ from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.sharing import offload
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.locking.section import PostgresCommitSection
 from tidegate_service.index.rows import stored_content
 from tidegate_service.index.rows.stored_content import StoredContent
-from tidegate_service.index.tables import rebuilding
 
 pytestmark = pytest.mark.anyio
 
@@ -34,8 +36,9 @@ def digests(monkeypatch):
     return found
 
 
-async def test_a_rebuild_reads_each_when_it_needs_it(world, digests, monkeypatch):
-    monkeypatch.setattr(rebuilding, "HELD_BYTES_AT_ONCE", 1)
+async def test_a_rebuild_reads_each_when_it_needs_it(world, engine, digests, monkeypatch):
+    one_by_one = PostgresIndex(engine, limits=IndexLimits(kept_bytes=1))
+    world = replace(world, context=replace(world.context, index=one_by_one))
     table = await busy_table(world, catalog_managed=True)
     asked = []
     kept = PostgresCommitSection.kept_unpublished

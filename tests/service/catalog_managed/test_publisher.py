@@ -21,7 +21,8 @@ from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Log, Storage
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.index.publishing import unpublished
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.publishing.calls import ALONE
 
 pytestmark = pytest.mark.anyio
@@ -73,16 +74,15 @@ async def test_versions_are_published_in_batches(world: World, index: Index):
     assert [await index.content(table.id, version) for version in range(8)] == [None] * 8
 
 
-async def test_large_versions_do_not_come_all_at_once(world: World, index: Index, monkeypatch):
-    monkeypatch.setattr(unpublished, "EXPANDED_BYTES", 100_000)
+async def test_large_versions_do_not_come_all_at_once(world: World, engine: AsyncEngine):
+    index = PostgresIndex(engine, limits=IndexLimits(expanded_bytes=100_000))
     table = await world.create(catalog_managed=True)
     for number in range(4):
         body = proposal(add(f"f{number}", tags={"large": "x" * 60_000}))
         await propose(world.context, table.id, body)
     assert [version for version, _ in await read(index, table)] == [0, 1]
     assert await publish_table(index, world.context.storage, table) == 2
-    monkeypatch.setattr(unpublished, "EXPANDED_BYTES", 10)
-    monkeypatch.setattr(unpublished, "STORED_BYTES", 10)
+    index = PostgresIndex(engine, limits=IndexLimits(expanded_bytes=10, waiting_bytes=10))
     assert [version for version, _ in await read(index, table)] == [2]
     head = await get_table(world.context, table.id)
     assert await publish_table(index, world.context.storage, head) == 3

@@ -17,7 +17,7 @@ from tidegate_service.background.publisher import (
 from tidegate_service.background.waits import Waits
 from tidegate_service.core.catalog_managed.publish import Batch
 from tidegate_service.core.ports.index import Index
-from tidegate_service.core.sharing.holds import Holds
+from tidegate_service.core.sharing.pauses import Pauses
 
 pytestmark = pytest.mark.anyio
 
@@ -89,14 +89,14 @@ async def test_a_batch_of_what_is_late_holds_the_next_proposals_up(
     world: World, index: Index, monkeypatch
 ):
     table = await world.create(catalog_managed=True)
-    holds = Holds()
-    publisher = Publisher(index, world.context.storage, interval_s=3600.0, holds=holds)
+    pauses = Pauses()
+    publisher = Publisher(index, world.context.storage, interval_s=3600.0, pauses=pauses)
     held: list[bool] = []
     ended = asyncio.Event()
     waited = iter((0.0, LONG_S + 1, 0.0))
 
     async def publish(index, storage, found, **effects) -> Batch:
-        passed = asyncio.create_task(holds.passed(table.id))
+        passed = asyncio.create_task(pauses.ended(table.id))
         await asyncio.sleep(0.01)
         held.append(not passed.done())
         publisher.wake(found.id)

@@ -186,7 +186,7 @@ async def test_a_database_that_is_set_back_while_nobody_is_told(restored, databa
     await commit(elsewhere, table, "f")
     await publish(elsewhere, table)
     quiet(restored.old_url, table)
-    then.context.heads.known(table.id).looked_ms -= 60_000
+    then.context.heads.known(table.id).checked_ms -= 60_000
     with pytest.raises(TableQuarantined, match="version 6 is published"):
         await propose(then.context, table.id, body("new"))
 

@@ -48,7 +48,7 @@ async def test_a_look_is_two_reads_at_once_at_the_start_and_after_a_quiet_time(
     await asyncio.gather(*(commit(fresh, table, name) for name in "efgh"))
     assert reads == [1, 2]
     quiet(database_url, table)
-    fresh.context.heads.known(table.id).looked_ms -= 60_000
+    fresh.context.heads.known(table.id).checked_ms -= 60_000
     await commit(fresh, table, "i")
     assert reads == [1, 2, 1, 2]
 
@@ -58,7 +58,7 @@ async def left_alone(url, world, table):
     quiet(url, table)
     head = world.context.heads.known(table.id)
     head.timestamp -= 60_000
-    head.looked_ms -= 60_000
+    head.checked_ms -= 60_000
     head.seen_s -= 60
 
 

@@ -13,7 +13,7 @@ from tests.service.world import make_world
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import CommitStateUnknown, IndexUnavailable
 from tidegate_service.index.commit_index import PostgresIndex
-from tidegate_service.index.locking import unanswered
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres import migrate
 from tidegate_service.index.postgres.engine import create_engine
 from tidegate_service.storage import ObjectStorage
@@ -26,12 +26,13 @@ PATIENCE_S = 60.0
 LEFT = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
-async def test_commits_are_refused_once_so_many_wait(tmp_path, monkeypatch):
-    monkeypatch.setattr(unanswered, "MOST", MOST)
+async def test_commits_are_refused_once_so_many_wait(tmp_path):
     with failover() as servers:
         migrate.upgrade(servers.primary.url)
         engine = create_engine(servers.url)
-        index = PostgresIndex(engine, answer_timeout_s=ANSWER_S)
+        index = PostgresIndex(
+            engine, answer_timeout_s=ANSWER_S, limits=IndexLimits(unanswered=MOST)
+        )
         made = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
         world = replace(made, context=replace(made.context, commit_deadline_s=0.0))
         servers.wait_for_standby()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate_service.background.waits import APART_S, KEPT, Waits
+from tidegate_service.background.waits import APART_S, RECENT, Waits
 
 
 @pytest.fixture
@@ -37,6 +37,6 @@ def test_a_head_that_stands_is_as_old_as_it_was(waits: Waits):
 
 
 def test_a_backlog_without_end_keeps_the_newest_heads(waits: Waits):
-    for look in range(KEPT * 3):
+    for look in range(RECENT * 3):
         waits.see(look, at_s=look * APART_S)
-    assert waits.waited_s(0, at_s=KEPT * 3 * APART_S) == pytest.approx(KEPT * APART_S)
+    assert waits.waited_s(0, at_s=RECENT * 3 * APART_S) == pytest.approx(RECENT * APART_S)

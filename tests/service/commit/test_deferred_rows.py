@@ -1,5 +1,6 @@
 """Rows of a plain table's group, which are not written before its files are put."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -12,7 +13,8 @@ from tests.service.commit.test_group_files import appended, foreign
 from tests.service.faults import FaultyLog
 from tidegate_service.core.commit.batches.buffered_puts import BufferedPuts
 from tidegate_service.core.ports.index import FilesFirst
-from tidegate_service.index.locking import unit_of_work
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.writing import writes
 
 pytestmark = pytest.mark.anyio
@@ -76,9 +78,10 @@ async def test_a_write_that_fails_while_files_are_put_is_met(watched, monkeypatc
     assert (head.latest_version, head.num_files) == (4, 5)
 
 
-async def test_what_is_held_is_not_written_because_there_is_much(watched, monkeypatch):
-    monkeypatch.setattr(unit_of_work, "STAGED_COMMITS", 2)
-    faults, one, table = await watched()
+async def test_what_is_held_is_not_written_because_there_is_much(world, engine):
+    few = PostgresIndex(engine, limits=IndexLimits(staged_commits=2))
+    world = replace(world, context=replace(world.context, index=few))
+    faults, one, table = await watching(world)
     told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(5)))
     assert [outcome.record.version for outcome in told] == [2, 3, 4, 5, 6]
     assert [outcome.replayed for outcome in told] == [False] * 5

@@ -24,8 +24,9 @@ from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.maintenance.rebuild import rebuild
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, WouldCommit
 from tidegate_service.core.sharing import offload
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.locking.section import PostgresCommitSection
-from tidegate_service.index.reading import stored_winners
 from tidegate_service.index.reading.stored_winners import WinnerCalls
 
 pytestmark = pytest.mark.anyio
@@ -191,10 +192,11 @@ async def test_a_little_is_read_in_the_group_of_others(world):
     assert groups == [[asks.transaction_id, writes.transaction_id]]
 
 
-async def test_it_is_judged_by_all_that_was_read(world, monkeypatch):
+async def test_it_is_judged_by_all_that_was_read(world, engine):
     """Page by page, of which each is decoded in a thread."""
-    monkeypatch.setattr(stored_winners, "PAGE_WINNERS", 3)
-    monkeypatch.setattr(stored_winners, "AT_ONCE_BYTES", 100)
+    few = IndexLimits(winners_a_page=3, winners_inline_bytes=100)
+    paged = replace(world.context, index=PostgresIndex(engine, limits=few))
+    world = replace(world, context=paged)
     one = instance(world.limited(locked_winner_bytes=1000))
     table = await with_commits(one, world, 10)
     reader = proposal(add("z"), read_version=1, whole_table=True)

@@ -46,12 +46,14 @@ async def caretaker_of(
     which: WhichVersions = EVERY_VERSION,
     telemetry: Telemetry = SILENT,
     faults: FaultPoints = NO_FAULTS,
+    **limits: float,
 ) -> Caretaker:
     """As the background of an instance has it."""
     enabled_ms = await upkeep.enable_hook(NAME)
     # What is committed next is dated later.
     await asyncio.sleep(0.005)
-    runs = HookRuns(NAME, hook, index, storage, enabled_ms=enabled_ms, which=which, faults=faults)
+    options = {"enabled_ms": enabled_ms, "which": which, "faults": faults, **limits}
+    runs = HookRuns(NAME, hook, index, storage, **options)
     return Caretaker(index, upkeep, [runs], share=1, telemetry=telemetry)
 
 

@@ -14,7 +14,6 @@ from tests.service.world import World
 from tidegate_protocol.log.actions import Add
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
-from tidegate_service.core.hooks import runs as module
 from tidegate_service.core.hooks.hook import HookCommit
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.index import Index
@@ -175,12 +174,11 @@ async def test_a_failing_hook_waits_and_commits_go_on(
 
 
 async def test_a_hook_that_takes_too_long_has_failed(
-    world: World, index: Index, upkeep: PostgresUpkeep, monkeypatch
+    world: World, index: Index, upkeep: PostgresUpkeep
 ):
-    monkeypatch.setattr(module, "LONGEST_S", 0.01)
     hook = Noting()
     hook.takes_s = 3600
-    caretaker = await caretaker_of(hook, index, upkeep, world.context.storage)
+    caretaker = await caretaker_of(hook, index, upkeep, world.context.storage, longest_s=0.01)
     table = await world.create()
     await caretaker.round()
     standing = (await upkeep.standing(table.id))[KIND]
@@ -189,11 +187,10 @@ async def test_a_hook_that_takes_too_long_has_failed(
 
 
 async def test_the_cursor_is_saved_between_portions(
-    world: World, index: Index, upkeep: PostgresUpkeep, monkeypatch
+    world: World, index: Index, upkeep: PostgresUpkeep
 ):
-    monkeypatch.setattr(module, "RUN_S", 0.0)
     hook = Noting()
-    caretaker = await caretaker_of(hook, index, upkeep, world.context.storage)
+    caretaker = await caretaker_of(hook, index, upkeep, world.context.storage, run_s=0.0)
     table = await world.create()
     await commit(world, table, 2)
     for version in range(3):

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.service.serving import DocumentedClient, running
-from tidegate_service.app import CannotStart
 from tidegate_service.cli.commands import cli
 from tidegate_service.core.hooks.hook import known_hooks
+from tidegate_service.database import CannotStart
 from tidegate_service.settings import InvalidSettings, Settings, load
 
 PATIENCE_S = 60.0

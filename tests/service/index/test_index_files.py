@@ -14,6 +14,7 @@ from tidegate_protocol.log.codec import decode
 from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import NotFound
 from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import DEFAULTS
 from tidegate_service.index.postgres.parameters import int8s, texts, uuids
 from tidegate_service.index.postgres.pipeline import Query, Statement, run
 from tidegate_service.index.reading.live_files import files_page_query
@@ -238,7 +239,9 @@ class TestPlans:
 
     async def test_a_batch_reads_on_from_the_last(self, index, engine):
         table = await create(index, *(add(f"f{n:06}") for n in range(10_000)))
-        query = files_page_query(UUID(table.id), 0, after=("f005000", ""), limit=100)
+        query = files_page_query(
+            UUID(table.id), 0, after=("f005000", ""), limit=100, limits=DEFAULTS
+        )
         literal = query.compile(engine.sync_engine, compile_kwargs={"literal_binds": True})
         async with engine.connect() as connection:
             plan = await self.explain(connection, str(literal), {})

@@ -127,10 +127,7 @@ async def test_a_silent_database_is_not_waited_for_for_ever(index, severed):
         await cut_index.ping()
 
 
-async def test_what_was_read_is_told_even_if_the_database_falls_silent_then(
-    index, severed, monkeypatch
-):
-    monkeypatch.setattr(connections, "_ROLLBACK_TIMEOUT_S", 0.5)
+async def test_what_was_read_is_told_even_if_the_database_falls_silent_then(index, severed):
     cut_index, engine, between = severed
     table = await create(index)
     assert await cut_index.table(table.id) == table

@@ -1,6 +1,7 @@
 """The statements of commits are planned now and then: not each time, and never for good."""
 
 import json
+import time
 
 import psycopg
 import pytest
@@ -57,13 +58,13 @@ async def test_what_else_is_asked_under_the_lock_is_planned_by_itself(index):
 
 
 @pytest.mark.parametrize("plans_live", [0.0, 3600.0])
-async def test_no_plan_outlives_an_empty_table(index, database_url, monkeypatch, plans_live):
+async def test_no_plan_outlives_an_empty_table(index, database_url, plans_live):
     """In an empty table any index will do, and one of them is read from end to end later on."""
-    monkeypatch.setattr(pipeline, "PLANNED_ANEW_S", plans_live)
     async with await psycopg.AsyncConnection.connect(
         database_url, options="-c enable_seqscan=off -c enable_bitmapscan=off"
     ) as driver:
         await run(driver, [Query(USED_IDS, uuids([]), texts([]))])
+        pipeline._SESSIONS[driver].planned_until = time.monotonic() + plans_live
         await driver.commit()
         table = await create(index)
         await driver.execute(_MANY_COMMITS)

@@ -6,7 +6,6 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from tidegate_service.index.postgres import connections as module
 from tidegate_service.index.postgres.connections import Connections
 
 pytestmark = pytest.mark.anyio
@@ -16,8 +15,13 @@ WAIT = text("SELECT pg_backend_pid(), pg_advisory_xact_lock(1)")
 
 
 @pytest.fixture
-def connections(engine):
-    return Connections(engine, answer_timeout_s=PATIENCE_S)
+def read_on_s() -> float:
+    return PATIENCE_S
+
+
+@pytest.fixture
+def connections(engine, read_on_s):
+    return Connections(engine, answer_timeout_s=PATIENCE_S, read_on_s=read_on_s)
 
 
 @pytest.fixture
@@ -57,8 +61,7 @@ async def given_back(connections) -> None:
             await asyncio.sleep(0)
 
 
-async def test_the_connection_is_used_again(connections, held, monkeypatch):
-    monkeypatch.setattr(module, "READ_ON_S", PATIENCE_S)
+async def test_the_connection_is_used_again(connections, held):
     before = await pid(connections)
     await left(connections)
     held.close()
@@ -66,7 +69,7 @@ async def test_the_connection_is_used_again(connections, held, monkeypatch):
     assert await pid(connections) == before
 
 
-async def test_one_that_does_not_end_is_cut_off(connections, held, monkeypatch):
-    monkeypatch.setattr(module, "READ_ON_S", 0.01)
+@pytest.mark.parametrize("read_on_s", [0.01])
+async def test_one_that_does_not_end_is_cut_off(connections, held):
     await left(connections)
     await given_back(connections)

@@ -13,9 +13,9 @@ from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused, TableExists
 from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.engine import ConnectionSettings, create_engine
 from tidegate_service.index.schema.tables import metadata
-from tidegate_service.index.tables import forgetting
 from tidegate_service.index.tables.locations import folders_above
 
 pytestmark = pytest.mark.anyio
@@ -188,10 +188,13 @@ class TestForgetting:
         await create(index, table=new_table(name=table.name, location=table.location))
 
     @pytest.fixture
-    async def long_table(self, index, monkeypatch):
+    def index(self, engine):
+        few = IndexLimits(forgotten_commits=3, forgotten_files=2)
+        return PostgresIndex(engine, limits=few)
+
+    @pytest.fixture
+    async def long_table(self, index):
         """A table that is forgotten in several slices of everything."""
-        monkeypatch.setattr(forgetting, "COMMITS_AT_ONCE", 3)
-        monkeypatch.setattr(forgetting, "FILES_AT_ONCE", 2)
         table = await create(index, add("f0"), add("f0", dv="d"), add("f1"))
         for number in range(2, 10):
             table = await land(index, table, add(f"f{number}"), principal="ada")

@@ -4,13 +4,14 @@ import pytest
 
 from tests.builders.by_x import add
 from tests.service.commit.committing import create
-from tidegate_service.index.reading import live_files
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_batch_is_bounded_by_its_bytes(index, monkeypatch):
-    monkeypatch.setattr(live_files, "PAGE_BYTES", 2_000)
+async def test_a_batch_is_bounded_by_its_bytes(engine):
+    index = PostgresIndex(engine, limits=IndexLimits(file_page_bytes=2_000))
     table = await create(index, *(add(name, stats="x" * 900) for name in "abcdefg"))
     of_reader = [[a.path for a in batch] async for batch in index.files(table.id, 0)]
     async with index.commit_section(table.id) as section:

@@ -21,7 +21,7 @@ from tidegate_service.index.postgres.engine import (
     ConnectionSettings,
     create_engine,
 )
-from tidegate_service.index.postgres.sweeper import LOOKS, Sweeper, sweeping
+from tidegate_service.index.postgres.sweeper import TIMES_SILENT, Sweeper, sweeping
 from tidegate_service.index.tables import forgetting
 from tidegate_service.storage import ObjectStorage
 
@@ -97,7 +97,7 @@ async def test_a_session_that_stops_midway_is_ended(database_url, other, sweeper
     with session(database_url) as victim:
         stops(victim.pgconn)
         await reached(other, victim, "active", "Client", event)
-        for _ in range(LOOKS - 1):
+        for _ in range(TIMES_SILENT - 1):
             assert await sweeper.sweep() == 0
         with pytest.raises(psycopg.errors.LockNotAvailable):
             other.execute(FREE)
@@ -111,7 +111,7 @@ async def test_a_copy_that_goes_on_is_left_alone(database_url, other, sweeper):
     copied = "SELECT bytes_processed FROM pg_stat_progress_copy WHERE pid = %s"
     with session(database_url) as victim:
         within_a_copy(victim.pgconn)
-        for count in range(1, 2 * LOOKS):
+        for count in range(1, 2 * TIMES_SILENT):
             async with asyncio.timeout(30):
                 while other.execute(copied, [victim.info.backend_pid]).fetchone() != (5 * count,):
                     await asyncio.sleep(0)
@@ -127,7 +127,7 @@ async def test_a_pipeline_that_goes_on_is_left_alone(database_url, other, sweepe
     with session(database_url) as victim:
         within_a_pipeline(victim.pgconn)
         before = None
-        for _ in range(2 * LOOKS):
+        for _ in range(2 * TIMES_SILENT):
             async with asyncio.timeout(30):
                 query = "SELECT state_change FROM pg_stat_activity WHERE pid = %s"
                 while (now := other.execute(query, [victim.info.backend_pid]).fetchone()) == before:
@@ -154,7 +154,7 @@ async def test_whoever_works_or_waits_is_left_alone(database_url, other, sweeper
         await reached(other, holding, "idle in transaction", "Client", "ClientRead")
         await reached(other, waiting, "active", "Lock", "transactionid")
         await reached(other, working, "active", "Timeout", "PgSleep")
-        for _ in range(2 * LOOKS):
+        for _ in range(2 * TIMES_SILENT):
             assert await sweeper.sweep() == 0
         for one in (holding, waiting, working):
             assert other.execute(STATE, [one.info.backend_pid]).fetchone() is not None
@@ -167,7 +167,7 @@ async def test_a_session_that_is_none_of_ours_is_left_alone(database_url, other,
     with session(database_url, name="psql") as theirs:
         within_a_pipeline(theirs.pgconn)
         await reached(other, theirs, "active", "Client", "ClientRead")
-        for _ in range(2 * LOOKS):
+        for _ in range(2 * TIMES_SILENT):
             assert await sweeper.sweep() == 0
 
 
@@ -175,7 +175,7 @@ async def test_one_that_was_seen_going_on_is_counted_anew(database_url, other, s
     with session(database_url) as victim:
         within_a_copy(victim.pgconn)
         await reached(other, victim, "active", "Client", "ClientRead")
-        for _ in range(LOOKS - 1):
+        for _ in range(TIMES_SILENT - 1):
             assert await sweeper.sweep() == 0
         victim.pgconn.put_copy_end()
         victim.pgconn.get_result()
@@ -184,7 +184,7 @@ async def test_one_that_was_seen_going_on_is_counted_anew(database_url, other, s
         victim.pgconn.exec_(b"COPY somewhere FROM STDIN")
         victim.pgconn.flush()
         await reached(other, victim, "active", "Client", "ClientRead")
-        for _ in range(LOOKS - 1):
+        for _ in range(TIMES_SILENT - 1):
             assert await sweeper.sweep() == 0
         assert await sweeper.sweep() == 1
 
@@ -256,10 +256,10 @@ class TestTransactionTimeout:
         """Each of its statements; a table of millions of files takes many of them."""
         seen = []
 
-        async def noted(statement, table, *, by):
+        async def noted(statement, table, **given):
             async with statement() as connection:
                 seen.append((await connection.execute(text("SHOW transaction_timeout"))).scalar())
-            return await real(statement, table, by=by)
+            return await real(statement, table, **given)
 
         real = forgetting.forget
         monkeypatch.setattr(forgetting, "forget", noted)

@@ -6,7 +6,6 @@ import pytest
 
 from tests.service.commit.committing import create, land
 from tidegate_service.core.errors import IndexUnavailable
-from tidegate_service.core.instance import replicated_heads
 from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.index.reading.told import StandbyWaits
 
@@ -15,7 +14,7 @@ pytestmark = pytest.mark.anyio
 HERE = "here"
 
 
-async def test_a_head_is_known_with_all_that_is_before_it(index, monkeypatch):
+async def test_a_head_is_known_with_all_that_is_before_it(index):
     heads = ReplicatedHeads()
     first = await create(index)
     second = await land(index, first)
@@ -31,7 +30,8 @@ async def test_a_head_is_known_with_all_that_is_before_it(index, monkeypatch):
     ):
         assert not heads.has(other, database=HERE)
     assert not heads.has(second, database="elsewhere")
-    monkeypatch.setattr(replicated_heads, "TABLES", 1)
+    heads = ReplicatedHeads(tables=1)
+    heads.remember(second, database=HERE)
     heads.remember(replace(second, id="another"), database=HERE)
     assert not heads.has(second, database=HERE)
 

@@ -10,7 +10,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_protocol.log.codec import decode, encode
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.log import beginning
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log.beginning import Beginning
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.register import RegisterTable, register_table
@@ -31,7 +31,7 @@ def read(action):
 
 
 def test_what_is_left_of_its_versions():
-    begun = Beginning()
+    begun = Beginning(CommitLimits())
     begun.take([PROTOCOL, add("a"), add("b"), DOMAIN])
     begun.take([remove("a"), TXN, DomainMetadata(domain="x", configuration="1", removed=True)])
     assert list(begun.portions()) == [[PROTOCOL], [add("b"), TXN]]
@@ -41,20 +41,18 @@ def test_what_is_left_of_its_versions():
     ("sizes", "lengths"),
     [([10] * 9, [4, 4, 1]), ([900] * 5, [3, 2]), ([5_000, 5_000, 10], [1, 1, 1])],
 )
-def test_its_portions_are_bounded(sizes, lengths, monkeypatch):
-    monkeypatch.setattr(beginning, "ACTIONS_AT_ONCE", 4)
-    monkeypatch.setattr(beginning, "BYTES_AT_ONCE", 2_500)
-    begun = Beginning()
+def test_its_portions_are_bounded(sizes, lengths):
+    begun = Beginning(CommitLimits(begin_portion=4))
     begun.take([read(add(str(at), stats="x" * size)) for at, size in enumerate(sizes)])
-    _, *portions = begun.portions()
+    _, *portions = begun.portions(bytes_at_once=2_500)
     assert [len(portion) for portion in portions] == lengths
 
 
-@pytest.mark.parametrize(("bound", "most"), [("MOST_ACTIONS", 8), ("MOST_BYTES", 900)])
-async def test_so_much_is_held_before_there_is_metadata(index, tmp_path, monkeypatch, bound, most):
+@pytest.mark.parametrize(("bound", "most"), [("begin_actions", 8), ("begin_bytes", 900)])
+async def test_so_much_is_held_before_there_is_metadata(index, tmp_path, bound, most):
     """A version that has it may be as large as any."""
-    monkeypatch.setattr(beginning, bound, most)
     world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
+    world = world.limited(**{bound: most})
     within, beyond = DeltaLog(tmp_path / "within"), DeltaLog(tmp_path / "beyond")
     for log in (within, beyond):
         log.commit(0, PROTOCOL)
@@ -74,8 +72,7 @@ async def test_so_much_is_held_before_there_is_metadata(index, tmp_path, monkeyp
 
 
 async def test_its_first_version_is_written_in_portions(index, tmp_path, monkeypatch):
-    monkeypatch.setattr(beginning, "ACTIONS_AT_ONCE", 4)
-    monkeypatch.setattr(file_rows, "ROWS", 3)
+    many = [f"f{number}" for number in range(11_000)]
     opened, weighed = [], []
     open_, run = file_rows.open_, offload.run
 
@@ -90,12 +87,13 @@ async def test_its_first_version_is_written_in_portions(index, tmp_path, monkeyp
     monkeypatch.setattr(file_rows, "open_", opening)
     monkeypatch.setattr(offload, "run", running)
     log = DeltaLog(tmp_path / "table")
-    log.commit(0, PROTOCOL, *map(add, NAMES))
+    log.commit(0, PROTOCOL, *map(add, many))
     log.commit(1, metadata(), TXN)
     world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
+    world = world.limited(begin_portion=6_000)
     table, _ = await register_table(
         world.context, RegisterTable(name="main.test.begun", location=log.location)
     )
-    assert (table.first_version, table.num_files) == (1, len(NAMES))
-    assert opened == [3, 1, 3, 1, 3]
-    assert weighed.count(effects_of) == 4
+    assert (table.first_version, table.num_files) == (1, len(many))
+    assert opened == [5_000, 1_000, 5_000]
+    assert weighed.count(effects_of) == 3

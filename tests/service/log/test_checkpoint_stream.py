@@ -6,7 +6,6 @@ import pytest
 
 from tidegate_protocol.log.actions import UnknownAction
 from tidegate_protocol.log.segment import Checkpoint
-from tidegate_service.core.log import checkpoint_stream as module
 from tidegate_service.core.log.checkpoint_stream import MOST_NAME_BYTES, snapshot_actions
 from tidegate_service.core.ports.store.storage import UnreadableFile
 
@@ -41,21 +40,20 @@ class Naming:
             yield [sidecar(path) for path in some]
 
 
-async def refusal(log: Naming) -> str:
+async def refusal(log: Naming, **limits: int) -> str:
     with pytest.raises(UnreadableFile) as refused:
-        async for _ in snapshot_actions(log, CHECKPOINT, location=LOCATION):
+        async for _ in snapshot_actions(log, CHECKPOINT, location=LOCATION, **limits):
             pass
     return str(refused.value)
 
 
-async def test_so_many_sidecars_and_no_more(monkeypatch):
-    monkeypatch.setattr(module, "MOST_SIDECARS", 4)
+async def test_so_many_sidecars_and_no_more():
     names = [f"{number}.parquet" for number in range(100)]
     few = Naming(*names[:4])
-    assert "has 0 protocol actions" in await refusal(few)
+    assert "has 0 protocol actions" in await refusal(few, most_sidecars=4)
     assert few.opened == [MAIN, *(f"_sidecars/{name}" for name in names[:4])]
     many = Naming(*names)
-    assert "names more than 4 sidecars" in await refusal(many)
+    assert "names more than 4 sidecars" in await refusal(many, most_sidecars=4)
     assert (many.opened, many.told) == ([MAIN], 2 * AT_ONCE)
 
 

@@ -21,6 +21,7 @@ from tidegate_service.core.errors import (
     StorageUnavailable,
     TableQuarantined,
 )
+from tidegate_service.core.instance.log_checks import QUIET_MS
 from tidegate_service.core.log.copying.copied_log import CopiedLog
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
@@ -170,7 +171,7 @@ def looks(monkeypatch):
     return seen
 
 
-async def test_commits_behind_a_look_need_none_for_a_while(world, database_url, monkeypatch, looks):
+async def test_commits_behind_a_look_need_none_for_a_while(world, database_url, looks):
     """Where they are dated ahead of the clock, each would be preceded by one otherwise."""
     one = instance(world)
     table = await world.create()
@@ -180,10 +181,10 @@ async def test_commits_behind_a_look_need_none_for_a_while(world, database_url, 
     for name in "abc":
         await one.propose(table, proposal(add(f"x=1/{name}")))
     assert looks == [1]
-    monkeypatch.setattr("tidegate_service.core.instance.log_checks.QUIET_MS", 0)
+    one.context.log_checks.quiet_ms = 0
     await one.propose(table, proposal(add("x=1/later")))
     assert looks == [1, 4]
-    monkeypatch.undo()
+    one.context.log_checks.quiet_ms = QUIET_MS
     await one.propose(table, proposal(add("x=1/more")))
     made = one.context.log_checks._made[table.id]
 

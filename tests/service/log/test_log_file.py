@@ -15,7 +15,6 @@ from tests.service.storage.stepping import done
 from tidegate_protocol.log.codec import decode
 from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.log import log_file
 from tidegate_service.core.log.log_file import (
     LARGE_BYTES,
     FileMemory,
@@ -41,9 +40,9 @@ def read(content: bytes, *, memory: FileMemory | None = None, **bounds: int):
     )
 
 
-def spooled(content: bytes, *, at: int = 1000, max_actions: int = 1_000_000) -> SpooledFile:
+def spooled(content: bytes, *, at: int = 1000, **bounds: int) -> SpooledFile:
     """A file of this content that came in pieces of so many bytes."""
-    found = SpooledFile(FileMemory(), max_actions=max_actions)
+    found = SpooledFile(FileMemory(), **{"max_actions": 1_000_000, **bounds})
     for start in range(0, len(content), at):
         found.add(content[start : start + at])
     return found
@@ -105,9 +104,8 @@ class TestReading:
         assert isinstance(found, OversizedFile)
         assert memory.taken == 0
 
-    def test_one_that_stays_large_when_it_is_compressed(self, monkeypatch):
-        monkeypatch.setattr(log_file, "MAX_STORED_BYTES", LARGE_BYTES)
-        found = read(os.urandom(LARGE_BYTES + MIB))
+    def test_one_that_stays_large_when_it_is_compressed(self):
+        found = read(os.urandom(LARGE_BYTES + MIB), max_stored_bytes=LARGE_BYTES)
         assert isinstance(found, OversizedFile)
         assert "compressed" in found.why
 
@@ -176,8 +174,7 @@ class TestActions:
         with pytest.raises(UnreadableCommit, match=r"^line 4: "):
             spooled(content, at=7).actions()
 
-    def test_a_line_that_does_not_end(self, monkeypatch):
-        monkeypatch.setattr(log_file, "MAX_LINE_BYTES", 1000)
-        assert len(spooled(line(1) + b"\n" + b" " * 900).actions()) == 1
+    def test_a_line_that_does_not_end(self):
+        assert len(spooled(line(1) + b"\n" + b" " * 900, max_line_bytes=1000).actions()) == 1
         with pytest.raises(UnreadableCommit, match="a line has more than 1000 bytes"):
-            spooled(line(1) + b"\n" + b" " * 5000, at=100).actions()
+            spooled(line(1) + b"\n" + b" " * 5000, at=100, max_line_bytes=1000).actions()

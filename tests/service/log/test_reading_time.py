@@ -18,7 +18,7 @@ from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.checkpoints import reading
+from tidegate_service.storage.limits import CheckpointLimits, StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,8 @@ def log(tmp_path):
 @pytest.fixture
 def hasty(index, tmp_path) -> World:
     """A world in which a second goes by at each look at the clock, and a log has two."""
-    world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
+    by_rows = StorageLimits(checkpoints=CheckpointLimits(rows=1))
+    world = make_world(index, ObjectStorage(tmp_path.as_uri(), limits=by_rows), tmp_path.as_uri())
     return ticking(world).limited(log_s=2, log_s_a_million=0)
 
 
@@ -79,8 +80,7 @@ def only_older_commits(log: DeltaLog) -> None:
 
 
 @pytest.mark.parametrize("shape", [only_commits, from_a_checkpoint, only_older_commits])
-async def test_one_that_takes_longer_is_given_up(hasty, log, monkeypatch, shape):
-    monkeypatch.setattr(reading, "ROWS_AT_ONCE", 1)
+async def test_one_that_takes_longer_is_given_up(hasty, log, shape):
     shape(log)
     with pytest.raises(IndexUnavailable, match="nothing is kept of it"):
         await register(hasty, log)

@@ -5,6 +5,7 @@ import re
 import threading
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
@@ -14,8 +15,10 @@ from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.tables import history
 from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.reading import comparison
-from tidegate_service.index.rows import file_rows, stored_content
+from tidegate_service.index.rows import stored_content
 from tidegate_service.index.rows.effects import effects_of
 from tidegate_service.index.rows.stored_content import StoredContent
 
@@ -27,8 +30,11 @@ NAMES = [f"f{number}" for number in range(10)]
 @pytest.fixture(autouse=True)
 def low_bounds(monkeypatch):
     monkeypatch.setattr(stored_content, "LARGE_BYTES", 100)
-    monkeypatch.setattr(file_rows, "ROWS", 4)
-    monkeypatch.setattr(file_rows, "ROWS_BYTES", 1_000)
+
+
+@pytest.fixture
+def index(engine: AsyncEngine) -> PostgresIndex:
+    return PostgresIndex(engine, limits=IndexLimits(compared_rows=4, compared_bytes=1_000))
 
 
 async def large(world):

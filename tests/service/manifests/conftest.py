@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from tests.service.world import World
 from tidegate_service.background.caretaker import Caretaker, new_name
 from tidegate_service.core.hooks.symlink_manifests import SymlinkManifests
+from tidegate_service.core.limits import ManifestLimits
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry
 from tidegate_service.core.ports.index import Index
@@ -32,9 +33,10 @@ def keeping(world: World, index: Index, upkeep: PostgresUpkeep) -> Keeping:
         of: Index = index,
         faults: FaultPoints = NO_FAULTS,
         telemetry: Telemetry = SILENT,
+        limits: ManifestLimits = world.context.manifest_limits,
     ) -> Caretaker:
         name = new_name()
-        job = SymlinkManifests(of, upkeep, storage, claimant=name, faults=faults)
+        job = SymlinkManifests(of, upkeep, storage, claimant=name, limits=limits, faults=faults)
         return Caretaker(of, upkeep, [job], share=1, name=name, telemetry=telemetry)
 
     return keeping

@@ -12,7 +12,7 @@ from tidegate_service.background.background import background_of
 from tidegate_service.core.observe.faults import NO_FAULTS
 from tidegate_service.core.observe.telemetry import SILENT
 from tidegate_service.core.ports.index import Index
-from tidegate_service.core.sharing.holds import Holds
+from tidegate_service.core.sharing.pauses import Pauses
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +35,7 @@ async def test_they_follow_commits(
         commits_to_compact=0,
         hooks=(),
         table_hooks=(),
-        holds=Holds(),
+        pauses=Pauses(),
         store_of=lambda location: "the only one",
         faults=NO_FAULTS,
         telemetry=SILENT,

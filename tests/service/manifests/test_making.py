@@ -1,8 +1,10 @@
 """Manifests are made in bounded memory, however many files and partitions there are."""
 
 import tracemalloc
+from dataclasses import replace
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
@@ -10,22 +12,26 @@ from tests.service.manifests.conftest import Keeping
 from tests.service.manifests.reading import ENABLED, commit, manifests, read, snapshot, times
 from tests.service.world import World
 from tidegate_service.background.caretaker import Caretaker
-from tidegate_service.core.manifests import making
+from tidegate_service.core.limits import ManifestLimits
 from tidegate_service.core.manifests.generate import generate_manifests
-from tidegate_service.core.sharing import spools
-from tidegate_service.index.reading import scanning
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Little is held of anything, so that all of it is in pieces."""
-    monkeypatch.setattr(spools, "HELD_BYTES", 4_000)
-    monkeypatch.setattr(making, "HELD_BYTES", 500)
-    monkeypatch.setattr(making, "PUT_AT_ONCE", 3)
-    monkeypatch.setattr(making, "REMOVED_AT_ONCE", 2)
-    monkeypatch.setattr(scanning, "PARTITIONS_A_PAGE", 3)
+FEW = ManifestLimits(put=3, held_bytes=500, removed=2, sorted_bytes=4_000)
+"""Little is held of anything, so that all of it is in pieces."""
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    return replace(world, context=replace(world.context, manifest_limits=FEW))
+
+
+@pytest.fixture
+def index(engine: AsyncEngine) -> PostgresIndex:
+    return PostgresIndex(engine, limits=IndexLimits(partitions_a_page=3))
 
 
 @pytest.mark.parametrize("sizes", [(1,) * 10, (40, 1, 1, 1, 40, 2), (3, 60), (100,)])
@@ -81,9 +87,9 @@ async def _peak_once(world: World, table_id: str) -> int:
         tracemalloc.stop()
 
 
-async def test_memory_does_not_grow_with_the_table(world: World, monkeypatch):
-    monkeypatch.setattr(spools, "HELD_BYTES", 64 * 1024)
-    monkeypatch.setattr(making, "HELD_BYTES", 64 * 1024)
+async def test_memory_does_not_grow_with_the_table(world: World):
+    few = replace(FEW, held_bytes=64 * 1024, sorted_bytes=64 * 1024)
+    world = replace(world, context=replace(world.context, manifest_limits=few))
     few, many = await peak_of(world, 5_000), await peak_of(world, 15_000)
     # Two pages of files are most of it; three times as much would be all of them.
     assert many < few * 1.7, (few, many)

@@ -13,6 +13,7 @@ from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.log.log_file import LARGE_BYTES, OversizedFile, SpooledFile
 from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.limits import StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +38,7 @@ def put(server: S3Server, prefix: str, content: bytes) -> None:
 
 
 async def read(proxy: StoreProxy, prefix: str, **bounds: int) -> bytes | LogFile | None:
-    storage = ObjectStorage(prefix, options=proxy.storage_options, **bounds)
+    storage = ObjectStorage(prefix, options=proxy.storage_options, limits=StorageLimits(**bounds))
     return await storage.log(f"{prefix}/t").read(1)
 
 
@@ -63,7 +64,7 @@ async def test_a_large_one_comes_in_pieces(store_proxy, s3_server, s3_prefix):
 async def test_one_beyond_the_bound_is_asked_for_its_size_alone(store_proxy, s3_server, s3_prefix):
     content = content_of(LARGE_BYTES + 8 * MIB)
     put(s3_server, s3_prefix, content)
-    found = await read(store_proxy, s3_prefix, max_file_bytes=2 * LARGE_BYTES)
+    found = await read(store_proxy, s3_prefix, commit_bytes=2 * LARGE_BYTES)
     assert isinstance(found, OversizedFile)
     assert len(found) == len(content)
     assert f"it has {len(content)} bytes" in found.why

@@ -6,7 +6,7 @@ from deltalake import DeltaTable
 
 from tests.builders.flights import add, proposal, table_body
 from tests.service.process.command_line import serving, tidegate
-from tidegate_service.app import CannotStart
+from tidegate_service.database import CannotStart
 
 NAME = "main.air.flights"
 SECRET = "correct-horse-battery"

@@ -2,20 +2,22 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
+from tests.service.world import World
 from tests.store_proxy import COMMITS, StoreFault
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
-from tidegate_service.core.log import put_version
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.storage.remote import root as remote_root
+from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.limits import StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -30,11 +32,12 @@ SETTLED = [
 
 
 @pytest.fixture
-def impatient(monkeypatch):
-    """Deadlines that a test can wait for."""
-    monkeypatch.setattr(remote_root, "PUT_S", 1.0)
-    monkeypatch.setattr(remote_root, "CALL_S", 2.0)
-    monkeypatch.setattr(put_version, "OCCUPY_S", 3.0)
+def impatient_world(failing_world, store_proxy, s3_prefix) -> World:
+    """The same with deadlines that a test can wait for."""
+    few = StorageLimits(put_s=1.0, call_s=2.0)
+    storage = ObjectStorage(s3_prefix, options=store_proxy.storage_options, limits=few)
+    context = replace(failing_world.context, storage=storage)
+    return replace(failing_world, context=context).limited(put_s=3.0)
 
 
 @pytest.mark.parametrize("fault", SETTLED)
@@ -67,17 +70,16 @@ async def test_a_creation_lands_once(failing_world, store_proxy, fault):
     assert failing_world.log_file(table, 0).exists()
 
 
-@pytest.mark.usefixtures("impatient")
-async def test_a_commit_whose_put_is_held_lands_by_the_next_one(failing_world, store_proxy):
-    table = await failing_world.create()
+async def test_a_commit_whose_put_is_held_lands_by_the_next_one(impatient_world, store_proxy):
+    table = await impatient_world.create()
     store_proxy.script(StoreFault.HELD)
 
-    landed = await propose(failing_world.context, table.id, proposal(add("a")))
-    before = failing_world.log_file(table, 1).read_bytes()
+    landed = await propose(impatient_world.context, table.id, proposal(add("a")))
+    before = impatient_world.log_file(table, 1).read_bytes()
     await asyncio.to_thread(store_proxy.release)
 
     assert isinstance(landed, Committed)
-    assert failing_world.log_file(table, 1).read_bytes() == before
+    assert impatient_world.log_file(table, 1).read_bytes() == before
     assert store_proxy.count("PUT") >= 3
 
 
@@ -92,14 +94,13 @@ async def test_a_store_that_refuses_writes_says_so_and_recovers(failing_world, s
     assert (await propose(failing_world.context, table.id, body)).record.version == 1
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_a_store_that_falls_silent_does_not_keep_the_row_lock(
-    failing_world, store_proxy, index
+    impatient_world, store_proxy, index
 ):
-    table = await failing_world.create()
+    table = await impatient_world.create()
     body = proposal(add("a"))
     store_proxy.always(StoreFault.ANSWER_HELD, path=r"/_delta_log/0{19}1\.json$")
-    waiting = asyncio.create_task(propose(failing_world.context, table.id, body))
+    waiting = asyncio.create_task(propose(impatient_world.context, table.id, body))
     await asyncio.to_thread(store_proxy.wait_held)
     started = time.monotonic()
 
@@ -113,9 +114,9 @@ async def test_a_store_that_falls_silent_does_not_keep_the_row_lock(
     try:
         landed = await waiting
     except CommitStateUnknown:
-        landed = await propose(failing_world.context, table.id, body)
+        landed = await propose(impatient_world.context, table.id, body)
     assert landed.record.version == 1
-    assert not failing_world.log_file(table, 2).exists()
+    assert not impatient_world.log_file(table, 2).exists()
 
 
 @pytest.mark.parametrize("fault", SETTLED)

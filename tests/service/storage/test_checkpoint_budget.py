@@ -2,16 +2,18 @@
 
 import io
 import os
+from pathlib import Path
 
 import pytest
 
 from tests.service.tables.delta_logs import DeltaLog, line
 from tidegate_protocol.log.actions import Txn
-from tidegate_service.core.ports.store.storage import UnreadableFile
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints import reading as module
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.reading import Budget
+from tidegate_service.storage.limits import CheckpointLimits, StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -30,41 +32,41 @@ def with_a_hole(log: DeltaLog, hole: int) -> str:
     return path.name
 
 
+def stored_in(folder: Path, log: DeltaLog, limits: CheckpointLimits) -> Log:
+    storage = ObjectStorage(folder.as_uri(), limits=StorageLimits(checkpoints=limits))
+    return storage.log(log.location)
+
+
 @pytest.mark.parametrize("hole", [0, 1024**3])
-async def test_a_hole_is_no_part_of_a_file(tmp_path, monkeypatch, hole):
-    monkeypatch.setattr(module, "FREE_BYTES", 0)
-    monkeypatch.setattr(module, "MAX_RATIO", 10)
+async def test_a_hole_is_no_part_of_a_file(tmp_path, hole):
     log = DeltaLog(tmp_path / "t")
     name = with_a_hole(log, hole)
-    stored = ObjectStorage(warehouse=tmp_path.as_uri()).log(log.location)
+    stored = stored_in(tmp_path, log, CheckpointLimits(free_bytes=0, ratio=10))
     with pytest.raises(UnreadableFile, match="what is in it is more than 10 times"):
         async for _ in stored.checkpoint_actions(name):
             pass
 
 
-async def test_what_is_stored_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "FREE_BYTES", 0)
+async def test_what_is_stored_is(tmp_path):
     log = DeltaLog(tmp_path / "t")
-    stored = ObjectStorage(warehouse=tmp_path.as_uri()).log(log.location)
+    stored = stored_in(tmp_path, log, CheckpointLimits(free_bytes=0))
     name = with_a_hole(log, 0)
     found = [action async for batch in stored.checkpoint_actions(name) for action in batch]
     assert len(found) == len(ROWS)
 
 
-def test_what_is_no_file_of_the_system_is_as_long_as_it_says(monkeypatch):
-    monkeypatch.setattr(module, "FREE_BYTES", 0)
-    monkeypatch.setattr(module, "MAX_RATIO", 1)
+def test_what_is_no_file_of_the_system_is_as_long_as_it_says():
+    budget = Budget(CheckpointLimits(free_bytes=0, ratio=1))
     text = b'{"txn":{"appId":"a","version":1}}\n' * 9
-    (found,) = module._steps(lambda _: io.BytesIO(text), "a.json", Budget())
+    (found,) = module._steps(lambda _: io.BytesIO(text), "a.json", budget)
     assert found is not None
     assert len(found) == 9
 
 
-def test_no_length_grants_more_than_all_of_them_may_be(monkeypatch):
-    monkeypatch.setattr(module, "MAX_BYTES", module.FREE_BYTES + 500)
-    budget = Budget()
+def test_no_length_grants_more_than_all_of_them_may_be():
+    budget = Budget(CheckpointLimits(free_bytes=1000, bytes=1500))
     for _ in range(3):
         budget.grant(4)
-    budget.take(module.FREE_BYTES + 500)
+    budget.take(1500)
     with pytest.raises(TooLarge, match="more than 100 times as large"):
         budget.take(1)

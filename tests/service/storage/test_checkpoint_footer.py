@@ -9,16 +9,12 @@ import pytest
 
 from tests.service.storage.stepping import done, stepped
 from tidegate_service.core.ports.store.storage import UnreadableFile
-from tidegate_service.storage.checkpoints import footer as module
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.footer import check_footer
 from tidegate_service.storage.checkpoints.parquet_pages import PAGES_AT_ONCE, columns_of
-from tidegate_service.storage.checkpoints.reading import (
-    ROWS_AT_ONCE,
-    Budget,
-    checkpoint_actions,
-)
+from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
 from tidegate_service.storage.checkpoints.thrift import Thrift
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS, CheckpointLimits
 
 MIB = 1024 * 1024
 
@@ -77,11 +73,10 @@ class TestFooters:
         done(check_footer(usual))
         assert pq.ParquetFile(usual).schema_arrow.names == ["add"]
 
-    def test_so_many_columns_and_no_more(self, monkeypatch):
-        monkeypatch.setattr(module, "MAX_COLUMNS", 50)
-        done(check_footer(file(b"\x19" + wide(50), REST)))
+    def test_so_many_columns_and_no_more(self):
+        done(check_footer(file(b"\x19" + wide(50), REST), most_columns=50))
         with pytest.raises(TooLarge, match="it has more than 50 columns"):
-            done(check_footer(file(b"\x19" + wide(51), REST)))
+            done(check_footer(file(b"\x19" + wide(51), REST), most_columns=50))
 
     def test_names_in_names_that_are_long(self):
         """Each column's path has them all: ten names of a kilobyte in this place are ten
@@ -168,7 +163,7 @@ class Counting:
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("text", "least"),
-    [(b"\n" * 10 * ROWS_AT_ONCE, 10), ((b" " * MIB + b"\n") * 40, 2)],
+    [(b"\n" * 10 * CHECKPOINT_LIMITS.rows, 10), ((b" " * MIB + b"\n") * 40, 2)],
     ids=["many", "long"],
 )
 async def test_blank_lines_are_read_in_steps(text, least):
@@ -179,9 +174,9 @@ async def test_blank_lines_are_read_in_steps(text, least):
 
 
 @pytest.mark.anyio
-async def test_a_checkpoint_of_too_many_columns(monkeypatch):
-    monkeypatch.setattr(module, "MAX_COLUMNS", 50)
+async def test_a_checkpoint_of_too_many_columns():
+    budget = Budget(CheckpointLimits(columns=50))
     raw = file(b"\x19" + wide(51), REST)
     with pytest.raises(UnreadableFile, match=r"'a\.parquet' is too large to be read: it has more"):
-        async for _ in checkpoint_actions(lambda _: raw, "a.parquet", Budget(), Counting()):
+        async for _ in checkpoint_actions(lambda _: raw, "a.parquet", budget, Counting()):
             pass

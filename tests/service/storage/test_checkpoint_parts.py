@@ -13,7 +13,8 @@ from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints import parts as module
 from tidegate_service.storage.checkpoints import reading
 from tidegate_service.storage.checkpoints.errors import TooLarge
-from tidegate_service.storage.checkpoints.parts import MAX_VALUES, VALUE_BYTES, Parts
+from tidegate_service.storage.checkpoints.parts import VALUE_BYTES, Parts
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS, CheckpointLimits, StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -38,10 +39,13 @@ def files(count: int, foo: pa.Array) -> pa.Table:
     return pa.table({"add": pa.StructArray.from_arrays(list(fields.values()), list(fields))})
 
 
-async def read(log: DeltaLog, table: pa.Table, *, store_schema: bool = False) -> list:
+async def read(
+    log: DeltaLog, table: pa.Table, *, store_schema: bool = False, **limits: int
+) -> list:
     path = log.path(0, "checkpoint.parquet")
     pq.write_table(table, path, store_schema=store_schema, compression="zstd")
-    found = ObjectStorage(warehouse=log.table.parent.as_uri()).log(log.location)
+    most = StorageLimits(checkpoints=CheckpointLimits(**limits))
+    found = ObjectStorage(log.table.parent.as_uri(), limits=most).log(log.location)
     return [action async for batch in found.checkpoint_actions(path.name) for action in batch]
 
 
@@ -54,7 +58,8 @@ def shown(action: object) -> object:
     return json.loads(action.raw)["add"]["foo"]
 
 
-MANY = MAX_VALUES + 1
+MOST = CHECKPOINT_LIMITS.part_values
+MANY = MOST + 1
 
 
 @pytest.mark.parametrize(
@@ -75,12 +80,11 @@ async def test_a_row_of_many_small_values_is_refused(log, values):
 
 
 async def test_as_many_as_may_be_come_as_they_are(log):
-    (found,) = await read(log, files(1, lists(1, pa.array([1] * MAX_VALUES))))
-    assert shown(found) == [1] * MAX_VALUES
+    (found,) = await read(log, files(1, lists(1, pa.array([1] * MOST))))
+    assert shown(found) == [1] * MOST
 
 
 async def test_rows_come_in_parts_that_have_no_more(log, monkeypatch):
-    monkeypatch.setattr(module, "MAX_VALUES", 100)
     converted: list[int] = []
     real = reading.actions_of
 
@@ -89,29 +93,28 @@ async def test_rows_come_in_parts_that_have_no_more(log, monkeypatch):
         return real(kind, rows)
 
     monkeypatch.setattr(reading, "actions_of", noting)
-    found = await read(log, files(64, lists(64, pa.array(list(range(640))))))
+    found = await read(log, files(64, lists(64, pa.array(list(range(640))))), part_values=100)
     assert converted == [8] * 8
     assert [shown(action) for action in found] == [
         list(range(10 * row, 10 * row + 10)) for row in range(64)
     ]
 
 
-async def test_what_values_take_is_counted_before_they_are_made(log, monkeypatch):
+async def test_what_values_take_is_counted_before_they_are_made(log):
     """As JSON they are two bytes each."""
-    monkeypatch.setattr(reading, "FREE_BYTES", 50 * 500 * VALUE_BYTES)
-    monkeypatch.setattr(reading, "MAX_RATIO", 0)
+    free = 50 * 500 * VALUE_BYTES
+    table = files(51, lists(51, pa.array([1] * 51 * 500)))
     with pytest.raises(UnreadableFile, match="times as large"):
-        await read(log, files(51, lists(51, pa.array([1] * 51 * 500))))
+        await read(log, table, free_bytes=free, ratio=0)
 
 
-async def test_all_lists_of_a_row_group_have_so_many_values_together(log, monkeypatch):
+async def test_all_lists_of_a_row_group_have_so_many_values_together(log):
     """Each of which takes its place while it is read, though it is in a dictionary."""
-    monkeypatch.setattr(reading, "MAX_LIST_VALUES", 150)
     both = pa.StructArray.from_arrays(
         [lists(10, pa.array(["a"] * 100)), lists(10, pa.array(["b"] * 100))], ["x", "y"]
     )
     with pytest.raises(UnreadableFile, match=r"its lists and maps have 2\d\d values"):
-        await read(log, files(10, both))
+        await read(log, files(10, both), list_values=150)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tests.service.storage.test_storage_local import folder_of
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.store.expired import DeletionRefused
 from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.limits import StorageLimits
 from tidegate_service.storage.local import removing
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +60,7 @@ async def test_as_many_sidecars_are_listed_as_files_of_a_log(location, tmp_path)
     folder.mkdir(parents=True)
     for number in range(5):
         (folder / f"{number}.parquet").write_bytes(b"x")
-    storage = ObjectStorage(tmp_path.as_uri(), max_files=3)
+    storage = ObjectStorage(tmp_path.as_uri(), limits=StorageLimits(files=3))
     listed = [entry.name async for batch in storage.expired(location).sidecars() for entry in batch]
     assert listed == ["0.parquet", "1.parquet", "2.parquet"]
     assert list(await storage.checkpoints(location).sidecars()) == listed

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.service.storage.stepping import done
-from tidegate_service.storage.checkpoints import parquet_pages
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.parquet_pages import Column, columns_of
+from tidegate_service.storage.limits import CheckpointLimits
 
 KIB = 1024
 LONG = "x" * (64 * KIB)
@@ -135,10 +135,11 @@ class TestWhatRowsDecodeTo:
 
 
 class TestWhatIsRefused:
-    def test_a_page_beyond_the_bound(self, monkeypatch):
-        monkeypatch.setattr(parquet_pages, "MAX_PAGE_BYTES", 10 * KIB)
+    def test_a_page_beyond_the_bound(self):
+        file = written(pa.table({"a": [LONG]}), compression="zstd")
+        few = CheckpointLimits(page_bytes=10 * KIB)
         with pytest.raises(TooLarge, match=r"a page of a has \d+ bytes; at most 10240"):
-            column(pa.array([LONG]), compression="zstd")
+            done(columns_of(file, pq.ParquetFile(file), 0, ["a"], few))
 
     @pytest.mark.parametrize("change", [lambda raw: b"\xff" * len(raw), lambda raw: b""])
     def test_headers_that_are_none(self, change: Callable[[bytes], bytes]):

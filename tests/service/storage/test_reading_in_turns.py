@@ -32,6 +32,7 @@ from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints import parquet_pages
+from tidegate_service.storage.limits import CheckpointLimits, StorageLimits
 from tidegate_service.storage.local import listing as local_listing
 from tidegate_service.storage.local.root import READERS, WRITERS, LocalRoot
 
@@ -217,18 +218,18 @@ class TestTurns:
         assert len(reader.threads) == 1
 
 
-async def test_a_file_of_too_many_pages_is_refused(index, tmp_path, monkeypatch):
+async def test_a_file_of_too_many_pages_is_refused(index, tmp_path):
     """A header of some bytes costs as much as one of a page that is worth it."""
-    monkeypatch.setattr(parquet_pages, "MAX_PAGES", 200)
+    few = StorageLimits(checkpoints=CheckpointLimits(pages=200))
     log = DeltaLog(tmp_path / "main" / "many")
     rows = [line(PROTOCOL), line(metadata()), *(line(add(f"a{n}")) for n in range(100))]
     write_rows(log.path(7, "checkpoint.parquet"), rows, data_page_size=1, write_batch_size=1)
-    world = make_world(index, ObjectStorage(tmp_path.as_uri()), tmp_path.as_uri())
+    world = make_world(index, ObjectStorage(tmp_path.as_uri(), limits=few), tmp_path.as_uri())
     asked = RegisterTable(name="main.test.many", location=log.location)
     with pytest.raises(Refused, match="row group 0 has more than 200 pages") as refused:
         await register_table(world.context, asked)
     assert refused.value.code is Code.BROKEN_LOG
-    monkeypatch.undo()
+    world = make_world(index, ObjectStorage(tmp_path.as_uri()), tmp_path.as_uri())
     registered, _ = await register_table(world.context, asked)
     assert registered.num_files == 100
 
@@ -242,14 +243,12 @@ async def test_pages_are_read_some_at_a_time():
     assert steps == 1 + 1001 // parquet_pages.PAGES_AT_ONCE
 
 
-async def test_a_long_listing_is_made_in_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr(local_listing, "NAMES_AT_ONCE", 10)
-    monkeypatch.setattr(local_listing, "LISTED_AT_ONCE", 25)
+async def test_a_long_listing_is_made_in_steps(tmp_path):
     for number in range(55):
         (tmp_path / f"{number:03}").touch()
     folder = os.open(tmp_path, os.O_RDONLY)
     shown: list[str] = []
-    steps = local_listing.listed(folder, after="002")
+    steps = local_listing.listed(folder, after="002", at_once=25, names_at_once=10)
     try:
         while True:
             shown += [entry.name for entry in next(steps) or ()]
@@ -265,13 +264,14 @@ async def test_a_log_of_too_many_files_is_refused(index, tmp_path):
     log.commit(0, PROTOCOL, metadata(), add("a"))
     for number in range(30):
         (log.folder / f"{5:020}.checkpoint.{uuid.UUID(int=number)}.parquet").touch()
-    storage = ObjectStorage(tmp_path.as_uri(), max_files=30)
+    storage = ObjectStorage(tmp_path.as_uri(), limits=StorageLimits(files=30))
     world = make_world(index, storage, tmp_path.as_uri())
     asked = RegisterTable(name="main.test.crowded", location=log.location)
     with pytest.raises(Refused, match=r"more than 30 files.*max_log_files") as refused:
         await register_table(world.context, asked)
     assert refused.value.code is Code.BROKEN_LOG
-    enough = make_world(index, ObjectStorage(tmp_path.as_uri(), max_files=31), tmp_path.as_uri())
+    one_more = ObjectStorage(tmp_path.as_uri(), limits=StorageLimits(files=31))
+    enough = make_world(index, one_more, tmp_path.as_uri())
     registered, _ = await register_table(enough.context, asked)
     assert registered.num_files == 1
     # A reader's question is answered; what lies in the log is no difference of its own.

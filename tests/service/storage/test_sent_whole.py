@@ -10,6 +10,7 @@ from obstore.exceptions import GenericError
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.limits import StorageLimits
 from tidegate_service.storage.remote import root as module
 
 pytestmark = pytest.mark.anyio
@@ -18,6 +19,7 @@ WAREHOUSE = "s3://lake/warehouse"
 OPTIONS = {"region": "eu-central-1", "access_key_id": "key", "secret_access_key": "secret"}
 ROOM = 1_000
 LARGE = 10
+LIMITS = StorageLimits(joined_bytes=ROOM, large_bytes=LARGE)
 
 
 class Lines:
@@ -69,14 +71,12 @@ class Store:
 async def store(monkeypatch):
     made = Store()
     monkeypatch.setattr(module.obstore, "put_async", made.put_async)
-    monkeypatch.setattr(module, "JOINED_BYTES", ROOM)
-    monkeypatch.setattr(module, "LARGE_BYTES", LARGE)
     return made
 
 
 @pytest.fixture
 def storage(store):
-    return ObjectStorage(WAREHOUSE, options=OPTIONS)
+    return ObjectStorage(WAREHOUSE, options=OPTIONS, limits=LIMITS)
 
 
 def put(storage, table: str, content, *, who: str | None = None):

@@ -23,9 +23,9 @@ from tidegate_protocol.log.actions import (
 )
 from tidegate_protocol.log.codec import decode, encode
 from tidegate_protocol.replay.snapshot import Snapshot
-from tidegate_service.core.ports.store.storage import UnreadableFile
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.checkpoints import reading as module
+from tidegate_service.storage.limits import CheckpointLimits, StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -52,9 +52,14 @@ def log(tmp_path):
     return DeltaLog(tmp_path / "t")
 
 
-async def read(log: DeltaLog, name: str) -> list:
-    found = ObjectStorage(warehouse=log.table.parent.as_uri()).log(log.location)
-    return [action async for batch in found.checkpoint_actions(name) for action in batch]
+def stored(log: DeltaLog, **limits: int) -> Log:
+    most = StorageLimits(checkpoints=CheckpointLimits(**limits))
+    return ObjectStorage(log.table.parent.as_uri(), limits=most).log(log.location)
+
+
+async def read(log: DeltaLog, name: str, **limits: int) -> list:
+    batches = stored(log, **limits).checkpoint_actions(name)
+    return [action async for batch in batches for action in batch]
 
 
 def comparable(actions) -> list:
@@ -104,12 +109,10 @@ class TestParquet:
         assert (first.reader_features, first.writer_features) == (None, None)
         assert (second.reader_features, second.writer_features) == (frozenset(), frozenset())
 
-    async def test_in_batches_over_row_groups(self, log, monkeypatch):
-        monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
+    async def test_in_batches_over_row_groups(self, log):
         path = log.path(0, "checkpoint.parquet")
         write_rows(path, [line(add(f"f{number}")) for number in range(50)], row_group_size=20)
-        found = ObjectStorage(warehouse=log.table.parent.as_uri()).log(log.location)
-        batches = [batch async for batch in found.checkpoint_actions(path.name)]
+        batches = [batch async for batch in stored(log, rows=7).checkpoint_actions(path.name)]
         assert max(map(len, batches)) <= 7
         assert [action.path for batch in batches for action in batch] == [
             f"f{number}" for number in range(50)
@@ -241,12 +244,11 @@ class TestJson:
         with pytest.raises(UnreadableFile, match=r"line 1: "):
             await read(log, path.name)
 
-    async def test_a_line_without_an_end_is_not_read_into_memory(self, log, monkeypatch):
-        monkeypatch.setattr(module, "MAX_LINE_BYTES", 100)
+    async def test_a_line_without_an_end_is_not_read_into_memory(self, log):
         path = log.v2(0, [], form="json", sidecars=0)
         path.write_text("x" * 1000)
         with pytest.raises(UnreadableFile, match="line 1 is over 100 bytes"):
-            await read(log, path.name)
+            await read(log, path.name, line_bytes=100)
 
 
 class TestUnreadable:
@@ -308,18 +310,16 @@ async def test_a_whole_snapshot(log):
     assert isinstance(found.metadata, Metadata)
 
 
-async def peak(log: DeltaLog, name: str) -> int:
+async def peak(log: DeltaLog, name: str, *, rows: int) -> int:
     """The most that Arrow holds, in bytes, while a file is read; Python holds a batch."""
-    found = ObjectStorage(warehouse=log.table.parent.as_uri()).log(log.location)
     most, before = 0, pa.total_allocated_bytes()
-    async for batch in found.checkpoint_actions(name):
-        assert len(batch) <= module.ROWS_AT_ONCE
+    async for batch in stored(log, rows=rows).checkpoint_actions(name):
+        assert len(batch) <= rows
         most = max(most, pa.total_allocated_bytes() - before)
     return most
 
 
-async def test_a_large_row_group_takes_no_more_memory_than_a_small_one(log, monkeypatch):
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", 400)
+async def test_a_large_row_group_takes_no_more_memory_than_a_small_one(log):
     sizes = {}
     for count in (2_000, 10_000):
         path = log.path(count, "checkpoint.parquet")
@@ -327,6 +327,6 @@ async def test_a_large_row_group_takes_no_more_memory_than_a_small_one(log, monk
         rows = [line(add(f"x=1/part-{n:0100d}", stats=stats)) for n in range(count)]
         options = {"use_dictionary": False, "data_page_size": 64 * 1024}
         write_rows(path, rows, row_group_size=count, **options)
-        sizes[count] = await peak(log, path.name)
+        sizes[count] = await peak(log, path.name, rows=400)
     # Buffers fill up to their sizes; all of the larger one's rows would be over 4 MB.
     assert sizes[10_000] < sizes[2_000] + 1_000_000

@@ -16,6 +16,7 @@ from tests.service.storage.stepping import content_of
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.storage.limits import StorageLimits
 from tidegate_service.storage.local import files as local_files
 from tidegate_service.storage.local.files import STAGED_AT_ONCE, LocalFiles
 
@@ -28,7 +29,7 @@ Put = Callable[[], list[PutResult]]
 @pytest.fixture(params=[math.inf, -1.0], ids=["quick", "slow"])
 def files(request, tmp_path: Path) -> LocalFiles:
     """On a disk that answers at once, and on one that never does."""
-    return LocalFiles(tmp_path, slow_s=request.param)
+    return LocalFiles(tmp_path, limits=StorageLimits(slow_s=request.param))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.limits import StorageLimits
 from tidegate_service.storage.object_storage import ObjectLog
 
 pytestmark = pytest.mark.anyio
@@ -102,8 +103,9 @@ async def test_nothing_else_than_a_file_of_the_log_is_opened(log, name):
         log.open_file(name)
 
 
-async def test_a_file_that_is_not_small_is_not_read_whole(log, monkeypatch):
-    monkeypatch.setattr("tidegate_service.storage.object_storage.SMALL_FILE_BYTES", 1000)
+async def test_a_file_that_is_not_small_is_not_read_whole(tmp_path):
+    few = StorageLimits(small_bytes=1000)
+    log = ObjectStorage(tmp_path.as_uri(), limits=few).log(f"{tmp_path.as_uri()}/flights")
     await log.put_if_absent(0, b"x" * 1000)
     await log.put_if_absent(1, b"x" * 1001)
 

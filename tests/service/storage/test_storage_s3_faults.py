@@ -12,11 +12,11 @@ from tests.service.log.log_contract import listed
 from tests.store_proxy import StoreFault, StoreProxy
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.log import put_version
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.index.postgres.engine import ConnectionSettings
-from tidegate_service.storage import ObjectStorage, stores
-from tidegate_service.storage.remote import root as remote_root
+from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -24,6 +24,8 @@ APPLIED = [StoreFault.ANSWER_LOST, StoreFault.ERROR_AFTER]
 NOT_APPLIED = [StoreFault.LOST, StoreFault.SLOW_DOWN, StoreFault.CONFLICT]
 ANY = r""
 PATIENCE_S = 15.0
+impatient = pytest.mark.parametrize("limits", [StorageLimits(put_s=1.0, call_s=2.0)], ids=[""])
+"""Deadlines that a test can wait for."""
 
 
 @pytest.fixture
@@ -33,20 +35,18 @@ def direct(s3_server, s3_prefix):
 
 
 @pytest.fixture
-def storage(store_proxy: StoreProxy, s3_prefix):
-    return ObjectStorage(s3_prefix, options=store_proxy.storage_options)
+def limits() -> StorageLimits:
+    return DEFAULTS
+
+
+@pytest.fixture
+def storage(store_proxy: StoreProxy, s3_prefix, limits):
+    return ObjectStorage(s3_prefix, options=store_proxy.storage_options, limits=limits)
 
 
 @pytest.fixture
 def log(storage, s3_prefix):
     return storage.log(f"{s3_prefix}/flights")
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    """Deadlines that a test can wait for."""
-    monkeypatch.setattr(remote_root, "PUT_S", 1.0)
-    monkeypatch.setattr(remote_root, "CALL_S", 2.0)
 
 
 class TestPut:
@@ -104,7 +104,7 @@ class TestPut:
         with pytest.raises(StorageUnavailable, match="could not be reached"):
             await log.put_if_absent(0, b"zero\n")
 
-    @pytest.mark.usefixtures("impatient")
+    @impatient
     async def test_one_that_is_held_ends_by_its_deadline(self, log, direct, store_proxy):
         store_proxy.script(StoreFault.HELD)
         started = time.monotonic()
@@ -119,7 +119,7 @@ class TestPut:
         await asyncio.to_thread(store_proxy.release)
         assert await direct.read(0) == b"zero\n"
 
-    @pytest.mark.usefixtures("impatient")
+    @impatient
     async def test_a_late_one_does_not_replace_what_came_before_it(self, log, direct, store_proxy):
         store_proxy.script(StoreFault.HELD)
         with pytest.raises(StorageUnknown):
@@ -188,7 +188,7 @@ class TestInOrder:
         assert store_proxy.count("PUT") == 1
         assert await self._lie(direct) == [None] * 5
 
-    @pytest.mark.usefixtures("impatient")
+    @impatient
     @pytest.mark.parametrize("fault", [StoreFault.HELD, StoreFault.SLOW])
     async def test_none_follows_one_that_is_held(self, log, direct, store_proxy, commits, fault):
         store_proxy.script(fault, path=r"1\.json$")
@@ -199,7 +199,7 @@ class TestInOrder:
         await self._ends_with(direct, [b"0\n", b"1\n", None, None, None])
         assert store_proxy.count("PUT") == 2
 
-    @pytest.mark.usefixtures("impatient")
+    @impatient
     async def test_nothing_is_known_of_a_first_one_that_is_held(
         self, log, direct, store_proxy, commits
     ):
@@ -242,7 +242,7 @@ class TestRead:
         assert await log.read(0) == b"zero\n" * 1000
         assert store_proxy.count("GET") == 2
 
-    @pytest.mark.usefixtures("impatient")
+    @impatient
     @pytest.mark.parametrize("fault", [StoreFault.SLOW_DOWN, StoreFault.HELD, StoreFault.CUT])
     async def test_a_lasting_one_is_no_answer(self, log, store_proxy, fault):
         store_proxy.always(fault, method="GET")
@@ -291,7 +291,7 @@ class TestList:
 
         assert names == [commit_name(version) for version in range(20)]
 
-    @pytest.mark.usefixtures("impatient")
+    @impatient
     @pytest.mark.parametrize("fault", [StoreFault.CUT, StoreFault.HELD])
     async def test_a_lasting_one_is_no_answer(self, log, store_proxy, fault):
         store_proxy.always(fault, method="GET", path="list-type")
@@ -346,5 +346,5 @@ def test_no_deadline_outlasts_the_row_lock():
     """Postgres ends a transaction that is silent for longer, and releases its lock."""
     idle_s = ConnectionSettings().idle_in_transaction_timeout_ms / 1000
 
-    assert stores.PUT_S <= stores.CALL_S < idle_s
-    assert idle_s > put_version.OCCUPY_S
+    assert DEFAULTS.put_s <= DEFAULTS.call_s < idle_s
+    assert idle_s > CommitLimits().put_s

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import psycopg
 import pyarrow as pa
@@ -21,7 +22,8 @@ from tidegate_service.core.ports.records import Aborted
 from tidegate_service.core.tables.delete_forgotten import delete_forgotten, list_forgotten
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.index.tables import forgetting, forgotten
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -169,11 +171,10 @@ class TestPlain:
         assert await refused_code(world, back, late) is Code.TRANSACTION_ABORTED
         assert {one.id for one in await kept(world)} == {other.id}
 
-    async def test_many_ids_are_kept_and_given_back_in_slices(
-        self, world, database_url, monkeypatch
-    ):
-        monkeypatch.setattr(forgetting, "COMMITS_AT_ONCE", 3)
-        monkeypatch.setattr(forgotten, "IDS_AT_ONCE", 2)
+    async def test_many_ids_are_kept_and_given_back_in_slices(self, world, database_url, engine):
+        few = IndexLimits(forgotten_commits=3, forgotten_ids=2)
+        sliced = replace(world.context, index=PostgresIndex(engine, limits=few))
+        world = replace(world, context=sliced)
         table = await world.create()
         for number in range(7):
             await propose(world.context, table.id, proposal(add(f"x=1/{number}")))

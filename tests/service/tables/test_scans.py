@@ -17,7 +17,7 @@ from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.tables.scan import ScanRequest, scan
 from tidegate_service.index.commit_index import PostgresIndex
-from tidegate_service.index.reading import scanning
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.storage.object_storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
@@ -57,10 +57,10 @@ async def check_all(context, table, *versions):
 
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("seed", range(2))
-async def test_it_has_the_files_that_may_match(context, engine, monkeypatch, seed, mapped):
+async def test_it_has_the_files_that_may_match(context, engine, seed, mapped):
     # Pages so small that everything takes several.
-    monkeypatch.setattr(scanning, "PARTITIONS_A_PAGE", 3)
-    small = replace(context, index=PostgresIndex(engine, files_per_batch=4))
+    paged = PostgresIndex(engine, files_per_batch=4, limits=IndexLimits(partitions_a_page=3))
+    small = replace(context, index=paged)
     table = await generated(small.index, random.Random(seed), mapped=mapped, versions=4)
     await check_all(small, table, 2, 4)
 

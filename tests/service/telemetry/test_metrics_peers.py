@@ -6,7 +6,6 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
-from tidegate_service.telemetry import peers
 from tidegate_service.telemetry.peers import Peers, text_of
 
 pytestmark = pytest.mark.anyio
@@ -34,9 +33,8 @@ async def test_each_metric_stands_once_with_the_samples_of_all(tmp_path):
     assert done == {("1", "a b"): 3, ("2", "a b"): 5}
 
 
-async def test_who_is_gone_or_hangs_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(peers, "ANSWER_S", 0.2)
-    one, hung, gone = (Peers(name=name, folder=tmp_path) for name in ("1", "2", "3"))
+async def test_who_is_gone_or_hangs_is_left_out(tmp_path):
+    one, hung, gone = (Peers(name=name, folder=tmp_path, answer_s=0.2) for name in ("1", "2", "3"))
     own = text_of(one.labelled(counted(3)))
 
     async def never() -> bytes:

@@ -15,7 +15,7 @@ from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.observe.faults import NO_FAULTS
 from tidegate_service.core.observe.telemetry import SILENT
 from tidegate_service.core.ports.index import Index
-from tidegate_service.core.sharing.holds import Holds
+from tidegate_service.core.sharing.pauses import Pauses
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +36,7 @@ async def working(
         commits_to_compact=commits_to_compact,
         hooks=(),
         table_hooks=(),
-        holds=Holds(),
+        pauses=Pauses(),
         store_of=lambda location: "the only one",
         faults=NO_FAULTS,
         telemetry=SILENT,

@@ -3,6 +3,7 @@
 import json
 import logging
 import time
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -32,7 +33,8 @@ from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.upkeep import clean_up as module
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
-from tidegate_service.storage.local import listing
+from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.limits import StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -217,12 +219,12 @@ class Undeletable:
 
 
 async def test_a_log_of_more_files_than_are_listed_is_cleaned_up_in_portions(
-    world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker, monkeypatch
+    world: World, index: Index, engine: AsyncEngine, caring: Caring, tmp_path: Path
 ):
     table = await expired(world, engine)
     log = LogOf(world, table)
-    monkeypatch.setattr(listing, "LISTED_AT_ONCE", 2)
-    monkeypatch.setattr(world.context.storage._storage, "_max_files", 6)
+    few = StorageLimits(files=6, listed=2)
+    caretaker = caring(ObjectStorage(tmp_path.as_uri(), limits=few))
     await caretaker.round()
     assert log.versions[0] == 3
     await caretaker.round()
@@ -231,7 +233,7 @@ async def test_a_log_of_more_files_than_are_listed_is_cleaned_up_in_portions(
 
 
 async def test_a_first_portion_that_is_protected_is_not_listed_for_ever(
-    world: World, index: Index, engine: AsyncEngine, caretaker: Caretaker, monkeypatch
+    world: World, index: Index, engine: AsyncEngine, caring: Caring, tmp_path: Path
 ):
     table = await expired(
         world,
@@ -241,8 +243,8 @@ async def test_a_first_portion_that_is_protected_is_not_listed_for_ever(
             "delta.requireCheckpointProtectionBeforeVersion": "5",
         },
     )
-    monkeypatch.setattr(listing, "LISTED_AT_ONCE", 2)
-    monkeypatch.setattr(world.context.storage._storage, "_max_files", 6)
+    few = StorageLimits(files=6, listed=2)
+    caretaker = caring(ObjectStorage(tmp_path.as_uri(), limits=few))
     assert await caretaker.round() == 1
     assert LogOf(world, table).versions[0] == 0
     assert await caretaker.round() == 0

@@ -8,8 +8,9 @@ import pytest
 
 from tests.service.vacuum.data_files_contract import DataFilesContract
 from tidegate_service.core.errors import Refused, StorageUnavailable
+from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.local.data_files import MOST_FOLDERS
+from tidegate_service.storage.local.data_files import MOST_FOLDERS, LocalDataFiles
 from tidegate_service.storage.local.files import LocalFiles
 
 pytestmark = pytest.mark.anyio
@@ -84,9 +85,15 @@ class TestLocal:
         assert await files.remove_empty_folders(before_ms=2_000) == 3
         assert sorted(each.name for each in table.iterdir()) == ["_hidden", "x=1", "x=4"]
 
-    async def test_more_names_than_are_sorted_in_memory(self, files, plant, table, monkeypatch):
-        monkeypatch.setattr("tidegate_service.core.sharing.spools.HELD_BYTES", 1_000)
-        monkeypatch.setattr("tidegate_service.storage.local.data_files.NAMES_AT_ONCE", 7)
+    async def test_more_names_than_are_sorted_in_memory(self, plant, tmp_path):
+        files = LocalDataFiles(
+            LocalFiles(tmp_path).folder,
+            ["main", "flights"],
+            lambda _: False,
+            Pool("test", 1).of("somebody"),
+            names_at_once=7,
+            held_bytes=1_000,
+        )
         names = [f"part-{n}" for n in range(100)]
         for name in names:
             plant(name, b"")

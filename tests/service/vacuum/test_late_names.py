@@ -10,7 +10,6 @@ from tidegate_protocol.log.actions import DeletionVector
 from tidegate_service.core.commit.propose import conflict_check
 from tidegate_service.core.errors import Unavailable
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.core.vacuum import late_names
 from tidegate_service.core.vacuum.begin import begin_vacuum
 from tidegate_service.core.vacuum.commits import START, proposal_of
 from tidegate_service.core.vacuum.vacuum import Stage
@@ -104,8 +103,8 @@ async def test_a_clone(world, table, named_before):
     assert left(table) == {"before", "since"}
 
 
-async def test_more_of_them_than_memory_is_for(world, table, monkeypatch):
-    monkeypatch.setattr(late_names, "LATE_NAMES", 1)
+async def test_more_of_them_than_memory_is_for(world, table):
+    world = world.limited(late_names=1)
     plant(table, "a", "b", "orphan")
 
     async def write():

@@ -57,12 +57,11 @@ async def test_what_is_named_between_two_files_is_not_held(tmp_path):
     assert found == [DataFile(path=path, size=1, modified_ms=1) for path in ("a", "c0", "e")]
 
 
-async def test_names_beside_paths_are_passed_over_some_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("tidegate_service.core.vacuum.found.NAMES_AT_ONCE", 10)
+async def test_names_beside_paths_are_passed_over_some_at_a_time(tmp_path):
     location = f"{tmp_path.as_uri()}/main/flights"
     others = OtherNames(location=location, share=Pool("test", 1).of("somebody"))
     await others.take(NamedFiles(paths=[f"./{n:06d}" for n in range(2_500)], vectors=[""] * 2_500))
-    unnamed = Unnamed(others)
+    unnamed = Unnamed(others, names_at_once=10)
     paths = ["!", "000007", "000007x", "002400", "002499", "1"]
     files = [DataFile(path=path, size=1, modified_ms=1) for path in paths]
     found = await unnamed.of(files[:3]) + await unnamed.of(files[3:])

@@ -9,18 +9,23 @@ import pytest
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.sharing import spools
-from tidegate_service.core.sharing.spools import SortedSpool, Spool
+from tidegate_service.core.sharing.spools import SortedSpool, Spool, SpoolRoom
 
 
 @pytest.fixture
-def spool():
-    spool = SortedSpool()
+def most_held() -> int:
+    return spools.HELD_BYTES
+
+
+@pytest.fixture
+def spool(most_held):
+    spool = SortedSpool(most_held=most_held)
     yield spool
     spool.close()
 
 
-def test_lines_are_sorted_and_each_once_however_many_runs_they_are_in(spool, monkeypatch):
-    monkeypatch.setattr(spools, "HELD_BYTES", 1_000)
+@pytest.mark.parametrize("most_held", [1_000])
+def test_lines_are_sorted_and_each_once_however_many_runs_they_are_in(spool):
     # What earlier tests have left is closed now, and not while it is counted.
     gc.collect()
     open_before = len(os.listdir("/proc/self/fd"))
@@ -43,10 +48,9 @@ def test_long_lines_are_held_by_their_bytes(spool):
     assert sum(1 for _ in spool.lines()) == 10_000
 
 
-def test_the_disk_has_a_bound_for_one_and_for_all(monkeypatch):
-    monkeypatch.setattr(spools, "MOST_OF_ONE", spools._used + 100)
-    monkeypatch.setattr(spools, "MOST_BYTES", spools._used + 150)
-    first, second = Spool(), Spool()
+def test_the_disk_has_a_bound_for_one_and_for_all():
+    room = SpoolRoom(of_one=100, most=150)
+    first, second = Spool(room), Spool(room)
     try:
         first.add(["a" * 90])
         with pytest.raises(Refused) as refused:
@@ -56,7 +60,7 @@ def test_the_disk_has_a_bound_for_one_and_for_all(monkeypatch):
         with pytest.raises(Refused):
             second.add(["a" * 60])
         second.close()
-        third = Spool()
+        third = Spool(room)
         third.add(["a" * 90])
         third.close()
     finally:
@@ -65,13 +69,13 @@ def test_the_disk_has_a_bound_for_one_and_for_all(monkeypatch):
 
 
 def test_what_is_given_back_is_counted_once():
-    before = spools._used
-    spool = Spool()
+    room = SpoolRoom()
+    spool = Spool(room)
     spool.add(["a"])
-    assert spools._used == before + 5
+    assert room.used == 5
     spool.close()
     spool.close()
-    assert spools._used == before
+    assert room.used == 0
     with pytest.raises(ValueError, match="closed"):
         spool.add(["a"])
-    assert spools._used == before
+    assert room.used == 0

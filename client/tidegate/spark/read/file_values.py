@@ -6,17 +6,15 @@ Delta reads them from the log. Everything else takes the general road: a literal
 file to its values, by which Spark still prunes files.
 """
 
-import json
-import zlib
-from collections.abc import Mapping, Sequence
-from urllib.parse import unquote
+from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.models import DataFile
+from tidegate.spark.read.file_numbers import file_numbers
 from tidegate.spark.tables.layout import TRANSACTION_KEY, TableLayout
 from tidegate.spark.tables.partitions import typed_partitions
 from tidegate_protocol.log.paths import decode
@@ -25,8 +23,6 @@ from tidegate_protocol.schema.partition_values import partition_path
 
 # Of the other types, the folder's text goes through the session's time zone or loses its scale.
 _TYPES_OF_FOLDERS = (BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING)
-_BUCKET = 4
-_LOCAL = "file:"
 _OPTIONS = {
     # A path with a bracket in it is that path, and no pattern.
     "__globPaths__": "false",
@@ -61,21 +57,15 @@ def mapped(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) 
     """The rows with the partition values that the log has for each file."""
     df = _parquet(spark, layout, files)
     partitions: dict[tuple[str | None, ...], int] = {}
-    positions: dict[str, int] = {}
+    numbers = []
     for file in files:
         key = tuple(file.partition_values[column] for column in layout.partition_columns)
-        url = layout.url(decode(file.path))
-        positions[url] = partitions.setdefault(key, len(partitions))
-    # Asked of Spark, because only Spark knows which characters of a path it escapes.
-    escaped = {_spellings(url) for url in df.inputFiles()}
-    if len(escaped) != len(files):
-        raise AssertionError(f"expected {len(files)} files, Spark reads {len(escaped)}")
-    spelled = {url: positions[unquote(urls[0])] for urls in escaped for url in urls}
-    position = _position(F.col("_metadata.file_path"), spelled)
+        numbers.append(partitions.setdefault(key, len(partitions)))
     values = typed_partitions(
         layout, [dict(zip(layout.partition_columns, key, strict=True)) for key in partitions]
     )
-    columns = {name: F.get(array, position) for name, array in values.items()}
+    number = file_numbers(df, layout, files, numbers)
+    columns = {name: F.get(array, number) for name, array in values.items()}
     return df.select("*", *(column.alias(name) for name, column in columns.items()))
 
 
@@ -90,15 +80,6 @@ def _locations(layout: TableLayout, files: Sequence[DataFile]) -> list[str]:
     return [layout.url(decode(file.path)) for file in files]
 
 
-def _spellings(url: str) -> tuple[str, ...]:
-    """The ways in which Hadoop writes one URL; the first one is ours. It leaves out an empty host
-    in one place and spells it in another."""
-    if not url.startswith(_LOCAL):
-        return (url,)
-    path = url.removeprefix(_LOCAL).lstrip("/")
-    return f"{_LOCAL}///{path}", f"{_LOCAL}/{path}"
-
-
 def _folders_agree(layout: TableLayout, file: DataFile) -> bool:
     """Whether the file lies in the folders that Hive would put its partition values into."""
     folder = decode(file.path).rpartition("/")[0]
@@ -109,20 +90,3 @@ def _folders_agree(layout: TableLayout, file: DataFile) -> bool:
         if field is None or field.type not in _TYPES_OF_FOLDERS:
             return False
     return folder == partition_path(file.partition_values, layout.partition_columns)
-
-
-def _position(file: Column, positions: Mapping[str, int]) -> Column:
-    """The number of each row's file in a literal.
-
-    A map literal is searched from its beginning for every row; with many files it is split by a
-    checksum of the path, so that each part stays short.
-    """
-    count = max(1, len(positions) // _BUCKET)
-    buckets: list[dict[str, int]] = [{} for _ in range(count)]
-    for url, position in positions.items():
-        buckets[zlib.crc32(url.encode()) % count][url] = position
-    maps = F.from_json(F.lit(json.dumps(buckets)), "array<map<string,int>>")
-    bucket = F.pmod(F.crc32(file), F.lit(count)).cast("int") if count > 1 else F.lit(0)
-    found = F.element_at(F.get(maps, bucket), file)
-    unknown = F.concat(F.lit("tidegate: no partition values for the file "), file)
-    return F.coalesce(found, F.raise_error(unknown))

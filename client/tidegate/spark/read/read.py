@@ -9,13 +9,10 @@ from tidegate.active import active_transaction
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
-from tidegate.spark.read.file_values import discovered, mapped, unpartitioned
-from tidegate.spark.storage.opening import store_at
-from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.read.rows import rows_of_files
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import matching, prunable
 from tidegate.spark.tables.refusals import check_readable
-from tidegate.spark.tables.schemas import as_nullable
 from tidegate.transaction_content import TransactionContent
 from tidegate_protocol.log.actions import Protocol
 
@@ -84,17 +81,6 @@ def _frame(
     *,
     where: str | None,
 ) -> DataFrame:
-    check_readable(layout, protocol, files)
-    store_at(layout.location, spark)
-    rows = _rows(spark, layout, files)
-    selected = rows.select(*(quoted(name) for name in layout.spark_schema.names))
+    check_readable(layout, protocol)
+    selected = rows_of_files(spark, layout, files)
     return selected if where is None else matching(selected, where)
-
-
-def _rows(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) -> DataFrame:
-    if not files:
-        return spark.createDataFrame([], as_nullable(layout.spark_schema))
-    if not layout.partition_columns:
-        return unpartitioned(spark, layout, files)
-    found = discovered(spark, layout, files)
-    return mapped(spark, layout, files) if found is None else found

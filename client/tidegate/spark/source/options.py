@@ -31,15 +31,15 @@ class Service:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """`table` is the full name or id, `where` a predicate over partition columns; `version` or
-    `timestamp` say what to read, neither the latest version. `writing` are those of a write, not
-    parsed yet."""
+    `timestamp` say what to read, neither the latest version. `chosen` are those of one kind of read
+    or write, not parsed yet."""
 
     service: Service
     table: str
     where: str | None
     version: int | None
     timestamp: datetime | int | None
-    writing: Mapping[str, str]
+    chosen: Mapping[str, str]
 
     @classmethod
     def parse(
@@ -48,19 +48,19 @@ class SourceOptions:
         *,
         application_id: str | None = None,
         passed_over: Iterable[str] = (),
-        writing: Sequence[str] = (),
+        known: Sequence[str] = (),
     ) -> Self:
-        """Option names are matched in any case; `passed_over` are Spark's own, and `writing` those
-        of this write.
+        """Option names are matched in any case; `passed_over` are Spark's own, and `known` those of
+        this kind of read or write.
 
         Raises `UnsupportedSession` for a name that is none, because an option that is passed over
         could be one that guards rows.
         """
         given = {name.lower(): value for name, value in options.items()}
-        of_write = {name.lower() for name in writing}
-        if unknown := sorted(given.keys() - {*_NAMES, *passed_over, *of_write}):
+        own = {name.lower() for name in known}
+        if unknown := sorted(given.keys() - {*_NAMES, *passed_over, *own}):
             raise UnsupportedSession(
-                f"format('tidegate') has no options {unknown} here; it has {[*_NAMES, *writing]}"
+                f"format('tidegate') has no options {unknown} here; it has {[*_NAMES, *known]}"
             )
         table = given.get("path") or given.get("table")
         if not table:
@@ -79,12 +79,13 @@ class SourceOptions:
             table=table,
             where=given.get("where"),
             version=None if version is None else int(version),
-            timestamp=_timestamp(timestamp),
-            writing={name: value for name, value in given.items() if name in of_write},
+            timestamp=moment(timestamp),
+            chosen={name: value for name, value in given.items() if name in own},
         )
 
 
-def _timestamp(text: str | None) -> datetime | int | None:
+def moment(text: str | None) -> datetime | int | None:
+    """A timestamp from an option: milliseconds, or ISO 8601. Raises `ValueError`."""
     if text is None or not text.isdecimal():
         return instant(text)
     return int(text)

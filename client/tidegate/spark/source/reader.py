@@ -1,41 +1,24 @@
 """Reading through the data source: the service names the files, tasks turn them into batches."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import InvalidRequest
-from tidegate.models import DataFile, Scan
+from tidegate.models import Scan
 from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.source.options import SourceOptions
 from tidegate.spark.source.pushdown import conjunction
+from tidegate.spark.source.read_tasks import read_files, rows_of, tasks_of
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import otherwise
 from tidegate.spark.tables.refusals import check_readable
 from tidegate.spark.tables.schemas import as_nullable
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.paths import decode
 from tidegate_protocol.log.statistics import FileStatistics
-from tidegate_protocol.schema.partition_values import parse_value
-
-_TASK_BYTES = 128 << 20
-_BATCH_ROWS = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Files(InputPartition):
-    """The files of one task: paths in Arrow's file system for the table's location, with the
-    log's texts of their partition values. They carry the layout, because the reader was copied
-    before it was known."""
-
-    layout: TableLayout
-    files: tuple[tuple[str, Mapping[str, str | None]], ...]
 
 
 class TidegateReader(DataSourceReader):
@@ -77,7 +60,7 @@ class TidegateReader(DataSourceReader):
                 timestamp=None if self._version is not None else options.timestamp,
             )
         layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
-        check_readable(layout, scan.protocol, scan.files)
+        check_readable(layout, scan.protocol)
         # Says now what no worker could do.
         ArrowStore(layout.location, self._storage)
         if as_nullable(layout.spark_schema) != as_nullable(self._schema):
@@ -87,17 +70,10 @@ class TidegateReader(DataSourceReader):
             )
         if options.where is not None:
             _check_decided(options.where, layout, scan)
-        return [Files(layout, tuple(group)) for group in _grouped(layout, scan.files)]
+        return tasks_of(layout, [rows_of(layout, file) for file in scan.files])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # A table without files gives Spark no partitions, and Spark makes an empty one of that.
-        if not isinstance(partition, Files):
-            return
-        target = to_arrow_schema(self._schema, timezone="UTC")
-        store = ArrowStore(partition.layout.location, self._storage)
-        with store.translated():
-            for path, values in partition.files:
-                yield from _batches(path, values, partition.layout, store, target)
+        return read_files(partition, self._schema, self._storage)
 
 
 class _PushFilters:
@@ -131,60 +107,3 @@ def _check_decided(where: str, layout: TableLayout, scan: Scan) -> None:
                 hint="filter the DataFrame by .where(...), or read with Table.read",
                 definite=True,
             )
-
-
-def _grouped(
-    layout: TableLayout, files: Sequence[DataFile]
-) -> Iterator[list[tuple[str, Mapping[str, str | None]]]]:
-    """The files of each task: small ones together."""
-    group: list[tuple[str, Mapping[str, str | None]]] = []
-    size = 0
-    for file in files:
-        if group and size + file.size > _TASK_BYTES:
-            yield group
-            group, size = [], 0
-        group.append((layout.path(decode(file.path)), file.partition_values))
-        size += file.size
-    if group:
-        yield group
-
-
-def _batches(
-    path: str,
-    values: Mapping[str, str | None],
-    layout: TableLayout,
-    store: ArrowStore,
-    target: pa.Schema,
-) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(
-        path, coerce_int96_timestamp_unit="us", filesystem=store.file_system
-    ) as file:
-        inside = {name.lower(): name for name in file.schema_arrow.names}
-        wanted = [
-            inside[field.name.lower()]
-            for field in layout.data_schema.fields
-            if field.name.lower() in inside
-        ]
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
-            arrays = [_column(field, batch, values, inside, layout) for field in target]
-            yield pa.RecordBatch.from_arrays(arrays, schema=target)
-
-
-def _column(
-    field: pa.Field,
-    batch: pa.RecordBatch,
-    values: Mapping[str, str | None],
-    inside: Mapping[str, str],
-    layout: TableLayout,
-) -> pa.Array:
-    """A column of the table: from the file, from the log, or null where an old file lacks it."""
-    if field.name in layout.partition_columns:
-        column = layout.schema.field(field.name)
-        if column is None:
-            raise AssertionError(f"{field.name} is no column of {layout.name}")
-        value = parse_value(column.type, values[field.name])
-        return pa.repeat(pa.scalar(value, field.type), batch.num_rows)
-    name = inside.get(field.name.lower())
-    if name is None:
-        return pa.nulls(batch.num_rows, field.type)
-    return batch.column(name).cast(field.type)

@@ -16,14 +16,27 @@ from uuid import uuid4
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
+from tidegate.handle import TableHandle
 from tidegate.models import TableHead
 from tidegate.spark.application import application_id
+from tidegate.spark.changes.feed import feed_schema, schema_version
+from tidegate.spark.changes.span import Span, span_of
 from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.source.feed_reader import TidegateFeedReader
 from tidegate.spark.source.options import STREAMING_NAMES, SourceOptions
+from tidegate.spark.source.read_options import (
+    FEED_NAMES,
+    READ_NAMES,
+    STREAM_NAMES,
+    FeedOptions,
+    StreamOptions,
+    is_feed,
+)
 from tidegate.spark.source.reader import TidegateReader
+from tidegate.spark.source.stream_reader import TidegateStreamReader
 from tidegate.spark.source.stream_writer import TidegateStreamWriter
 from tidegate.spark.source.writer import TidegateWriter
 from tidegate.spark.storage.arrow import NO_SETTINGS, ArrowStore, S3Settings
@@ -51,34 +64,71 @@ class TidegateSource(DataSource):
     storage: S3Settings = NO_SETTINGS
     application_id: str | None = None
     _version: int | None = None
+    _span: Span | None = None
 
     @classmethod
     def name(cls) -> str:
         return "tidegate"
 
     def schema(self) -> StructType:
-        options = self._parsed()
+        """Asked for in batch and for streams, before it is known which it is."""
+        options = self._parsed(known=READ_NAMES)
         with options.service.connect() as lake:
             table = lake.table(options.table)
+            if is_feed(options.chosen):
+                return feed_schema(self._feed_layout(table, options))
             # The predicate that nothing can match: what is asked for is the version alone.
             scan = table.scan("false", version=options.version, timestamp=options.timestamp)
         self._version = scan.version
         layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
         return as_nullable(layout.spark_schema)
 
-    def reader(self, schema: StructType) -> TidegateReader:
-        options = self._parsed()
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = self._parsed(known=FEED_NAMES)
+        asked = FeedOptions.parse(options.chosen)
+        if asked is not None:
+            for name in ("where", "version", "timestamp"):
+                if getattr(options, name) is not None:
+                    raise UnsupportedSession(f"the option {name} is not for readChangeFeed")
+            with options.service.connect() as lake:
+                span = self._span or _span(lake.table(options.table), asked)
+            return TidegateFeedReader(options, schema, storage=self.storage, span=span)
         version = options.version if self._version is None else self._version
         return TidegateReader(options, schema, storage=self.storage, version=version)
 
+    def streamReader(self, schema: StructType) -> TidegateStreamReader:
+        options = self._parsed(known=STREAM_NAMES)
+        for name in ("where", "version", "timestamp"):
+            if getattr(options, name) is not None:
+                raise UnsupportedSession(f"the option {name} is not for streams")
+        chosen = StreamOptions.parse(options.chosen)
+        return TidegateStreamReader(
+            options, chosen, schema, storage=self.storage, version=self._version
+        )
+
+    def _feed_layout(self, table: TableHandle, options: SourceOptions) -> TableLayout:
+        """The columns that a feed is read by: for a batch those of its span, which is settled
+        here, and for a stream the latest."""
+        if options.chosen.keys() & {"endingversion", "endingtimestamp"} or (
+            options.chosen.keys() & {"startingversion", "startingtimestamp"}
+            and options.chosen.get("startingversion", "").lower() != "latest"
+        ):
+            asked = FeedOptions.parse(options.chosen)
+            if asked is not None:
+                self._span = _span(table, asked)
+        latest = table.as_of(table.version)
+        self._version = latest.version
+        found = latest if self._span is None else schema_version(table, self._span)
+        return TableLayout.of(name=table.name, location=table.location, metadata=found.metadata)
+
     def writer(self, schema: StructType, overwrite: bool) -> TidegateWriter:
-        options = self._parsed(writing=WriteOptions.names(is_overwrite=overwrite))
+        options = self._parsed(known=WriteOptions.names(is_overwrite=overwrite))
         if options.version is not None or options.timestamp is not None:
             raise UnsupportedSession("the options version and timestamp are for reading")
         if options.where is not None and not overwrite:
             raise UnsupportedSession("the option where is for overwriting and for reading")
         chosen = WriteOptions.parse(
-            options.writing, is_overwrite=overwrite, replace_where=options.where
+            options.chosen, is_overwrite=overwrite, replace_where=options.where
         )
         if overwrite:
             chosen.check_changes_data(instead="Table.overwrite with transaction=")
@@ -103,11 +153,11 @@ class TidegateSource(DataSource):
         """Called for each batch, `overwrite` in complete mode; so the first one's is where a stream
         that does not fit is refused, before any row of it is computed."""
         names = WriteOptions.names_for_stream(replaces_all=overwrite)
-        options = self._parsed(passed_over=STREAMING_NAMES, writing=names)
+        options = self._parsed(passed_over=STREAMING_NAMES, known=names)
         for name in ("where", "version", "timestamp"):
             if getattr(options, name) is not None:
                 raise UnsupportedSession(f"the option {name} is not for streams")
-        chosen = WriteOptions.parse_for_stream(options.writing, replaces_all=overwrite)
+        chosen = WriteOptions.parse_for_stream(options.chosen, replaces_all=overwrite)
         check_typed(schema)
         head, layout = self._writable(options, schema, chosen)
         if overwrite:
@@ -139,14 +189,24 @@ class TidegateSource(DataSource):
         return head, layout
 
     def _parsed(
-        self, *, passed_over: Iterable[str] = (), writing: Sequence[str] = ()
+        self, *, passed_over: Iterable[str] = (), known: Sequence[str] = ()
     ) -> SourceOptions:
         return SourceOptions.parse(
             self.options,
             application_id=self.application_id,
             passed_over=passed_over,
-            writing=writing,
+            known=known,
         )
+
+
+def _span(table: TableHandle, asked: FeedOptions) -> Span:
+    return span_of(
+        table,
+        from_version=asked.from_version,
+        to_version=asked.to_version,
+        from_timestamp=asked.from_timestamp,
+        to_timestamp=asked.to_timestamp,
+    )
 
 
 def register(spark: SparkSession) -> None:

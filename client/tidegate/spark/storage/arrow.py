@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from tidegate.spark.errors import StorageError, UnsupportedSession
 from tidegate.spark.storage.errors import storage_refusal
-from tidegate.spark.storage.locations import LOCAL, StoredFile, arrow_path, scheme_of
+from tidegate.spark.storage.locations import LOCAL, StoredFile, absolute, arrow_path, scheme_of
 
 S3A_PREFIX = "fs.s3a."
 _S3A_SETTINGS = (
@@ -117,10 +117,27 @@ class ArrowStore:
         ):
             return bytes(stream.read())
 
+    def part(self, path: str, start: int, length: int) -> bytes:
+        """See `DataStore`."""
+        with (
+            self.translated(),
+            self.file_system.open_input_file(arrow_path(absolute(path, self._location))) as file,
+        ):
+            file.seek(start)
+            return bytes(file.read(length))
+
+    def create(self, path: str, content: bytes) -> None:
+        """See `DataStore`."""
+        with self.translated():
+            self.create_folder(self._path(path))
+            with self.file_system.open_output_stream(self._path(path), compression=None) as stream:
+                stream.write(content)
+
     def footer(self, file: StoredFile) -> pq.FileMetaData:
         """See `DataStore`."""
         with self.translated():
-            return pq.read_metadata(self._path(file.path), filesystem=self.file_system)
+            path = arrow_path(absolute(file.path, self._location))
+            return pq.read_metadata(path, filesystem=self.file_system)
 
     def delete(self, path: str) -> None:
         """See `DataStore`."""

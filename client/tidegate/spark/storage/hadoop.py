@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from tidegate.spark.errors import StorageError, UnsupportedSession
 from tidegate.spark.storage.arrow import S3A_PREFIX, S3Settings
 from tidegate.spark.storage.errors import missing_file_system, storage_refusal
-from tidegate.spark.storage.locations import StoredFile, hadoop_url
+from tidegate.spark.storage.locations import StoredFile, absolute, hadoop_url
 from tidegate_protocol.log.paths import LOG_FOLDER
 
 _MAGIC = b"PAR1"
@@ -85,17 +85,37 @@ class HadoopStore:
 
     def content(self, file: StoredFile) -> bytes:
         """See `DataStore`."""
-        return self._read(file, 0, file.size)
+        return self.part(file.path, 0, file.size)
+
+    def part(self, path: str, start: int, length: int) -> bytes:
+        """See `DataStore`."""
+        found = self._jvm.org.apache.hadoop.fs.Path(hadoop_url(absolute(path, self._location)))
+        with self._translated():
+            stream = found.getFileSystem(self._configuration).open(found)
+            try:
+                stream.seek(start)
+                return bytes(stream.readNBytes(length))
+            finally:
+                stream.close()
+
+    def create(self, path: str, content: bytes) -> None:
+        """See `DataStore`."""
+        with self._translated():
+            stream = self._system().create(self._path(path), False)
+            try:
+                stream.write(content)
+            finally:
+                stream.close()
 
     def footer(self, file: StoredFile) -> pq.FileMetaData:
         """See `DataStore`."""
-        tail = self._read(file, max(0, file.size - _TAIL_BYTES), min(file.size, _TAIL_BYTES))
+        tail = self.part(file.path, max(0, file.size - _TAIL_BYTES), min(file.size, _TAIL_BYTES))
         length, magic = _TAIL.unpack(tail[-_TAIL.size :])
         if magic != _MAGIC:
             raise StorageError(f"{self._root}/{file.path} does not end as a Parquet file does")
         needed = length + _TAIL.size
         if needed > len(tail):
-            tail = self._read(file, file.size - needed, needed)
+            tail = self.part(file.path, file.size - needed, needed)
         # Of a file, Arrow reads its end only; here, nothing else is there.
         return pq.read_metadata(pa.BufferReader(_MAGIC + tail[-needed:]))
 
@@ -110,16 +130,6 @@ class HadoopStore:
     def _delete(self, path: JavaObject) -> None:
         with self._translated():
             self._system().delete(path, True)
-
-    def _read(self, file: StoredFile, start: int, length: int) -> bytes:
-        path = self._path(file.path)
-        with self._translated():
-            stream = self._system().open(path)
-            try:
-                stream.seek(start)
-                return bytes(stream.readNBytes(length))
-            finally:
-                stream.close()
 
     def _system(self) -> JavaObject:
         if self._opened is None:

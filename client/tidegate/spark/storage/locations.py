@@ -53,6 +53,14 @@ class DataStore(Protocol):
         """Of a Parquet file."""
         ...
 
+    def part(self, path: str, start: int, length: int) -> bytes:
+        """So many bytes of a file, fewer at its end; the path may be absolute, too."""
+        ...
+
+    def create(self, path: str, content: bytes) -> None:
+        """Write a new file."""
+        ...
+
     def delete(self, path: str) -> None:
         """Delete a file. One that is not there is no error."""
         ...
@@ -90,6 +98,17 @@ def arrow_path(url: str) -> str:
 def is_absolute(path: str) -> bool:
     """Whether a decoded path of an action is a URL or a path from the root of its store."""
     return path.startswith("/") or _URL.fullmatch(path) is not None
+
+
+def absolute(path: str, location: str) -> str:
+    """The URL of a decoded path of an action in the table at a location: relative to that, from the
+    root of its store, or a URL itself."""
+    if not is_absolute(path):
+        return f"{location}/{path}"
+    if not path.startswith("/"):
+        return path
+    store = "/".join(location.split("/", 3)[:3])
+    return f"{store}{path}"
 
 
 def _parts(url: str) -> tuple[str, str]:

@@ -2,15 +2,16 @@
 
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from pyspark.sql.types import StructType as SparkStruct
 
-from tidegate.spark.storage.locations import arrow_path, hadoop_url, is_absolute
+from tidegate.spark.storage.locations import absolute, arrow_path, hadoop_url
+from tidegate.spark.tables.mapping import physical_schema
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.log.actions import Metadata
-from tidegate_protocol.schema.data_types import StructType
+from tidegate_protocol.schema.data_types import Field, StructType, physical_name
 from tidegate_protocol.schema.partition_values import partition_path
 from tidegate_protocol.schema.table_schema import parse_schema
 
@@ -57,6 +58,32 @@ class TableLayout:
         )
 
     @property
+    def is_mapped(self) -> bool:
+        """Whether files have columns under names of their own, or by ids."""
+        return self.properties.column_mapping
+
+    def physical_name(self, field: Field) -> str:
+        """What files, folders and the log's partition values call a column or nested field."""
+        return physical_name(field) if self.is_mapped else field.name
+
+    @property
+    def physical(self) -> "TableLayout":
+        """The same table with its columns as the files, their folders and the log's partition
+        values have them."""
+        if not self.is_mapped:
+            return self
+        schema = physical_schema(self.spark_schema)
+        found = (self.schema.field(column) for column in self.partition_columns)
+        return replace(
+            self,
+            schema=parse_schema(schema.json()),
+            spark_schema=schema,
+            partition_columns=tuple(
+                self.physical_name(field) for field in found if field is not None
+            ),
+        )
+
+    @property
     def root(self) -> str:
         """The table's location as Spark knows it. Locations carry no percent escapes."""
         return hadoop_url(self.location)
@@ -69,19 +96,11 @@ class TableLayout:
 
     def url(self, path: str) -> str:
         """A file's URL as Spark knows it, from its decoded path in an action."""
-        return hadoop_url(self._absolute(path))
+        return hadoop_url(absolute(path, self.location))
 
     def path(self, path: str) -> str:
         """A file's path in Arrow's file system, from its decoded path in an action."""
-        return arrow_path(self._absolute(path))
-
-    def _absolute(self, path: str) -> str:
-        if not is_absolute(path):
-            return f"{self.location}/{path}"
-        if not path.startswith("/"):
-            return path
-        store = "/".join(self.location.split("/", 3)[:3])
-        return f"{store}{path}"
+        return arrow_path(absolute(path, self.location))
 
 
 def new_folder(transaction_id: str) -> str:

@@ -69,7 +69,8 @@ def partitions_matching(
 
     Raises `InvalidRequest` for a predicate that cannot be read over the partition columns alone.
     """
-    typed = typed_partitions(layout, partitions)
+    arrays = typed_partitions(layout.physical, partitions)
+    typed = dict(zip(layout.partition_columns, arrays.values(), strict=True))
     positions = spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _POSITION)
     position = F.col(_POSITION)
     values = (F.get(array, position.cast("int")).alias(name) for name, array in typed.items())

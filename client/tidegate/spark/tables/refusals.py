@@ -4,8 +4,6 @@ The service takes any well-formed commit: it never sees data, so rules about row
 every writer enforces them (PROTOCOL.md, "Writer Version Requirements").
 """
 
-from collections.abc import Iterable
-
 from tidegate.spark.errors import UnsupportedTable
 from tidegate.spark.tables.layout import TableLayout
 from tidegate_protocol.features.known import FIELD_FEATURES, GENERATION_EXPRESSION
@@ -14,8 +12,8 @@ from tidegate_protocol.features.table_features import (
     implied_features,
     required_features,
 )
-from tidegate_protocol.log.actions import Add, Protocol
-from tidegate_protocol.schema.data_types import STRING, TYPE_CHANGES, Field, walk
+from tidegate_protocol.log.actions import Protocol
+from tidegate_protocol.schema.data_types import STRING, Field, walk
 
 # NOT NULL, the one invariant that is enforced here, is found in the columns themselves. Row ids are
 # given out by the service, from the number of rows that every file of this client tells.
@@ -23,6 +21,9 @@ _DONE_BY_WRITERS = frozenset(
     {
         "appendOnly",
         "catalogManaged",
+        # What is added and removed by whole files is the feed of its commit.
+        "changeDataFeed",
+        "columnMapping",
         "deletionVectors",
         "domainMetadata",
         "inCommitTimestamp",
@@ -45,9 +46,9 @@ _BY_TABLE = "use Table.append or Table.overwrite, where Spark's plan enforces it
 _DONE_IN_FIELDS = {
     key: feature for key, feature in FIELD_FEATURES.items() if feature not in _DONE_BY_WRITERS
 } | {INVARIANTS: "invariants", LENGTH_KEY: "char and varchar lengths"}
-# Values that Spark's reader would take for others, or for nothing: columns under other names, types
-# that were others when older files were written, text that compares in other ways.
-_READ_OTHERWISE = frozenset({"collations-preview", "columnMapping", "variantType"})
+# Values that Spark's reader would take for others, or for nothing: text that compares in other
+# ways, bytes that are variants.
+_READ_OTHERWISE = frozenset({"collations-preview", "variantType"})
 
 
 def check_writable(layout: TableLayout, protocol: Protocol) -> None:
@@ -100,26 +101,14 @@ def _check_features(layout: TableLayout, protocol: Protocol, done: frozenset[str
         )
 
 
-def check_readable(layout: TableLayout, protocol: Protocol, files: Iterable[Add]) -> None:
-    """Raise `UnsupportedTable`, naming what, unless the files' rows are the table's rows."""
+def check_readable(layout: TableLayout, protocol: Protocol) -> None:
+    """Raise `UnsupportedTable`, naming what, unless the rows of files are the table's rows."""
     _check_protocol(layout, protocol)
     used = required_features(layout.properties, layout.schema, catalog_managed=False)
     if others := sorted(used & _READ_OTHERWISE):
         raise UnsupportedTable(
             f"table {layout.name} uses {', '.join(others)}, which this client does not read"
         )
-    for path, field, _ in walk(layout.schema):
-        if TYPE_CHANGES in field.metadata:
-            raise UnsupportedTable(
-                f"column {'.'.join(path)} of table {layout.name} had another type in older files "
-                f"({TYPE_CHANGES}), which this client does not read"
-            )
-    for file in files:
-        if file.deletion_vector is not None:
-            raise UnsupportedTable(
-                f"file {file.path} of table {layout.name} has a deletion vector, which this "
-                "client does not apply"
-            )
 
 
 def _check_protocol(layout: TableLayout, protocol: Protocol) -> None:

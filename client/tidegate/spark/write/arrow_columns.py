@@ -16,10 +16,12 @@ from pyspark.sql.types import StructType as SparkStruct
 from tidegate.spark.errors import InvalidRows, SchemaMismatch
 from tidegate.spark.tables.assignment import same_type
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.mapping import PARQUET_ID
 from tidegate_protocol.schema.data_types import (
     BINARY,
     BOOLEAN,
     BYTE,
+    COLUMN_ID,
     DATE,
     DOUBLE,
     FLOAT,
@@ -32,6 +34,7 @@ from tidegate_protocol.schema.data_types import (
     ArrayType,
     DataType,
     DecimalType,
+    Field,
     MapType,
     StructType,
     type_name,
@@ -69,7 +72,18 @@ def arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def arrow_schema(struct: StructType) -> pa.Schema:
-    return pa.schema([pa.field(field.name, arrow_type(field.type)) for field in struct.fields])
+    """The schema of files; those of a physical layout have the ids of mapped columns."""
+    return pa.schema(
+        [
+            pa.field(field.name, arrow_type(field.type), metadata=_ids(field))
+            for field in struct.fields
+        ]
+    )
+
+
+def _ids(field: Field) -> dict[bytes, bytes] | None:
+    found = field.metadata.get(COLUMN_ID)
+    return None if found is None else {PARQUET_ID: str(found).encode()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,8 @@ class TaskFiles:
     ) -> None:
         """`store` is that of the layout's location."""
         self._options = options
-        self._layout = layout
+        self._layout = layout.physical
+        self._names = [field.name for field in layout.schema.fields]
         self._store = store
         self._folder = folder
         self._task = task
@@ -76,7 +77,7 @@ class TaskFiles:
         try:
             with self._store.translated():
                 for table in _gathered(batches):
-                    for texts, rows in self._split(table):
+                    for texts, rows in self._split(self._physical(table)):
                         self._write(texts, rows)
                 while self._open:
                     self._close_oldest()
@@ -84,6 +85,17 @@ class TaskFiles:
             self._discard()
             raise
         return tuple(self._adds)
+
+    def _physical(self, table: pa.Table) -> pa.Table:
+        """The rows under the names that files have for the columns."""
+        schema = arrow_schema(self._layout.schema)
+        columns = [
+            pa.chunked_array([chunk.view(field.type) for chunk in table[name].chunks], field.type)
+            if pa.types.is_nested(field.type)
+            else table[name]
+            for name, field in zip(self._names, schema, strict=True)
+        ]
+        return pa.table(columns, schema=schema)
 
     def _split(self, table: pa.Table) -> Iterator[tuple[Key, pa.Table]]:
         """The rows of each partition, without the partition columns."""

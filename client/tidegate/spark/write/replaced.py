@@ -95,16 +95,18 @@ def files_of_partitions(
 
 
 def _key(values: Mapping[str, str | None], layout: TableLayout) -> tuple[str | None, ...]:
-    columns = layout.partition_columns
-    return tuple(canonical_text(layout, column, values[column]) for column in columns)
+    physical = layout.physical
+    columns = physical.partition_columns
+    return tuple(canonical_text(physical, column, values[column]) for column in columns)
 
 
 def _condition(values: Mapping[str, str | None], layout: TableLayout) -> str | None:
     """A condition that is true in the partition; None where there is none but "true"."""
     parts = []
-    for column in layout.partition_columns:
+    keys = layout.physical.partition_columns
+    for column, key in zip(layout.partition_columns, keys, strict=True):
         field = layout.schema.field(column)
-        text = values[column]
+        text = values[key]
         name = "`" + column.replace("`", "``") + "`"
         if text is None:
             parts.append(f"{name} IS NULL")

@@ -3,11 +3,14 @@
 As in Delta (`ImplicitMetadataOperation`), what is new is nullable, and comes with its comment.
 """
 
+from uuid import uuid4
+
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.schemas import is_untyped, nullable
+from tidegate.spark.write.column_mapping import with_marks
 from tidegate.spark.write.options import WriteOptions
 from tidegate.transaction_content import TransactionContent
 
@@ -28,7 +31,8 @@ def change_schema(transaction: TransactionContent, df: StructType, options: Writ
     known = layout.spark_schema
     found = replaced_schema(df, layout) if options.overwrite_schema else merged(known, df)
     if found != known:
-        transaction.update_metadata(schema=found)
+        marked, properties = with_marks(found, layout, new_name=lambda: f"col-{uuid4()}")
+        transaction.update_metadata(schema=marked, set_properties=properties)
 
 
 def merged(table: StructType, df: StructType) -> StructType:

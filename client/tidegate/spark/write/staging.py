@@ -22,6 +22,7 @@ from tidegate.spark.storage.locations import LOCAL, DataStore, StoredFile, schem
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.partitions import values_of_folder
+from tidegate.spark.write.column_mapping import physical_columns
 from tidegate.spark.write.direct_write import direct_sink, take_manifest, write_directly
 from tidegate.spark.write.footers import FooterColumns, num_records, statistics_of
 from tidegate.spark.write.options import AS_USUAL, FileOptions
@@ -35,6 +36,8 @@ _WRITER_OPTIONS = {
     # INT96, Spark's default, has no statistics.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.writeLegacyFormat": "false",
+    # Mapped columns have ids.
+    "spark.sql.parquet.fieldId.write.enabled": "true",
 }
 _COMMITTER_OPTIONS = {
     # Version 1 shows a task's files together or not at all; version 2 would leave those of an
@@ -90,6 +93,7 @@ class TransactionFolder:
         self, sink: JavaObject | None, df: DataFrame, options: FileOptions = AS_USUAL
     ) -> DataFiles:
         """Write by `direct_write`'s sink, or by Hadoop's committer without one."""
+        df = physical_columns(df, self.layout)
         try:
             if sink is None:
                 self._write_by_committer(df, options)
@@ -105,7 +109,7 @@ class TransactionFolder:
     def _write_by_committer(self, df: DataFrame, options: FileOptions) -> None:
         settings = _WRITER_OPTIONS | _COMMITTER_OPTIONS | options.of_writer
         writer = df.write.options(**settings)
-        writer = writer.partitionBy(*self.layout.partition_columns)
+        writer = writer.partitionBy(*self.layout.physical.partition_columns)
         writer.parquet(self.layout.url(self.name))
 
     def _write_directly(
@@ -115,7 +119,7 @@ class TransactionFolder:
             sink,
             df,
             self.layout.url(self.name),
-            partition_by=self.layout.partition_columns,
+            partition_by=self.layout.physical.partition_columns,
             options=_WRITER_OPTIONS | options.of_writer,
         )
         return take_manifest(self._store, self.name, self.layout.root)
@@ -150,7 +154,7 @@ class TransactionFolder:
             rows += count
             folder = file.path.rpartition("/")[0].removeprefix(self.name).lstrip("/")
             if folder not in partitions:
-                partitions[folder] = values_of_folder(folder, self.layout)
+                partitions[folder] = values_of_folder(folder, self.layout.physical)
             adds.append(
                 Add(
                     path=encode(file.path),

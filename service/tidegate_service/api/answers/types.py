@@ -291,7 +291,7 @@ class HealthAnswer(Struct, frozen=True, kw_only=True):
 
 
 class JsonResponse(Response):
-    """Starlette's, of bytes and headers that need no look."""
+    """Starlette's, of bytes and headers that need no check."""
 
     media_type = JSON
 

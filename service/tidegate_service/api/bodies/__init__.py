@@ -1,3 +1,3 @@
 """Request bodies to values: inflated, bounded, decoded, a piece at a time. What is not a body
-(paths and queries) belongs in `api.routes`.
+(paths and queries) belongs in `api.routing`.
 """

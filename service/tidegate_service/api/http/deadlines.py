@@ -31,20 +31,20 @@ class Deadlines:
         self._due.pop(who, None)
         self._due[who] = (loop.time() + self._seconds, overdue)
         if self._timer is None:
-            self._timer = loop.call_later(self._seconds, self._look)
+            self._timer = loop.call_later(self._seconds, self._end_overdue)
 
     def end(self, who: Hashable) -> None:
         """It is done, or given up; nothing to do for one that has not begun."""
         self._due.pop(who, None)
 
-    def _look(self) -> None:
+    def _end_overdue(self) -> None:
         assert self._loop is not None
         self._timer = None
         now = self._loop.time()
         overdue = []
         for who, (when, _) in self._due.items():
             if when > now:
-                self._timer = self._loop.call_later(max(when - now, _FINEST_S), self._look)
+                self._timer = self._loop.call_later(max(when - now, _FINEST_S), self._end_overdue)
                 break
             overdue.append(who)
         for call in [self._due.pop(who)[1] for who in overdue]:

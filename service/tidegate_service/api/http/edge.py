@@ -50,7 +50,7 @@ class Edge:
         self._app = app
         self._limits = limits
         self._gate = gate
-        self._lines = Lines()
+        self._lines = Lines(limits.server)
         self._telemetry = telemetry
         self._usual = Deadlines(limits.deadline_s)
         self._long = Deadlines(limits.long_deadline_s)

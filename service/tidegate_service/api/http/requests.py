@@ -72,9 +72,8 @@ BEGIN = 4
 loop: some milliseconds."""
 
 REFUSALS = 5
-REFUSALS_S = 0.05
-"""So many of one principal's requests are refused in so many seconds; the others wait for it. A
-refusal costs the event loop a millisecond, and nothing else that is scarce."""
+"""So many of one principal's requests are refused in `Gate`'s `refusals_s`; the others wait for it.
+A refusal costs the event loop a millisecond, and nothing else that is scarce."""
 
 
 class Gate:
@@ -84,7 +83,13 @@ class Gate:
     bounded. `per_principal` bounds how many of them are of one principal, and a share of `most`
     does; there is no bound where these are None."""
 
-    def __init__(self, *, per_principal: int | None = None, most: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        per_principal: int | None = None,
+        most: int | None = None,
+        refusals_s: float = 0.05,
+    ) -> None:
         self.closed = False
         self.under_way = 0
         self._counted = 0
@@ -94,6 +99,7 @@ class Gate:
         self._reads = OwnTurns(READS)
         self._passes = Passes(BEGIN)
         self._refusals = OwnTurns(REFUSALS)
+        self._refusals_s = refusals_s
 
     def close(self) -> None:
         self.closed = True
@@ -137,7 +143,7 @@ class Gate:
         if state.principal is not None and state.principal is not ANYBODY:
             principal = state.principal.name
             await self._refusals.take(principal)
-            asyncio.get_running_loop().call_later(REFUSALS_S, self._refusals.end, principal)
+            asyncio.get_running_loop().call_later(self._refusals_s, self._refusals.end, principal)
 
     async def begin_read(self, principal: str, state: RequestState) -> None:
         """Wait until it may be worked on, `READS` of its principal at a time."""

@@ -1,8 +1,8 @@
 """Requests that are nobody's: for what is open to everybody, or without a token.
 
 They take nothing of what there is for those who have one. However many come, they cost so much of
-the event loop and no more: an instance begins with `AT_ONCE` of them in each `TURN_S`, one of each
-address in turn, and the others wait.
+the event loop and no more: an instance begins with some of them at a time, one of each address in
+turn, and the others wait (`ServerLimits`).
 """
 
 import asyncio
@@ -13,15 +13,12 @@ from starlette.types import Scope
 from tidegate_service.api.http.answered import HEALTH_PATHS, METRICS_PATH
 from tidegate_service.api.http.faces import UNITY_PREFIX
 from tidegate_service.api.http.heads import Headers
-from tidegate_service.api.http.limits import Limits
+from tidegate_service.api.http.limits import Limits, ServerLimits
 from tidegate_service.api.http.requests import PREFIX
 from tidegate_service.core.access.addresses import source_of
 from tidegate_service.core.sharing.shares import Shares
 from tidegate_service.core.sharing.turns import Turns
 
-AT_ONCE = 16
-TURN_S = 0.05
-"""So many begin in so many seconds, which is a tenth of what the event loop could answer."""
 WAITING = 1_000
 """Most that wait for it, of health checks and of all others each."""
 ANSWERS = 32
@@ -75,10 +72,11 @@ class Strangers:
 class Lines:
     """Where which of them wait. Health checks have a line of their own."""
 
-    def __init__(self) -> None:
-        self.health = Strangers("health checks", answers=None, at_once=AT_ONCE, turn_s=TURN_S)
+    def __init__(self, limits: ServerLimits) -> None:
+        at_once, turn_s = limits.strangers, limits.stranger_turn_s
+        self.health = Strangers("health checks", answers=None, at_once=at_once, turn_s=turn_s)
         self.others = Strangers(
-            "requests without a token", answers=ANSWERS, at_once=AT_ONCE, turn_s=TURN_S
+            "requests without a token", answers=ANSWERS, at_once=at_once, turn_s=turn_s
         )
 
     def of(self, scope: Scope, headers: Headers, limits: Limits) -> Strangers | None:

@@ -10,9 +10,9 @@ from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.describe.examples import CHECKPOINT
 from tidegate_service.api.http.requests import context_of, state_of
-from tidegate_service.api.routes.parameters import TableRef
-from tidegate_service.api.routes.policies import OnTable
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.parameters import TableRef
+from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.manifests.generate import generate_manifests
 from tidegate_service.core.upkeep import on_demand

@@ -25,9 +25,9 @@ from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.problems import of_conflict, of_invalid
 from tidegate_service.api.http.requests import NDJSON, RequestState, context_of, gate_of, state_of
-from tidegate_service.api.routes.parameters import Page, TableRef, Version
-from tidegate_service.api.routes.policies import OnTable
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.parameters import Page, TableRef, Version
+from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.commit import propose
 from tidegate_service.core.context import Context

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Depends, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tidegate_service.api.routes.policies import Public
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.policies import Public
+from tidegate_service.api.routing.route import Route
 
 _OURS = Path(__file__).parent / "static"
 _JAVASCRIPT = "text/javascript; charset=utf-8"

@@ -9,9 +9,9 @@ from tidegate_service.api.answers.types import ForgottenTableAnswer, ForgottenTa
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import context_of, state_of
-from tidegate_service.api.routes.parameters import Page
-from tidegate_service.api.routes.policies import Everywhere
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.parameters import Page
+from tidegate_service.api.routing.policies import Everywhere
+from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.tables import delete_forgotten as deleting
 

@@ -17,9 +17,9 @@ from tidegate_service.api.bodies.proposals import MAX_VERSION
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import context_of, gate_of, state_of
-from tidegate_service.api.routes.parameters import Page, TableRef
-from tidegate_service.api.routes.policies import OnTable
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.parameters import Page, TableRef
+from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.maintenance import end_quarantine, rebuild, verify
 

@@ -6,8 +6,8 @@ from starlette.responses import Response
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import exposition_of
-from tidegate_service.api.routes.policies import Everywhere
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.policies import Everywhere
+from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"

@@ -24,9 +24,9 @@ from tidegate_service.api.http.requests import (
     gate_of,
     state_of,
 )
-from tidegate_service.api.routes.parameters import TableRef
-from tidegate_service.api.routes.policies import OnTable
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.parameters import TableRef
+from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError
@@ -35,7 +35,7 @@ from tidegate_service.core.tables import scan
 Files = AsyncGenerator[Sequence[bytes], None]
 Answer = Callable[[Files], AsyncGenerator[bytes, None]]
 
-_TIMES_HELD = 3
+_TIMES_IN_MEMORY = 3
 """So often is a table's metadata in memory until its scan was read: as it is sent, as it waits in
 the connection, and in an Arrow stream's schema."""
 
@@ -101,7 +101,7 @@ async def _found(
             metadata=action_body(found.metadata),
         )
         # Metadata may be of megabytes: from here on there is only what is sent of it.
-        held = _TIMES_HELD * len(found.metadata.raw)
+        held = _TIMES_IN_MEMORY * len(found.metadata.raw)
         context.scanned_metadata.take(context.who, held)
         state.at_end.append(partial(context.scanned_metadata.give_back, context.who, held))
         if kind == arrow.MEDIA_TYPE:

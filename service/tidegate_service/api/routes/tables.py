@@ -17,9 +17,9 @@ from tidegate_service.api.bodies.resources import read_create, read_register
 from tidegate_service.api.describe import codes, examples
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import context_of, gate_of, state_of
-from tidegate_service.api.routes.parameters import PRINTABLE, Page, TableRef, printable
-from tidegate_service.api.routes.policies import OnBody, OnTable, Somewhere, authorize
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.parameters import PRINTABLE, Page, TableRef, printable
+from tidegate_service.api.routing.policies import OnBody, OnTable, Somewhere, authorize
+from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.maintenance import forget
 from tidegate_service.core.tables import create, lookup, register

@@ -10,15 +10,15 @@ from tidegate_service.api.answers.types import AppTransactionAnswer, Transaction
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import context_of, state_of
-from tidegate_service.api.routes.parameters import (
+from tidegate_service.api.routing.parameters import (
     MAX_APP_ID_LENGTH,
     PRINTABLE,
     TableRef,
     TransactionIdPath,
     printable,
 )
-from tidegate_service.api.routes.policies import OnTable
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.commit import transaction_ids
 from tidegate_service.core.commit.transaction_ids import TransactionState, TransactionStatus

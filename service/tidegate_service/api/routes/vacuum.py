@@ -13,9 +13,9 @@ from tidegate_service.api.bodies.streaming import Streamed, while_connected
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.requests import NDJSON, RequestState, context_of, gate_of, state_of
-from tidegate_service.api.routes.parameters import TableRef
-from tidegate_service.api.routes.policies import OnTable
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.parameters import TableRef
+from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.vacuum.begin import begin_vacuum
 from tidegate_service.core.vacuum.vacuum import Progress, Vacuum

@@ -6,6 +6,7 @@ import struct
 from asyncio import Transport
 
 from tidegate_service.api.http.deadlines import Deadlines
+from tidegate_service.api.http.limits import USUAL
 from tidegate_service.core.access.addresses import source_of
 from tidegate_service.core.errors import Unavailable
 from tidegate_service.core.sharing.shares import Shares
@@ -13,19 +14,16 @@ from tidegate_service.core.sharing.shares import Shares
 OTHER_FILES = 256
 """Files that the process has open beside its callers' connections: to the database, to stores, of
 logs."""
-SEND_DEADLINE_S = 30.0
-"""What is written to a connection is taken within this time, but for what the system keeps for it,
-or the connection ends."""
 
 
 class Connections:
     """Those of one server. An address has a share of them (`core.sharing.shares`); of IPv6, a
-    network.
+    network. What is written to one is taken within `send_s`, or it ends.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, send_s: float = USUAL.send_s) -> None:
         self._shares = Shares(most, "connections")
-        self.sending = Deadlines(SEND_DEADLINE_S)
+        self.sending = Deadlines(send_s)
 
     def enter(self, address: str) -> str | None:
         """Count one of the address. Returns why it has to end, and is not counted, where there are

@@ -23,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
 from tidegate_service.api.http.deadlines import Deadlines
+from tidegate_service.api.http.limits import USUAL, ServerLimits
 from tidegate_service.api.http.problems import USUAL_RETRY_AFTER_S, problem_body
 from tidegate_service.api.http.requests import Gate
 from tidegate_service.api.server.connections import Connections, end_at_once
@@ -34,18 +35,11 @@ access_log = logging.getLogger("tidegate.access")
 MAX_HEAD_BYTES = 16 * 1024
 """Of a request's line and headers, and of what its chunks say of themselves beside their data."""
 MAX_HEADERS = 100
-HEAD_DEADLINE_S = 10.0
-"""From the first byte of a request to the last of its head; and, once a request is answered
-whose body has not ended, to the end of that."""
-KEEP_ALIVE_S = 75.0
-"""From an answer to the next request: longer than clients and proxies keep an idle connection."""
 _VERSIONS = ("1.0", "1.1")
 MAX_PIPELINED = 64
 """Requests of one connection that wait for the one before. Whoever sends more sends them again."""
-DRAIN_S = 8.0
-"""How long requests under way may take once the instance is told to stop."""
 DISCONNECT_S = 1
-"""How long answers may still be sent after that."""
+"""How long answers may still be sent after `ServerLimits.drain_s`."""
 
 
 class BoundedProtocol(UpgradeFreeProtocol):
@@ -285,6 +279,7 @@ class Server(uvicorn.Server):
         gate: Gate,
         connections: Connections,
         on_started: Callable[[socket.socket], None],
+        limits: ServerLimits = USUAL,
     ) -> None:
         config = _Config(
             app,
@@ -299,10 +294,11 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=DISCONNECT_S,
         )
         config.connections = connections
-        config.heads, config.rests = Deadlines(HEAD_DEADLINE_S), Deadlines(HEAD_DEADLINE_S)
-        config.silences = Deadlines(KEEP_ALIVE_S)
+        config.heads, config.rests = Deadlines(limits.head_s), Deadlines(limits.head_s)
+        config.silences = Deadlines(limits.keep_alive_s)
         super().__init__(config)
         self._gate = gate
+        self._drain_s = limits.drain_s
         self._on_started = on_started
         self._stop_by: float | None = None
 
@@ -311,7 +307,7 @@ class Server(uvicorn.Server):
         if self._gate.closed:
             self.should_exit = True
         self._gate.close()
-        self._stop_by = time.monotonic() + DRAIN_S
+        self._stop_by = time.monotonic() + self._drain_s
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.api.http.requests import context_of, state_of
-from tidegate_service.api.routes.parameters import printable
-from tidegate_service.api.routes.policies import OnBody, OnTable, Somewhere, authorize
-from tidegate_service.api.routes.route import Route
+from tidegate_service.api.routing.parameters import printable
+from tidegate_service.api.routing.policies import OnBody, OnTable, Somewhere, authorize
+from tidegate_service.api.routing.route import Route
 from tidegate_service.api.unity_catalog.answers import (
     answer,
     answer_of,

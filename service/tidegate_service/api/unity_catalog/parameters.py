@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Path, Query, Request
 
 from tidegate_service.api.http.problems import BadRequest, BodyError
-from tidegate_service.api.routes.parameters import PRINTABLE, TableReference, checked
+from tidegate_service.api.routing.parameters import PRINTABLE, TableReference, checked
 from tidegate_service.core.access.names import is_part
 from tidegate_service.core.tables.lookup import no_such_table
 

@@ -1,6 +1,6 @@
 """How many tokens that nobody has may be tried from one address.
 
-Each try costs a look into the index, which others wait for. The bits of a token make guessing
+Each try costs a query of the index, which others wait for. The bits of a token make guessing
 hopeless; this keeps it from costing anybody else.
 """
 

@@ -1,4 +1,4 @@
-"""What a look finds in the log of a catalog-managed table: why it takes no commits."""
+"""What a check finds in the log of a catalog-managed table: why it takes no commits."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

@@ -57,11 +57,11 @@ async def check_log(context: Context, section: CommitSection, sight: SeenBefore)
     if not needs_check(context, section):
         return
     table, database = section.table, section.database
-    _have_others_looked_at(context, table.id, database)
+    _have_others_checked(context, table.id, database)
     found = await _found(context, section, sight)
     if found is None:
         now_s = context.monotonic_s()
-        context.heads.looked(table, sight.since_ms, now_s, database=database)
+        context.heads.checked(table, sight.since_ms, now_s, database=database)
         return
     # `heads` stays as it is: this COMMIT may fail, and the next look has to find the same.
     await quarantine_for(section, found)
@@ -69,12 +69,12 @@ async def check_log(context: Context, section: CommitSection, sight: SeenBefore)
 
 
 async def check_ahead(context: Context, table_id: str, sight: SeenBefore) -> bool:
-    """Look at a table before its row is locked. True where the look finds nothing, so that the
+    """Check a table's log before its row is locked. True where that finds nothing, so that the
     lock's holder need not look. Otherwise `look` finds the cause by what is in `sight` then, and
     raises it.
 
     The row, told as a synchronous standby has it, and the log are read before the lock is granted.
-    That is no weaker than a look under the lock, which also counts for a quiet time after it.
+    That is no weaker than a check under the lock, which also counts for a quiet time after it.
     """
     heads = context.heads
     try:
@@ -90,7 +90,7 @@ async def check_ahead(context: Context, table_id: str, sight: SeenBefore) -> boo
         return False
     if not heads.may_go_on(table, database=database):
         return False
-    _have_others_looked_at(context, table_id, database)
+    _have_others_checked(context, table_id, database)
     log = context.storage.log(table.location, who=context.who)
     ends, hole = Ends(table.published_version), Hole.behind(table)
     try:
@@ -114,11 +114,11 @@ async def check_ahead(context: Context, table_id: str, sight: SeenBefore) -> boo
         known = glance.published_sha256
         if last is None or known not in (None, await offload.sha256_of(last)):
             return False
-    heads.looked(table, glance.now_ms, context.monotonic_s(), database=database)
+    heads.checked(table, glance.now_ms, context.monotonic_s(), database=database)
     return True
 
 
-def _have_others_looked_at(context: Context, table_id: str, database: str) -> None:
+def _have_others_checked(context: Context, table_id: str, database: str) -> None:
     others = [one for one in context.heads.left_behind(database) if one != table_id]
     if others:
         context.running.start(_check_logs(context, others), name="log-checks")

@@ -13,7 +13,7 @@ from functools import partial
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.set_back import check_ahead, needs_check
 from tidegate_service.core.commit.attempts import true_of_all, unknown
-from tidegate_service.core.commit.batches.kinds import batch_of
+from tidegate_service.core.commit.batches.kinds import batch_of, kind_of
 from tidegate_service.core.commit.batches.table_batch import TableBatch
 from tidegate_service.core.commit.early_check import check_early
 from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
@@ -21,7 +21,6 @@ from tidegate_service.core.errors import (
     CommitStateUnknown,
     IndexUnavailable,
     NotFound,
-    Refused,
     Unavailable,
 )
 from tidegate_service.core.instance.locked_table import ManyWinners
@@ -127,7 +126,7 @@ class _Run:
             batch.ended(self._context)
 
     async def _checked_ahead(self) -> bool:
-        """Whether the only table had to be looked at, and the look found nothing."""
+        """Whether the log of the only table had to be checked, and nothing was found."""
         member = next(iter(self._waiting.values()))[0]
         table, sight = member.table, member.sight
         head = self._context.heads.known(table.id)
@@ -181,7 +180,7 @@ class _Run:
                 certain = len(self._decided)
                 continue
             if isinstance(outcome, ManyWinners):
-                self.result.aside.append((member, partial(_check_early, member)))
+                self.result.own_work.append((member, partial(_check_early, member)))
                 continue
             if isinstance(outcome, TakesLong):
                 member.alone = member.takes_long = True
@@ -272,13 +271,11 @@ class _Run:
         answered."""
         alone = len(self._decided) == 1 and self._deciding is None
         for member, _ in self._decided:
-            if alone and member.table.catalog_managed and isinstance(error, Refused):
-                # Before COMMIT the index refused a value that it cannot hold.
+            if alone and kind_of(member.table).is_undone_by(error):
                 member.tell(error)
                 continue
-            # On a plain table the file may be there already, whatever the index says; on either
-            # kind, COMMIT may have been reached. Only the lock tells: once it is granted again,
-            # this transaction has ended, and the next one finds the id or decides anew.
+            # COMMIT may have been reached. Only the lock tells: once it is granted again, this
+            # transaction has ended, and the next one finds the id or decides anew.
             self._retry(member, error)
         if self._deciding is not None:
             if self._decided and not isinstance(error, Unavailable):

@@ -47,7 +47,7 @@ async def status(context: Context, ref: str, transaction_id: str) -> Transaction
     pending = context.running.under_way((table.id, transaction_id))
     known = await context.index.transaction(table.id, transaction_id)
     if isinstance(known, CommitRecord):
-        published = not table.catalog_managed or known.version <= table.published_version
+        published = kind_of(table).is_published or known.version <= table.published_version
         return TransactionStatus(
             transaction_id=transaction_id,
             state=TransactionState.COMMITTED,

@@ -25,10 +25,7 @@ from tidegate_service.core.sharing import offload
 logger = logging.getLogger("tidegate.hooks")
 
 RUN_S = 5.0
-"""After so long the cursor is saved, and another table has its turn."""
 LONGEST_S = 300.0
-"""So long a hook may take for one version."""
-
 
 EVERY_VERSION = EveryVersion()
 
@@ -42,7 +39,8 @@ class HookRuns:
     version that was run, that is older than the hook, or that is none of `which`.
 
     `enabled_ms` is when the hook was first seen in the settings; a table begins with its first
-    version that is dated later.
+    version that is dated later. A run saves its cursor after `run_s`, for another table to have its
+    turn; the hook may take `longest_s` for one version.
     """
 
     def __init__(
@@ -54,6 +52,8 @@ class HookRuns:
         *,
         enabled_ms: int,
         which: WhichVersions = EVERY_VERSION,
+        run_s: float = RUN_S,
+        longest_s: float = LONGEST_S,
         monotonic_s: Callable[[], float] = elapsed_s,
         faults: FaultPoints = NO_FAULTS,
     ) -> None:
@@ -64,12 +64,14 @@ class HookRuns:
         self._storage = storage
         self._enabled_ms = enabled_ms
         self._which = which
+        self._run_s = run_s
+        self._longest_s = longest_s
         self._monotonic_s = monotonic_s
         self._faults = faults
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
         cursor = begun = await self._cursor(table, record)
-        until = self._monotonic_s() + RUN_S
+        until = self._monotonic_s() + self._run_s
         asks = True
         try:
             while cursor < table.published_version:
@@ -149,14 +151,14 @@ class HookRuns:
         )
 
     async def _call(self, commit: HookCommit) -> None:
-        limit = asyncio.timeout(LONGEST_S)
+        limit = asyncio.timeout(self._longest_s)
         try:
             async with limit:
                 await self._hook.run(commit)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             if limit.expired():
-                reason = f"it took longer than {LONGEST_S:g} s"
+                reason = f"it took longer than {self._longest_s:g} s"
             fields = {"hook": self._name, "table_id": commit.table_id, "version": commit.version}
             logger.warning("a hook failed", extra={**fields, "reason": reason}, exc_info=error)
             raise HookFailed(f"version {commit.version}: {reason}") from error

@@ -15,6 +15,7 @@ from tidegate_protocol.features.upkeep import writes_manifests
 from tidegate_protocol.log.actions import Metadata
 from tidegate_service.core.errors import NotFound, Refused, ServiceError
 from tidegate_service.core.hooks.runs import HookFailed
+from tidegate_service.core.limits import MANIFEST_LIMITS, ManifestLimits
 from tidegate_service.core.manifests.in_order import KIND, NAME, set_back
 from tidegate_service.core.manifests.making import make_manifests
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
@@ -42,12 +43,14 @@ class SymlinkManifests:
         storage: Storage,
         *,
         claimant: str,
+        limits: ManifestLimits = MANIFEST_LIMITS,
         faults: FaultPoints = NO_FAULTS,
     ) -> None:
         self._index = index
         self._upkeep = upkeep
         self._storage = storage
         self._claimant = claimant
+        self._limits = limits
         self._faults = faults
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
@@ -96,6 +99,7 @@ class SymlinkManifests:
                 metadata,
                 version=version,
                 partitions=partitions,
+                limits=self._limits,
                 faults=self._faults,
             )
         except Refused as refused:

@@ -18,15 +18,15 @@ DUE_S = QUIET_MS / 1000 - 0.5
 class Head:
     """`version` and `timestamp` are of the last head that this instance knows to have been
     committed, with a synchronous standby that has it, where there is one; -1 where it knows none.
-    The table was looked at in `database`, with `epoch`: `looked_ms` is the clock of that database
-    then, `seen_s` this instance's `monotonic_s` when it last was sure of the table, by a look or in
-    a commit's section."""
+    The table was looked at in `database`, with `epoch`: `checked_ms` is the clock of that database
+    then, `seen_s` this instance's `monotonic_s` when it was last sure of the table, by a check
+    or in a commit's section."""
 
     database: str
     epoch: int
     version: int
     timestamp: int
-    looked_ms: int
+    checked_ms: int
     seen_s: float
 
     def goes_on(self, table: TableHead, *, database: str) -> bool:
@@ -68,9 +68,9 @@ class HeadChecks:
         # A head that is ahead of the clock is one of a table that takes more than one commit in a
         # millisecond for long; it is looked at once in a quiet time.
         is_young = abs(now_ms - table.latest_timestamp) < QUIET_MS
-        return is_young or 0 <= now_ms - known.looked_ms < QUIET_MS
+        return is_young or 0 <= now_ms - known.checked_ms < QUIET_MS
 
-    def looked(self, table: TableHead, now_ms: int, now_s: float, *, database: str) -> None:
+    def checked(self, table: TableHead, now_ms: int, now_s: float, *, database: str) -> None:
         """The table was looked at, and nothing of it is lost.
 
         The row's head may be one that a synchronous standby never gets. Where it takes over, the

@@ -16,7 +16,7 @@ TABLES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Check:
     """What the head was that was found, in which database, and its clock before."""
 
     database: str
@@ -26,31 +26,32 @@ class _Look:
 
 
 class LogChecks:
-    """Those of one instance, of one event loop."""
+    """Those of one instance, of one event loop. After a check, commits need none for `quiet_ms`."""
 
-    def __init__(self, *, tables: int = TABLES) -> None:
+    def __init__(self, *, tables: int = TABLES, quiet_ms: int = QUIET_MS) -> None:
+        self.quiet_ms = quiet_ms
         self._tables = tables
-        self._made: OrderedDict[str, _Look] = OrderedDict()
+        self._made: OrderedDict[str, _Check] = OrderedDict()
 
     def spare(self, table: TableRecord, now_ms: int, *, database: str) -> bool:
-        """Whether the head is one that came after a look, less than `QUIET_MS` ago.
+        """Whether the head is one that came after a check, less than `quiet_ms` ago.
 
-        A head that was itself looked at is not spared: it says nothing of how old those are that
+        A head that was itself checked is not spared: it says nothing of how old those are that
         may lie behind it, unread, and be cleaned up with it. What came since was put there, or
-        read to the log's end, after the look, so that whatever is behind that is as young.
+        read to the log's end, after the check, so that whatever is behind that is as young.
         """
-        look = self._made.get(table.id)
+        check = self._made.get(table.id)
         return (
-            look is not None
-            and look.database == database
-            and look.epoch == table.epoch
-            and look.version < table.latest_version
-            and 0 <= now_ms - look.at_ms < QUIET_MS
+            check is not None
+            and check.database == database
+            and check.epoch == table.epoch
+            and check.version < table.latest_version
+            and 0 <= now_ms - check.at_ms < self.quiet_ms
         )
 
     def remember(self, table: TableRecord, at_ms: int, *, database: str) -> None:
         """The head was found where it belongs."""
-        self._made[table.id] = _Look(database, table.epoch, table.latest_version, at_ms)
+        self._made[table.id] = _Check(database, table.epoch, table.latest_version, at_ms)
         self._made.move_to_end(table.id)
         while len(self._made) > self._tables:
             self._made.popitem(last=False)

@@ -20,9 +20,11 @@ class _Head:
 
 
 class ReplicatedHeads:
-    """Those of one instance, of one event loop; implements `core.ports.told.HeadsOnStandby`."""
+    """Those of one instance, of one event loop; implements `core.ports.told.HeadsOnStandby`.
+    Of at most `tables`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tables: int = TABLES) -> None:
+        self._tables = tables
         self._known: OrderedDict[str, _Head] = OrderedDict()
 
     def has(self, table: TableHead, *, database: str) -> bool:
@@ -41,7 +43,7 @@ class ReplicatedHeads:
                 database, table.epoch, table.latest_version, table.latest_timestamp
             )
         self._known.move_to_end(table.id)
-        while len(self._known) > TABLES:
+        while len(self._known) > self._tables:
             self._known.popitem(last=False)
 
     def forget(self, table_id: str) -> None:

@@ -15,14 +15,7 @@ from tidegate_protocol.log.actions import (
     file_key,
 )
 from tidegate_protocol.log.segment import BrokenLog
-
-MOST_ACTIONS = 100_000
-MOST_BYTES = 64 * 1024 * 1024
-"""Of the versions before the first that makes it a table, which are held until then. No writer
-begins a log with any: what is read of them is for logs that were mended by hand."""
-ACTIONS_AT_ONCE = 4_096
-BYTES_AT_ONCE = 4 * 1024 * 1024
-"""Of log lines. So much is handed on at once, beside the line that is too many."""
+from tidegate_service.core.limits import CommitLimits
 
 
 @dataclass(slots=True)
@@ -30,6 +23,7 @@ class Beginning:
     """A snapshot that grows in place: there may be as many versions as there are files, and copying
     it for each of them would take the square of that."""
 
+    limits: CommitLimits
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     _files: dict[tuple[str, str | None], Add] = field(default_factory=dict)
@@ -57,20 +51,22 @@ class Beginning:
                 case DomainMetadata():
                     self._domains[action.domain] = action
 
-    def hold(self, number: int, size: int) -> None:
-        """Note that a version of so many actions and bytes, which was taken up, was not enough to
+    def count(self, number: int, size: int) -> None:
+        """Count a version of so many actions and bytes, which was taken up, was not enough to
         begin a table. Raises `BrokenLog` where all of them are too many."""
         self._number += number
         self._size += size
-        if self._number > MOST_ACTIONS or self._size > MOST_BYTES:
+        most_actions, most_bytes = self.limits.begin_actions, self.limits.begin_bytes
+        if self._number > most_actions or self._size > most_bytes:
             missing = "protocol" if self.protocol is None else "metaData"
             raise BrokenLog(
-                f"its first versions have no {missing} action, and more than {MOST_ACTIONS:,} "
-                f"actions or {MOST_BYTES:,} bytes, and no more are read without one"
+                f"its first versions have no {missing} action, and more than {most_actions:,} "
+                f"actions or {most_bytes:,} bytes, and no more are read without one"
             )
 
-    def portions(self) -> Iterator[Sequence[Action]]:
-        """Its actions, some at a time."""
+    def portions(self, *, bytes_at_once: int = 4 * 1024 * 1024) -> Iterator[Sequence[Action]]:
+        """Its actions, `limits.begin_portion` at a time, and so many bytes of lines beside the
+        line that is too many."""
         single = (self.protocol, self.metadata)
         yield [action for action in single if action is not None]
         portion: list[Action] = []
@@ -81,7 +77,7 @@ class Beginning:
         for action in kept:
             portion.append(action)
             size += len(action.raw)
-            if len(portion) == ACTIONS_AT_ONCE or size > BYTES_AT_ONCE:
+            if len(portion) == self.limits.begin_portion or size > bytes_at_once:
                 yield portion
                 portion, size = [], 0
         if portion:

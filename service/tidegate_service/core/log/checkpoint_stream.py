@@ -41,13 +41,13 @@ _SIDECAR = msgspec.json.Decoder(_SidecarLine)
 
 
 async def snapshot_actions(
-    log: LogReader, checkpoint: Checkpoint, *, location: str
+    log: LogReader, checkpoint: Checkpoint, *, location: str, most_sidecars: int = MOST_SIDECARS
 ) -> AsyncIterator[Sequence[Action]]:
     """The actions of a checkpoint of the table at `location`, in batches and in any order: files,
     those that were removed not long ago, protocol, metadata, application transactions and domains.
 
     Raises `StorageUnavailable` where a file of it is gone, which was in a listing a moment ago,
-    `UnreadableFile`, also for more than `MOST_SIDECARS` sidecars, and for one that is named
+    `UnreadableFile`, also for more than `most_sidecars` sidecars, and for one that is named
     twice: its files would be. It is also raised at the end, where there was not exactly one
     protocol and one metaData action: every table has both, and only a checkpoint that was cut short
     has not.
@@ -61,7 +61,7 @@ async def snapshot_actions(
                     counts[kind] += sum(isinstance(action, kind) for action in batch)
                 for action in batch:
                     if isinstance(action, UnknownAction) and action.kind == "sidecar":
-                        _take(sidecars, sidecar_name(action, location))
+                        _take(sidecars, sidecar_name(action, location), most_sidecars)
                 yield [action for action in batch if isinstance(action, _OF_A_SNAPSHOT)]
         except MissingFile:
             # It was listed: a log is cleaned up meanwhile, and a later listing has less.
@@ -79,11 +79,11 @@ async def snapshot_actions(
             )
 
 
-def _take(sidecars: dict[str, None], name: str) -> None:
+def _take(sidecars: dict[str, None], name: str, most: int) -> None:
     if name in sidecars:
         raise UnreadableFile(f"the checkpoint names the sidecar {excerpt(name)} twice")
-    if len(sidecars) == MOST_SIDECARS:
-        raise UnreadableFile(f"the checkpoint names more than {MOST_SIDECARS:,} sidecars")
+    if len(sidecars) == most:
+        raise UnreadableFile(f"the checkpoint names more than {most:,} sidecars")
     sidecars[name] = None
 
 

@@ -77,7 +77,7 @@ async def adopt(
             modified.update((entry.name, entry.modified_ms) for entry in entries)
         choose = partial(choose_segment, files, least=least, through=through)
         segment = await offload.run(len(files), choose)
-        adoption = _Adoption(section, log, paths, time, modified)
+        adoption = _Adoption(section, log, paths, time, modified, Beginning(time.limits))
         if segment.checkpoint is not None:
             try:
                 await adoption.start_from(segment.checkpoint)
@@ -117,7 +117,7 @@ class _Adoption:
     paths: DataPaths
     time: ReadingTime
     modified: Mapping[str, int]
-    before: Beginning = field(default_factory=Beginning)
+    before: Beginning
     in_commit: bool = False
     out_of_order: bool = False
     outside: dict[tuple[str, str | None], Refused] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class _Adoption:
             yield batch
 
     def _check(self, batch: Sequence[Action]) -> None:
-        self._note_paths(batch)
+        self._record_paths(batch)
         for action in batch:
             refused = refusal(action, catalog_managed=self.section.table.catalog_managed)
             if refused is not None:
@@ -191,19 +191,19 @@ class _Adoption:
         except UnreadableCommit as error:
             raise UnreadableCommit(f"{commit_name(version)}: {error}") from None
         self.time.version(len(commit.actions))
-        await offload.run(commit.weight, self._note_paths, commit.actions)
+        await offload.run(commit.weight, self._record_paths, commit.actions)
         if self._started:
             await append_foreign(self.section, commit)
             return
         await offload.run(len(commit.actions), self.before.take, commit.actions)
         if self.before.protocol is None or self.before.metadata is None:
-            self.before.hold(len(commit.actions), len(content))
+            self.before.count(len(commit.actions), len(content))
             return
         if version == 0:
             await append_foreign(self.section, commit)
         else:
             await self.section.load_base(commit, _in_turn(self.before.portions()))
-        self.before = Beginning()
+        self.before = Beginning(self.time.limits)
 
     async def date(self) -> None:
         """Date the versions back that are not before those behind them. Once for all of them: each
@@ -217,7 +217,7 @@ class _Adoption:
         for refused in self.outside.values():
             raise refused
 
-    def _note_paths(self, actions: Iterable[Action]) -> None:
+    def _record_paths(self, actions: Iterable[Action]) -> None:
         for action in actions:
             if isinstance(action, Remove):
                 self.outside.pop(file_key(action), None)

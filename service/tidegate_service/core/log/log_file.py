@@ -68,7 +68,10 @@ class FileMemory:
 class SpooledFile:
     """A large file, compressed; implements `tidegate_protocol.log.content.LogFile`."""
 
-    def __init__(self, memory: FileMemory, *, max_actions: int) -> None:
+    def __init__(
+        self, memory: FileMemory, *, max_actions: int, max_line_bytes: int = MAX_LINE_BYTES
+    ) -> None:
+        self._max_line_bytes = max_line_bytes
         self._memory = memory
         reading = correlation.current()
         self._who = None if reading is None else reading.share
@@ -125,7 +128,7 @@ class SpooledFile:
         bulk = BulkDecoder(Spool().keep)
         actions: list[Action] = []
         number = 1
-        for text in _texts(self.pieces()):
+        for text in _texts(self.pieces(), self._max_line_bytes):
             found = bulk.decode(text) if text.count(b"\n") > _FEW else None
             if found is None:
                 found = bulk.keep(list(_each(text, number)))
@@ -161,16 +164,24 @@ class OversizedFile:
 
 
 def read_file(
-    file: BinaryIO, size: int, *, max_bytes: int, max_actions: int, memory: FileMemory
+    file: BinaryIO,
+    size: int,
+    *,
+    max_bytes: int,
+    max_actions: int,
+    memory: FileMemory,
+    large_bytes: int = LARGE_BYTES,
+    max_stored_bytes: int = MAX_STORED_BYTES,
 ) -> Generator[None, None, bytes | LogFile]:
     """The content of a file from its current position; `size` is its expected length. Blocks, and
-    reads a large file in steps of some milliseconds. Raises `StorageUnavailable` where memory has
+    reads a file of more than `large_bytes` in steps of some milliseconds; it is kept compressed, in
+    `max_stored_bytes` at most. Raises `StorageUnavailable` where memory has
     no room, and the errors of reading the file."""
     if size > max_bytes:
         return _beyond(size, max_bytes)
     # Others may still write to it: its size proves nothing.
-    small = file.read(LARGE_BYTES + 1)
-    if len(small) <= LARGE_BYTES:
+    small = file.read(large_bytes + 1)
+    if len(small) <= large_bytes:
         return small
     found = SpooledFile(memory, max_actions=max_actions)
     for start in range(0, len(small), _PIECE_BYTES):
@@ -183,10 +194,10 @@ def read_file(
             yield
         if len(found) > max_bytes:
             return _beyond(len(found), max_bytes)
-        if found.stored_bytes > MAX_STORED_BYTES:
+        if found.stored_bytes > max_stored_bytes:
             return OversizedFile(
                 size,
-                f"it takes more than {MAX_STORED_BYTES} bytes compressed, and no commit may",
+                f"it takes more than {max_stored_bytes} bytes compressed, and no commit may",
             )
     return found
 
@@ -199,7 +210,7 @@ def _beyond(size: int, max_bytes: int) -> OversizedFile:
     )
 
 
-def _texts(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _texts(pieces: Iterator[bytes], most: int) -> Iterator[bytes]:
     """Whole lines, several at a time, each with its newline. Raises `UnreadableCommit`."""
     rest: list[bytes] = []
     size = 0
@@ -210,8 +221,8 @@ def _texts(pieces: Iterator[bytes]) -> Iterator[bytes]:
             rest, size = [], 0
         rest.append(piece[end:])
         size += len(piece) - end
-        if size > MAX_LINE_BYTES:
-            raise UnreadableCommit(f"a line has more than {MAX_LINE_BYTES} bytes")
+        if size > most:
+            raise UnreadableCommit(f"a line has more than {most} bytes")
     if last := b"".join(rest).strip():
         yield last + b"\n"
 

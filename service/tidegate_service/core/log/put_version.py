@@ -8,6 +8,7 @@ from tidegate_protocol.proposal.transaction import ReadyCommit
 from tidegate_protocol.replay.commits import body_digest
 from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable, StorageUnknown
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around
 from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
@@ -16,12 +17,8 @@ from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.offload import is_same
 
-PUT_ATTEMPTS = 5
 PUT_BYTES_A_S = 16 * 1024 * 1024
 """The rate that the slowest store is expected to take."""
-OCCUPY_S = 9.0
-"""How long `occupy` may take. Postgres ends a transaction that is idle for longer, and with it the
-row lock. A store that does not answer must not keep other commits waiting for longer."""
 
 
 def ratified(
@@ -72,7 +69,7 @@ def metrics_of(actions: tuple[object, ...], *, attempts: int, duration_ms: int) 
 
 
 async def occupy(
-    log: Log, ready: ReadyCommit, *, attempts: int, faults: FaultPoints = NO_FAULTS
+    log: Log, ready: ReadyCommit, limits: CommitLimits, *, faults: FaultPoints = NO_FAULTS
 ) -> bytes | LogFile | None:
     """Put `<version>.json`. Returns None where it has this commit's bytes, and otherwise what it
     has.
@@ -80,12 +77,12 @@ async def occupy(
     After a PUT without an answer, the version is read. Where nothing is there, the same PUT is sent
     again: the first PUT may still arrive, so the version is never given up while it is empty.
 
-    Raises `CommitStateUnknown` after `attempts` PUTs, and `StorageUnavailable` where nothing can
-    have been written.
+    Raises `CommitStateUnknown` after `limits.put_attempts` PUTs or `limits.put_s`, and
+    `StorageUnavailable` where nothing can have been written.
     """
     try:
-        async with asyncio.timeout(_patience_s(ready)):
-            return await _put(log, ready, attempts, faults)
+        async with asyncio.timeout(_patience_s(ready, limits.put_s)):
+            return await _put(log, ready, limits.put_attempts, faults)
     except (StorageUnknown, TimeoutError) as error:
         # The last PUT may still arrive, as any without an answer.
         raise CommitStateUnknown(
@@ -94,12 +91,12 @@ async def occupy(
         ) from error
 
 
-def _patience_s(ready: ReadyCommit) -> float:
+def _patience_s(ready: ReadyCommit, put_s: float) -> float:
     """How long `occupy` may take: longer for a very large commit, whose section was given the time
     (`decide`)."""
     if ready.transaction.proposal.weight < offload.LONG:
-        return OCCUPY_S
-    return OCCUPY_S + len(ready.content) / PUT_BYTES_A_S
+        return put_s
+    return put_s + len(ready.content) / PUT_BYTES_A_S
 
 
 async def _put(

@@ -3,7 +3,7 @@
 A write of the old table may be on its way when its folder is deleted and another table is made
 there: `<version>.json`, for the version after the old head or for a few beyond. In a new log, no
 file has that name yet to refuse the write. So on a remote store a new table has to wait for as long
-as a signed request stays valid. A write that arrives later is found by a look: at the end of a
+as a signed request stays valid. A write that arrives later is found by a check: at the end of a
 creation, after a quiet time of the table, and at the latest by the commit that meets the file.
 Every commit of this service says which table it is for, so that it becomes part of no other table.
 

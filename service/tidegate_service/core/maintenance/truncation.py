@@ -69,7 +69,7 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
     quiet_ms = section.now_ms - head.latest_timestamp
     # Other writers date their commits as they like: one from the far future says nothing. Ours are
     # ahead of the clock where more than one is made in a millisecond; where that goes on for long,
-    # they are by more than this, and one look is for all that come within as long after it.
+    # they are by more than this, and one check is for all that come within as long after it.
     spared = context.log_checks.spare(head, section.now_ms, database=section.database)
     if abs(quiet_ms) < QUIET_MS or spared:
         return

@@ -71,7 +71,7 @@ async def _read(log: Log, version: int) -> Checksum | None:
 async def _known(
     context: Context, table: TableHead, version: int, found: Checksum
 ) -> Checksum | None:
-    """What the index says of a version without a look at its files, whose numbers are taken as
+    """What the index says of a version without reading its files, whose numbers are taken as
     found. None where it has no such version, which the caller finds out."""
     record = await context.index.commit(table.id, version)
     state = await context.index.state_at(table.id, version)

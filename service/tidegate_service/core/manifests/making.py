@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from tidegate_protocol.log.actions import Metadata
+from tidegate_service.core.limits import MANIFEST_LIMITS, ManifestLimits
 from tidegate_service.core.manifests.lines import END_OF_FOLDER, ManifestLines
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, ManifestStep, around
 from tidegate_service.core.observe.ports_with_faults import with_faults
@@ -22,12 +23,6 @@ from tidegate_service.core.ports.store.manifests import Manifests
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.spools import SortedSpool
-
-PUT_AT_ONCE = 32
-"""Manifests that are in memory, and put, together."""
-HELD_BYTES = 1024 * 1024
-"""Of their lines. One that has more is read from the disk while it is put."""
-REMOVED_AT_ONCE = 1000
 
 Pieces = Iterable[bytes]
 
@@ -51,6 +46,7 @@ async def make_manifests(
     *,
     version: int,
     partitions: Sequence[str] | None = None,
+    limits: ManifestLimits = MANIFEST_LIMITS,
     faults: FaultPoints = NO_FAULTS,
 ) -> ManifestsWritten:
     """The manifests of a version whose metadata is given: those of the partitions with these
@@ -66,7 +62,16 @@ async def make_manifests(
     store = with_faults(
         storage.manifests(table.location), faults, {Manifests.remove: ManifestStep.REMOVE}
     )
-    making = _Making(index, store, lines, only, faults)
+    making = _Making(
+        index,
+        store,
+        lines,
+        only,
+        limits,
+        faults,
+        SortedSpool(most_held=limits.sorted_bytes),
+        SortedSpool(most_held=limits.sorted_bytes),
+    )
     try:
         files = await making.collect(table.id, version)
         manifests = await making.put()
@@ -85,9 +90,10 @@ class _Making:
     store: Manifests
     lines: ManifestLines
     only: frozenset[str] | None
+    limits: ManifestLimits
     faults: FaultPoints
-    _sorted: SortedSpool = field(default_factory=SortedSpool)
-    _listed: SortedSpool = field(default_factory=SortedSpool)
+    _sorted: SortedSpool
+    _listed: SortedSpool
     _put: set[str] = field(default_factory=set)
 
     async def collect(self, table_id: str, version: int) -> int:
@@ -101,7 +107,7 @@ class _Making:
 
     async def put(self) -> int:
         count = 0
-        manifests = _Sorted(self._sorted.lines())
+        manifests = _Sorted(self._sorted.lines(), self.limits)
         while some := await offload.run(offload.HEAVY, manifests.some):
             await self._put_together(some)
             count += len(some)
@@ -114,10 +120,13 @@ class _Making:
     async def remove(self) -> int:
         """Delete the manifests of partitions that have no file."""
         removed, stale = 0, await self._stale()
-        while some := await offload.run(offload.HEAVY, _some, stale):
+        while some := await offload.run(offload.HEAVY, self._some, stale):
             await self.store.remove(some)
             removed += len(some)
         return removed
+
+    def _some(self, folders: Iterator[str]) -> Sequence[str]:
+        return list(islice(folders, self.limits.removed))
 
     def close(self) -> None:
         self._sorted.close()
@@ -162,8 +171,9 @@ class _Making:
 class _Sorted:
     """Sorted lines as manifests. Blocking."""
 
-    def __init__(self, lines: Iterator[str]) -> None:
+    def __init__(self, lines: Iterator[str], limits: ManifestLimits) -> None:
         self._lines = lines
+        self._limits = limits
         self._next = self._read()
 
     def some(self) -> Sequence[tuple[str, Pieces]]:
@@ -171,14 +181,15 @@ class _Sorted:
         put before further ones are asked for."""
         taken: list[tuple[str, Pieces]] = []
         held = 0
-        while self._next is not None and len(taken) < PUT_AT_ONCE and held < HELD_BYTES:
+        most = self._limits
+        while self._next is not None and len(taken) < most.put and held < most.held_bytes:
             folder, _ = self._next
             pieces: list[bytes] = []
             left = self._pieces_of(folder)
             for piece in left:
                 pieces.append(piece)
                 held += len(piece)
-                if held >= HELD_BYTES:
+                if held >= most.held_bytes:
                     break
             taken.append((folder, chain(pieces, left)))
         return taken
@@ -205,7 +216,3 @@ def _without_lines(listed: Iterator[str], lines: Iterator[str]) -> Iterator[str]
             line = next(lines, None)
         if line is None or not line.startswith(folder):
             yield folder.removesuffix(END_OF_FOLDER)
-
-
-def _some(folders: Iterator[str]) -> Sequence[str]:
-    return list(islice(folders, REMOVED_AT_ONCE))

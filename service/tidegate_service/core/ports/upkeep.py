@@ -129,7 +129,7 @@ class UpkeepIndex(UpkeepStanding, ExpiredIndex, Protocol):
         ...
 
     async def done(self, table_id: str, kind: str, done: Done, *, by: str) -> None:
-        """Keep what was done, and let go of the claim; nothing where that was lost."""
+        """Keep what was done, and release the claim; nothing where that was lost."""
         ...
 
     async def failed(

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, TypeVarTuple, Unpack
 
 from tidegate_protocol.log import content as contents
-from tidegate_protocol.log.actions import Metadata, holds
+from tidegate_protocol.log.actions import Metadata, has_any
 from tidegate_protocol.log.content import Content
 from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, Proposal
 from tidegate_service.core.observe import correlation
@@ -62,7 +62,7 @@ def weight_of(proposal: Proposal) -> int:
     """How much work a proposal is in itself, in actions: very long predicates, and the expressions
     in a metaData action, take as long to be read as very many. One of three thousand characters
     takes a tenth of a second."""
-    is_long = proposal.reads.is_very_long or holds(proposal.actions, Metadata)
+    is_long = proposal.reads.is_very_long or has_any(proposal.actions, Metadata)
     return max(proposal.weight, LONG if is_long else 0)
 
 

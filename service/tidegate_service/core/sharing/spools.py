@@ -17,24 +17,34 @@ from tidegate_service.core.errors import Refused
 
 HELD_BYTES = 8 * 1024 * 1024
 """Of memory, roughly, in which lines are sorted."""
-MOST_BYTES = 8 * 1024**3
-"""On the disk, of all spools together."""
-MOST_OF_ONE = MOST_BYTES // 4
 _BUFFER = 64 * 1024
 _LEAST_READ = 4 * 1024
 _HEAD_BYTES = 4
 _OF_A_SET = 64
 """What a line takes there beside itself, in bytes."""
 
-_lock = threading.Lock()
-_used = 0
+
+class SpoolRoom:
+    """The bytes on the disk that spools have: `most` all together, and one at most `of_one`. Safe
+    in any thread."""
+
+    def __init__(self, *, most: int = 8 * 1024**3, of_one: int = 2 * 1024**3) -> None:
+        self.most = most
+        self.of_one = of_one
+        self.lock = threading.Lock()
+        self.used = 0
+
+
+ROOM = SpoolRoom()
+"""Of the process."""
 
 
 class Spool:
     """Lines in the order in which they were added, in a file that goes with the process. A line
     may hold any text. Closing it while a thread is at it has that thread fail."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: SpoolRoom = ROOM) -> None:
+        self._room = room
         self._file: IO[bytes] = tempfile.TemporaryFile(  # noqa: SIM115
             prefix="tidegate-paths-", buffering=_BUFFER
         )
@@ -49,18 +59,17 @@ class Spool:
         self._count(written)
 
     def _count(self, written: int) -> None:
-        global _used  # noqa: PLW0603
-        with _lock:
+        with self._room.lock:
             # Whoever has closed it has given back what was counted, and nobody would do so again.
             if self._file.closed:
                 return
             self.bytes += written
-            _used += written
-            is_over = self.bytes > MOST_OF_ONE or _used > MOST_BYTES
+            self._room.used += written
+            is_over = self.bytes > self._room.of_one or self._room.used > self._room.most
         if is_over:
             raise Refused(
-                f"more than {MOST_OF_ONE} bytes of paths would be on the disk for one table, "
-                f"or {MOST_BYTES} for all",
+                f"more than {self._room.of_one} bytes of paths would be on the disk for one table, "
+                f"or {self._room.most} for all",
                 code=Code.TOO_LARGE,
                 hint="ask for less at once: vacuum with an inventory of a part, or a longer "
                 "retention",
@@ -86,17 +95,18 @@ class Spool:
             yield held[begin:at].decode()
 
     def close(self) -> None:
-        global _used  # noqa: PLW0603
-        with _lock:
+        with self._room.lock:
             self._file.close()
-            _used -= self.bytes
+            self._room.used -= self.bytes
             self.bytes = 0
 
 
 class SortedSpool:
-    """Lines in byte order, each once. Its runs are in one file: however many, one is open."""
+    """Lines in byte order, each once. Its runs are in one file: however many, one is open.
+    In memory they are sorted in `most_held` bytes, roughly."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_held: int = HELD_BYTES) -> None:
+        self._most_held = most_held
         self._held: set[str] = set()
         self.held_bytes = 0
         self._spool: Spool | None = None
@@ -109,7 +119,7 @@ class SortedSpool:
                 continue
             self._held.add(line)
             self.held_bytes += sys.getsizeof(line) + _OF_A_SET
-            if self.held_bytes >= HELD_BYTES:
+            if self.held_bytes >= self._most_held:
                 self._spill()
 
     def lines(self) -> Iterator[str]:
@@ -117,7 +127,7 @@ class SortedSpool:
         if self._spool is None:
             yield from sorted(self._held)
             return
-        buffer = max(_LEAST_READ, min(_BUFFER, HELD_BYTES // len(self._ends)))
+        buffer = max(_LEAST_READ, min(_BUFFER, self._most_held // len(self._ends)))
         runs = [
             self._spool.lines(first, end, buffer=buffer)
             for first, end in pairwise((0, *self._ends))

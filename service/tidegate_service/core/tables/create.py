@@ -52,8 +52,9 @@ from tidegate_service.core.errors import (
     Refused,
     TableExists,
 )
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log.clock_skew import check_clock
-from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy, ratified
+from tidegate_service.core.log.put_version import occupy, ratified
 from tidegate_service.core.log.used_places import check_none_under_way, register_hint
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import NewTable, TableRecord
@@ -168,7 +169,7 @@ async def _section(context: Context, table: NewTable, prepared: PreparedTransact
         await check_none_under_way(section)
         weight = offload.weight_of(prepared.proposal)
         first = await offload.run(weight, _first_version, section, prepared)
-        ready = await _claim_log(section, log, first)
+        ready = await _claim_log(section, log, first, context.limits)
         commit = await offload.run(
             weight,
             partial(
@@ -187,11 +188,13 @@ async def _section(context: Context, table: NewTable, prepared: PreparedTransact
         # Nothing was there, so nothing can be behind it.
         now_s = context.monotonic_s()
         context.heads.replicated.remember(section.table, database=section.database)
-        context.heads.looked(section.table, section.now_ms, now_s, database=section.database)
+        context.heads.checked(section.table, section.now_ms, now_s, database=section.database)
     return section.table
 
 
-async def _claim_log(section: CommitSection, log: Log, ready: ReadyCommit) -> ReadyCommit:
+async def _claim_log(
+    section: CommitSection, log: Log, ready: ReadyCommit, limits: CommitLimits
+) -> ReadyCommit:
     """Make version 0 of the log ours, or refuse a folder that holds another log, or any part of
     one: a log that was cleaned up has no version 0.
 
@@ -205,7 +208,7 @@ async def _claim_log(section: CommitSection, log: Log, ready: ReadyCommit) -> Re
         return ready
     if await log.holds_anything(but_version=0):
         raise await _in_use(section)
-    found = await occupy(log, ready, attempts=PUT_ATTEMPTS)
+    found = await occupy(log, ready, limits)
     if await log.holds_anything(but_version=0):
         # Of another writer, or a late write of a table that was here before. What was written for
         # this one stays: no file of a log is ever deleted.

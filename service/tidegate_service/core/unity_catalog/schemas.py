@@ -11,7 +11,7 @@ async def schemas_of(
     context: Context, catalog: str, *, after: str | None, limit: int
 ) -> tuple[list[tuple[str, str]], str | None]:
     """Up to `limit` schemas that have tables which the caller may read, as (catalog, schema), and
-    what to give as `after` for more; None at their end. Each costs one look into the index."""
+    what to give as `after` for more; None at their end. Each costs one index scan."""
     found: list[tuple[str, str]] = []
     cursor = after
     while len(found) < limit:

@@ -7,7 +7,6 @@ from tidegate_service.core.sharing.spools import Spool
 from tidegate_service.core.vacuum.names import is_vector_file
 from tidegate_service.core.vacuum.orphans import OtherNames
 
-NAMES_AT_ONCE = 1_000
 """Some milliseconds of a thread that all principals have in turn."""
 
 
@@ -44,9 +43,11 @@ class FoundFiles:
 
 
 class Unnamed:
-    """Leaves out of files in byte order those that have another name of `OtherNames`."""
+    """Leaves out of files in byte order those that have another name of `OtherNames`.
+    `names_at_once` of these are passed over in one step."""
 
-    def __init__(self, others: OtherNames) -> None:
+    def __init__(self, others: OtherNames, *, names_at_once: int = 1_000) -> None:
+        self._at_once = names_at_once
         self._names = others.spool.lines()
         self._share = others.share
         self._keeps_vectors = others.unknown_vectors
@@ -69,7 +70,7 @@ class Unnamed:
         passed = 0
         for place, file in enumerate(files):
             while self._at is not None and self._at < file.path:
-                if passed == NAMES_AT_ONCE:
+                if passed == self._at_once:
                     return left, place
                 passed += 1
                 self._at = next(self._names, None)

@@ -15,9 +15,6 @@ from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.names import is_vector_file
 from tidegate_service.core.vacuum.orphans import has_unknown_vectors, other_names, portions
 
-LATE_NAMES = 250_000
-"""That are kept in memory."""
-
 
 class LateNames:
     """`table` and `clones` are as they were before the listing. Paths of the table's own that are
@@ -32,6 +29,7 @@ class LateNames:
         self._own_version = table.latest_version
         self._clones = {clone.id: clone for clone in clones}
         self._names: set[str] = set()
+        self._most = context.limits.late_names
         self._unknown_vectors = False
         self._reading = asyncio.Lock()
 
@@ -63,14 +61,14 @@ class LateNames:
 
     async def _read(self, table_id: str, after: int) -> None:
         named = await self._context.index.named_otherwise(
-            table_id, after=after, most=LATE_NAMES + 1
+            table_id, after=after, most=self._most + 1
         )
         names: set[str] = set()
         for some in portions(named):
             names |= await self._share.run(other_names, some, self._table.location)
-        if len(named.paths) > LATE_NAMES or len(self._names) + len(names) > LATE_NAMES:
+        if len(named.paths) > self._most or len(self._names) + len(names) > self._most:
             raise Unavailable(
-                f"more than {LATE_NAMES} files of table {self._table.name} were named meanwhile; "
+                f"more than {self._most} files of table {self._table.name} were named meanwhile; "
                 "vacuum again"
             )
         self._names |= names

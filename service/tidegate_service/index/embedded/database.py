@@ -22,7 +22,7 @@ async def embedded(data_dir: Path) -> AsyncIterator[str]:
     watching: asyncio.Task[None] | None = None
     try:
         url = await asyncio.to_thread(server.start)
-        watching = asyncio.create_task(_kept_up(server), name="embedded-postgres")
+        watching = asyncio.create_task(_supervise(server), name="embedded-postgres")
         yield url
     finally:
         if watching is not None:
@@ -33,7 +33,7 @@ async def embedded(data_dir: Path) -> AsyncIterator[str]:
         await asyncio.to_thread(server.stop, timeout_s=POSTGRES_STOP_S)
 
 
-async def _kept_up(server: EmbeddedPostgres) -> None:
+async def _supervise(server: EmbeddedPostgres) -> None:
     """Nobody else would start an embedded server that died; requests get 503 until it is back."""
     while True:
         await asyncio.sleep(_WATCH_S)

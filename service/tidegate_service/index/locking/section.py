@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy import and_, case, insert, update
@@ -89,9 +90,8 @@ class PostgresCommitSection:
     async def winners(
         self, after: int, through: int, *, most_bytes: int | None = None
     ) -> Sequence[WinningCommit] | None:
-        return await read_winners(
-            self._unit.statements, self._id, after, through, most_bytes=most_bytes
-        )
+        bounded = partial(read_winners, most_bytes=most_bytes, limits=self._unit.limits)
+        return await bounded(self._unit.statements, self._id, after, through)
 
     async def partition_values(self, path: str, version: int) -> PartitionValues | None:
         async with self._unit.statements() as connection:
@@ -124,11 +124,10 @@ class PostgresCommitSection:
     async def live_files(self, version: int) -> AsyncIterator[Sequence[Add]]:
         after: FileKey = ("", "")
         is_last = False
+        page_of = partial(live_files.files_page, limit=_FILES_PER_BATCH, limits=self._unit.limits)
         while not is_last:
             async with self._unit.statements() as connection:
-                page = await live_files.files_page(
-                    connection, self._id, version, after=after, limit=_FILES_PER_BATCH
-                )
+                page = await page_of(connection, self._id, version, after=after)
             assert page is not None, "the section holds the table's row"
             batch, after, is_last = page
             yield batch
@@ -249,7 +248,7 @@ class PostgresCommitSection:
             self.table = await rebuilding.release(connection, self._id)
 
     async def keep_unpublished(self) -> None:
-        await rebuilding.keep_unpublished(self._unit.statements, self.table)
+        await rebuilding.keep_unpublished(self._unit.statements, self.table, self._unit.limits)
 
     async def kept_unpublished(self, version: int) -> bytes | LogFile | None:
         async with self._unit.statements() as connection:
@@ -304,7 +303,7 @@ class PostgresCommitSection:
             return await forgotten.keeps_others(connection, self.table.location, scopes)
 
     async def recall(self, table: ForgottenTable) -> Recalled:
-        return await forgotten.recall(self._unit.statements, self.table, table)
+        return await forgotten.recall(self._unit.statements, self.table, table, self._unit.limits)
 
     async def keep_landed(self, record: CommitRecord) -> None:
         async with self._unit.statements() as connection:

@@ -12,9 +12,6 @@ from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.postgres.engine import APPLICATION_NAME
 
-MOST = 20
-"""Sessions that were left so, those of other instances included; then nothing more is begun."""
-
 _LEFT = text("""
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND usename = current_user
@@ -25,9 +22,11 @@ _LEFT = text("""
 
 
 class Unanswered:
-    """Those of one instance."""
+    """Those of one instance. Where `most` sessions were left so, those of other instances included,
+    nothing more is begun."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, *, most: int = 20) -> None:
+        self._most = most
         self._connections = connections
         self._given_up = 0
 
@@ -38,10 +37,10 @@ class Unanswered:
     async def check(self) -> None:
         """Raise `IndexUnavailable` where too many sessions are left. The server is asked only where
         that many were given up since it said that there are fewer."""
-        if self._given_up < MOST:
+        if self._given_up < self._most:
             return
         self._given_up = await self._connections.read(self._left)
-        if self._given_up >= MOST:
+        if self._given_up >= self._most:
             raise IndexUnavailable(
                 f"{self._given_up} commits wait for the index database's synchronous standby, as "
                 "many as may; nothing was done"

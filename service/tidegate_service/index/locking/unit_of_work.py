@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tidegate_service.core.errors import CommitStateUnknown, ServiceError
 from tidegate_service.core.ports.index import FilesFirst
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.failures import is_certain_rollback, translated
 from tidegate_service.index.postgres.pipeline import Driver
@@ -23,9 +24,8 @@ from tidegate_service.index.writing.writes import Counts, Staged
 
 ROWS_A_S = 5_000
 """How many rows the slowest database is expected to write in a second."""
-STAGED_COMMITS = 500
 STAGED_ROWS = 5_000
-"""From so many staged commits or files on, they are written."""
+"""From so many staged files on, or `IndexLimits.staged_commits`, they are written."""
 
 _PLAN_ANEW = text("SET LOCAL plan_cache_mode = auto")
 
@@ -39,8 +39,14 @@ class UnitOfWork:
     for a database that went silent, which the database's own timeouts cannot."""
 
     def __init__(
-        self, connection: AsyncConnection, driver: Driver, *, answer_timeout_s: float
+        self,
+        connection: AsyncConnection,
+        driver: Driver,
+        *,
+        answer_timeout_s: float,
+        limits: IndexLimits,
     ) -> None:
+        self.limits = limits
         self.broken = False
         self.saved = False
         self.is_half_made = False
@@ -88,7 +94,7 @@ class UnitOfWork:
         be."""
         if self._is_deferred:
             return False
-        return len(self._staged) >= STAGED_COMMITS or self._staged_rows >= STAGED_ROWS
+        return len(self._staged) >= self.limits.staged_commits or self._staged_rows >= STAGED_ROWS
 
     def write_ahead(self) -> None:
         """Begin to write the staged commits, while the caller waits for something else."""

@@ -22,9 +22,6 @@ T = TypeVar("T")
 
 _ROLLBACK_TIMEOUT_S = 5.0
 _CANCEL_TIMEOUT_S = 2.0
-READ_ON_S = 1.0
-"""Nearly every query ends sooner. One that is cut off costs two connections: the one by which the
-server is told, and a new one for the pool."""
 
 logger = logging.getLogger("tidegate.index")
 
@@ -33,21 +30,30 @@ class Connections:
     """The index's way to its database; raises the service's errors (`failures.translated`).
 
     `answer_timeout_s` ends the wait for a database that went silent; a living one ends
-    statements by its own timeouts, which are shorter.
+    statements by its own timeouts, which are shorter. A read whose caller has left ends within
+    `read_on_s`, as nearly every query does. One that is cut off costs two connections: the one by
+    which the server is told, and a new one for the pool.
     """
 
-    def __init__(self, engine: AsyncEngine, *, answer_timeout_s: float) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        *,
+        answer_timeout_s: float,
+        read_on_s: float = 1.0,
+    ) -> None:
         self._engine = engine
+        self._read_on_s = read_on_s
         self.answer_timeout_s = answer_timeout_s
 
     async def read(self, query: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """The result of a query on a connection of its own. Whoever is cancelled leaves at once;
-        the query then has `READ_ON_S` to end."""
+        the query then has `read_on_s` to end."""
         reading = asyncio.create_task(self._read(query), name="index-read")
         try:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
-            asyncio.get_running_loop().call_later(READ_ON_S, reading.cancel)
+            asyncio.get_running_loop().call_later(self._read_on_s, reading.cancel)
             reading.add_done_callback(_leave)
             raise
 

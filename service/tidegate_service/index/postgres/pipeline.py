@@ -37,7 +37,7 @@ _BEGIN = (
 PLANNED_ANEW_S = 1.0
 """A plan is for a table as large as it was: where there was nothing yet, any index will do. None is
 kept for longer than tables may take to outgrow it."""
-_FORGET_PLANS = b"DISCARD PLANS"
+_DISCARD_PLANS = b"DISCARD PLANS"
 
 _ENDS = ("FATAL", "PANIC")
 _FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
@@ -100,7 +100,7 @@ class _Session:
         yield from _BEGIN
         now = time.monotonic()
         if now >= self.planned_until:
-            yield _FORGET_PLANS
+            yield _DISCARD_PLANS
             self.planned_until = now + PLANNED_ANEW_S
 
 

@@ -23,8 +23,8 @@ from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.postgres.engine import APPLICATION_NAME
 
 INTERVAL_S = 4.0
-LOOKS = 5
-"""A session is ended that was found silent, and no further, in so many looks in a row: after more
+TIMES_SILENT = 5
+"""A session is ended that was found silent, and no further, so many times in a row: after more
 than any statement may take, and so many of this instance's own, that one which was itself stopped
 does not take its own silence for another's."""
 ANSWER_S = 20.0
@@ -43,7 +43,7 @@ _SILENT = """
         AND session.wait_event_type = 'Client'
         AND session.xact_start IS NOT NULL
 """
-_LOOK = text(_SILENT)
+_FIND = text(_SILENT)
 _END = text(f"""
     SELECT pg_terminate_backend(silent.pid)
     FROM ({_SILENT}) AS silent
@@ -77,7 +77,7 @@ class Sweeper:
         found = await self._connections.read(_silent)
         self._seen = {one: self._seen.get(one, 0) + 1 for one in found}
         ended = 0
-        for one in [one for one, times in self._seen.items() if times >= LOOKS]:
+        for one in [one for one, times in self._seen.items() if times >= TIMES_SILENT]:
             if await self._connections.read(partial(_end, one=one)):
                 ended += 1
                 logger.warning(
@@ -87,7 +87,7 @@ class Sweeper:
         return ended
 
     async def run_on(self, interval_s: float) -> None:
-        """Look after look, for ever: what a look meets is logged, and met again."""
+        """One query after another, for ever: an error of one is logged, and met again."""
         while True:
             await asyncio.sleep(interval_s)
             try:
@@ -110,7 +110,7 @@ async def sweeping(engine: AsyncEngine, *, interval_s: float = INTERVAL_S) -> As
 
 
 async def _silent(connection: AsyncConnection) -> list[_Silent]:
-    rows = await connection.execute(_LOOK, {"application_name": APPLICATION_NAME})
+    rows = await connection.execute(_FIND, {"application_name": APPLICATION_NAME})
     return [_Silent(*row) for row in rows]
 
 

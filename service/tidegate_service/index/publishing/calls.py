@@ -13,24 +13,26 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.ports.records import Waiting
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.batching import Batching
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.postgres.identity import database_of
 from tidegate_service.index.publishing import unpublished
-from tidegate_service.index.publishing.unpublished import Held, Published
+from tidegate_service.index.publishing.unpublished import Published, Unpublished
 
 APART_S = 0.05
 """From one of these transactions to the next of its kind, at least, where nobody waits for an
 answer."""
 ALONE = 4
 """Tables that wait for their rows' locks at a time, each on a connection."""
-_NOTHING = Held(versions=(), behind=0)
+_NOTHING = Unpublished(versions=(), behind=0)
 
 
 class PublishingCalls:
     """As the methods of `core.ports.index.Index` of the same names."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, limits: IndexLimits) -> None:
+        self._limits = limits
         self._connections = connections
         self._reading = Batching(self._read, apart_s=APART_S)
         self._marking = Batching(self._mark, apart_s=APART_S)
@@ -44,7 +46,9 @@ class PublishingCalls:
         stored = held.versions[:limit]
         if held.large is not None:
             stored = await self._large(table_id, held.large, database)
-        versions = await unpublished.expanded_versions(stored)
+        versions = await unpublished.expanded_versions(
+            stored, most_bytes=self._limits.expanded_bytes
+        )
         return Waiting(versions=versions, behind=held.behind, database=database)
 
     async def mark_published(
@@ -88,13 +92,15 @@ class PublishingCalls:
         content = await self._connections.read_replicated(read)
         return [] if content is None else [(version, content)]
 
-    async def _read(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[tuple[Held, str]]:
+    async def _read(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[tuple[Unpublished, str]]:
         # A table is asked of by several publishers at once; its versions are to be told once.
         table_ids = list({table_id for table_id, _ in asked})
         most = max(limit for _, limit in asked)
 
-        async def read(connection: AsyncConnection) -> tuple[Mapping[UUID, Held], str]:
-            found = await unpublished.unpublished_versions(connection, table_ids, limit=most)
+        async def read(connection: AsyncConnection) -> tuple[Mapping[UUID, Unpublished], str]:
+            found = await unpublished.unpublished_versions(
+                connection, table_ids, limit=most, most_bytes=self._limits.waiting_bytes
+            )
             return found, database_of(connection)
 
         found, database = await self._connections.read_replicated(read)

@@ -31,12 +31,8 @@ from tidegate_service.index.rows.records import expanded, table_record
 from tidegate_service.index.rows.stored_content import LARGE_BYTES, StoredContent
 from tidegate_service.index.schema.tables import commits, tables
 
-FORGOTTEN_AT_ONCE = 20_000
+DROPPED_AT_ONCE = 20_000
 """Versions whose content one statement forgets: within its time on any database."""
-STORED_BYTES = 256 * 1024
-EXPANDED_BYTES = 1024 * 1024
-"""What is read at once of a table's contents, as they are stored and as they are; the first one
-always is."""
 _IN_A_THREAD_BYTES = 256 * 1024
 _NOT_TOLD = ("protocol", "metadata")
 
@@ -75,7 +71,7 @@ async def unpublished(connection: AsyncConnection, *, limit: int) -> list[TableR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Unpublished:
     """The first versions of a table that wait, and their contents as they are stored; `behind` is
     how many wait in all. Where the first one's content is large, there is its number alone."""
 
@@ -114,24 +110,27 @@ _WAITING = Statement(f"""
 
 
 async def unpublished_versions(
-    connection: AsyncConnection, table_ids: Sequence[UUID], *, limit: int
-) -> Mapping[UUID, Held]:
-    """What waits of each of these tables, where anything does. The COMMIT then waits until it is on
+    connection: AsyncConnection, table_ids: Sequence[UUID], *, limit: int, most_bytes: int
+) -> Mapping[UUID, Unpublished]:
+    """What waits of each of these tables, where anything does: so many versions, of so many bytes
+    as they are stored. The COMMIT then waits until it is on
     the synchronous standby, as one that is missing there may be ratified otherwise."""
-    asked = Query(_WAITING, uuids(table_ids), int8(limit), int8(STORED_BYTES))
+    asked = Query(_WAITING, uuids(table_ids), int8(limit), int8(most_bytes))
     (rows,) = await pipeline.run(await driver_of(connection), [asked])
     of_table: defaultdict[UUID, list[Row]] = defaultdict(list)
     for row in rows:
         of_table[as_uuid(row[0])].append(row)
-    return {table_id: _held(waiting) for table_id, waiting in of_table.items()}
+    return {table_id: _unpublished(waiting) for table_id, waiting in of_table.items()}
 
 
-def _held(rows: Sequence[Row]) -> Held:
+def _unpublished(rows: Sequence[Row]) -> Unpublished:
     """What the rows of one table say."""
     first = as_int(rows[0][2])
     small = takewhile(lambda row: row[3] is not None, rows)
     versions = [(as_int(row[2]), row[3]) for row in small if row[3] is not None]
-    return Held(versions=versions, behind=as_int(rows[0][1]), large=None if versions else first)
+    return Unpublished(
+        versions=versions, behind=as_int(rows[0][1]), large=None if versions else first
+    )
 
 
 async def stored_content(connection: AsyncConnection, table_id: UUID, version: int) -> bytes | None:
@@ -146,13 +145,15 @@ async def stored_content(connection: AsyncConnection, table_id: UUID, version: i
     return content
 
 
-async def expanded_versions(stored: Sequence[tuple[int, bytes]]) -> list[tuple[int, Content]]:
-    """As many of the versions as fit, and their contents as they were ratified."""
+async def expanded_versions(
+    stored: Sequence[tuple[int, bytes]], *, most_bytes: int
+) -> list[tuple[int, Content]]:
+    """As many of the versions as fit, one at least, and their contents as they were ratified."""
     size = 0
     fitting: list[tuple[int, bytes]] = []
     for version, content in stored:
         size += zstandard.frame_content_size(content)
-        if fitting and size > EXPANDED_BYTES:
+        if fitting and size > most_bytes:
             break
         fitting.append((version, content))
 
@@ -268,6 +269,6 @@ async def forget_content(connection: AsyncConnection, through: Sequence[tuple[UU
         FORGET,
         uuids([table_id for table_id, _ in through]),
         int8s([version for _, version in through]),
-        int8(FORGOTTEN_AT_ONCE),
+        int8(DROPPED_AT_ONCE),
     )
     await pipeline.run(await driver_of(connection), [asked])

@@ -18,6 +18,7 @@ from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata,
 from tidegate_protocol.log.codec import encode
 from tidegate_service.core.ports.comparison import Comparison, FileCounts
 from tidegate_service.core.sharing.pools import Share
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.connections import Connections, driver_of
 from tidegate_service.index.postgres.parameters import (
@@ -140,12 +141,14 @@ async def compare(
     actions: Sequence[Action],
     *,
     threads: Share,
+    limits: IndexLimits,
 ) -> Comparison:
     """Piece by piece, each made in a thread and asked for by itself: what a version changed is the
     same in all of them, and one of a million files takes longer than a statement may."""
     effects = await threads.run(effects_of, actions)
     asking = _Asking(connections, (uuid(table_id), int8(version)), threads)
     unopened, surviving, closed = _Names(), _Names(), 0
+    in_pieces = partial(sized, most_rows=limits.compared_rows, most_bytes=limits.compared_bytes)
 
     def of_file(row: Row) -> None:
         nonlocal closed
@@ -157,18 +160,18 @@ async def compare(
             surviving.add(path)
 
     await asking.each(
-        _OF_FILES, sized(effects.files.items(), _bytes_of_file), _file_columns, of_file
+        _OF_FILES, in_pieces(effects.files.items(), _bytes_of_file), _file_columns, of_file
     )
     missing, kept = _Names(), _Names()
     await asking.each(
         _APP_TRANSACTIONS,
-        sized(effects.txns.items(), _bytes_of_keyed),
+        in_pieces(effects.txns.items(), _bytes_of_keyed),
         _keyed_columns,
         lambda row: missing.add(row[0]),
     )
     domains = (item for item in effects.domains.items() if not item[1].removed)
     await asking.each(
-        _DOMAINS, sized(domains, _bytes_of_keyed), _keyed_columns, lambda row: kept.add(row[0])
+        _DOMAINS, in_pieces(domains, _bytes_of_keyed), _keyed_columns, lambda row: kept.add(row[0])
     )
     told = (
         (unopened, "files it adds are missing or differ"),
@@ -212,7 +215,7 @@ class _Asking:
         statement: Statement,
         pieces: Iterator[Sequence[T]],
         columns: Callable[[Sequence[T]], Sequence[Parameter]],
-        look: Callable[[Row], None],
+        take: Callable[[Row], None],
     ) -> None:
         """Look at each row that the statement has for the columns of each piece."""
 
@@ -222,7 +225,7 @@ class _Asking:
 
         while (query := await self.threads.run(following)) is not None:
             for row in await self.connections.read(partial(_rows, query)):
-                look(row)
+                take(row)
 
 
 async def _rows(query: Query, connection: AsyncConnection) -> list[Row]:

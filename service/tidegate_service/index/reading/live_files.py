@@ -13,14 +13,12 @@ from tidegate_protocol.log.actions import Add, PartitionValues
 from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.errors import IndexUnavailable, NotFound
 from tidegate_service.core.sharing import offload
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.rows.effects import FileKey
 from tidegate_service.index.rows.keys import key
 from tidegate_service.index.rows.pages import bounded, bytes_of
 from tidegate_service.index.rows.records import add_of
 from tidegate_service.index.schema.tables import files, tables
-
-PAGE_BYTES = 4 * 1024 * 1024
-"""Of the log lines of a page's files, beside the one that is too many."""
 
 
 class FilesPage(NamedTuple):
@@ -44,12 +42,18 @@ async def partition_values(
 
 
 async def files_page(
-    connection: AsyncConnection, table_id: UUID, version: int, *, after: FileKey, limit: int
+    connection: AsyncConnection,
+    table_id: UUID,
+    version: int,
+    *,
+    after: FileKey,
+    limit: int,
+    limits: IndexLimits,
 ) -> FilesPage | None:
-    """The next files live at a version in the order of their keys, as many as `limit` and
-    `PAGE_BYTES` allow; None where the table is gone: an empty page would say that the snapshot ends
-    here. Raises `NotFound` where the index does not reach back to the version any more."""
-    query = files_page_query(table_id, version, after=after, limit=limit)
+    """The next files live at a version in the order of their keys, as many as `limit` and `limits`
+    allow; None where the table is gone: an empty page would say that the snapshot ends here. Raises
+    `NotFound` where the index does not reach back to the version any more."""
+    query = files_page_query(table_id, version, after=after, limit=limit, limits=limits)
     rows = (await connection.execute(query)).all()
     if not rows:
         return None
@@ -68,7 +72,7 @@ async def files_page(
     size = sum(map(len, actions))
     weight = max(len(actions), size // BYTES_AN_ACTION)
     adds = await offload.run(weight, _adds_of, actions)
-    return FilesPage(adds, last, is_last=len(actions) < limit and size < PAGE_BYTES)
+    return FilesPage(adds, last, is_last=len(actions) < limit and size < limits.file_page_bytes)
 
 
 def _adds_of(actions: Sequence[bytes]) -> list[Add]:
@@ -76,7 +80,7 @@ def _adds_of(actions: Sequence[bytes]) -> list[Add]:
 
 
 def files_page_query(
-    table_id: UUID, version: int, *, after: FileKey, limit: int
+    table_id: UUID, version: int, *, after: FileKey, limit: int, limits: IndexLimits
 ) -> Select[tuple[int, int, str, str, bytes]]:
     path, dv_id = files.c.path, files.c.dv_id
     wanted = (
@@ -93,7 +97,7 @@ def files_page_query(
         wanted,
         size=bytes_of(files.c.action),
         order=lambda columns: tuple_(columns.path, columns.dv_id),
-        most=PAGE_BYTES,
+        most=limits.file_page_bytes,
     ).lateral()
     return (
         select(

@@ -209,7 +209,7 @@ async def _content(
         commits.c.table_id == table_id, commits.c.version == version, *which
     )
     stored = (await connection.execute(query)).scalar_one_or_none()
-    return None if stored is None else stored_content.as_it_is_held(stored)
+    return None if stored is None else stored_content.whole_if_small(stored)
 
 
 async def content_sha256(connection: AsyncConnection, table_id: UUID, version: int) -> str | None:

@@ -23,7 +23,6 @@ from tidegate_service.index.postgres.identity import database_of
 from tidegate_service.index.rows.effects import FileKey
 from tidegate_service.index.rows.partitions import HASHED
 
-PARTITIONS_A_PAGE = 500
 PAGE_BYTES = 4 * 1024 * 1024
 """Of actions in a page, beside its last one."""
 
@@ -154,12 +153,14 @@ def page_statement(which: str, *, with_statistics: bool) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The files of a table at a version, `batch_size` a page."""
+    """The files of a table at a version, `batch_size` a page, chosen by its partitions,
+    `partitions_a_page`."""
 
     connections: Connections
     table_id: UUID
     version: int
     batch_size: int
+    partitions_a_page: int
     epochs: set[int] = field(default_factory=set)
     databases: set[str] = field(default_factory=set)
 
@@ -176,7 +177,7 @@ class Snapshot:
 
     async def _check(self) -> None:
         for (first_version,) in await self._rows(f"SELECT {_FIRST_VERSION}", {}):
-            self._check_held(first_version)
+            self._check_in_index(first_version)
 
     async def _wanted(self, wanted: Wanted) -> AsyncIterator[Sequence[Row]]:
         if wanted.partitions is None:
@@ -228,14 +229,14 @@ class Snapshot:
             statement, {**values, "version": self.version, "limit": self.batch_size}
         )
         if rows:
-            self._check_held(rows[0][0])
+            self._check_in_index(rows[0][0])
         return rows
 
     def _is_full(self, rows: Sequence[Row]) -> bool:
         """Whether more rows may follow those of a page."""
         return len(rows) == self.batch_size or (bool(rows) and rows[-1][-1] >= PAGE_BYTES)
 
-    def _check_held(self, found: Sequence[int] | None) -> None:
+    def _check_in_index(self, found: Sequence[int] | None) -> None:
         if found is None:
             raise NotFound(f"there is no table {self.table_id}", code=Code.TABLE_NOT_FOUND)
         first_version, latest_version, epoch = found
@@ -256,11 +257,11 @@ class Snapshot:
         """The keys of wanted partitions. Those that have no file any more are among them."""
         after: str | None = ""
         while after is not None:
-            rows = await self._rows(PARTITIONS, {"after": after, "limit": PARTITIONS_A_PAGE})
+            rows = await self._rows(PARTITIONS, {"after": after, "limit": self.partitions_a_page})
             chosen = await _chosen(test, rows, [values for _, values, _ in rows])
             if chosen:
                 yield [key for key, *_ in chosen]
-            is_full = len(rows) == PARTITIONS_A_PAGE or (rows and rows[-1][2] >= PAGE_BYTES)
+            is_full = len(rows) == self.partitions_a_page or (rows and rows[-1][2] >= PAGE_BYTES)
             after = rows[-1][0] if is_full else None
 
     async def _rows(self, statement: str, values: Values) -> Sequence[Row]:

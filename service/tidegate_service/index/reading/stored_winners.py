@@ -14,6 +14,7 @@ from tidegate_protocol.proposal.transaction import WinningCommit
 from tidegate_protocol.replay.commits import summarize
 from tidegate_service.core.ports.index import TakesLong
 from tidegate_service.core.sharing import offload
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.reading import reads
 from tidegate_service.index.rows.pages import bounded, bytes_of
@@ -24,11 +25,8 @@ from tidegate_service.index.writing.snapshot import take_time
 
 HELD_BYTES = 64 * 1024
 """Actions of a longer content are held without their bytes, as large commits are."""
-PAGE_WINNERS = 200
 PAGE_BYTES = 256 * 1024
 """As they are stored."""
-AT_ONCE_BYTES = 128 * 1024
-"""Contents that are longer together are decoded in a thread."""
 
 
 class StoredWinner(NamedTuple):
@@ -53,6 +51,7 @@ class WinnerCalls:
     """The calls of `core.ports.winners.WinnersIndex`."""
 
     _connections: Connections
+    _limits: IndexLimits
 
     async def row_id_high_water_mark(self, table_id: str) -> int:
         identity = UUID(table_id)
@@ -61,7 +60,8 @@ class WinnerCalls:
     def winner_pages(
         self, table_id: str, after: int, through: int, *, most_bytes: int
     ) -> AsyncGenerator[Sequence[WinningCommit], None]:
-        return _pages(self._connections.read, UUID(table_id), after, through, most_bytes=most_bytes)
+        pages = partial(_pages, most_bytes=most_bytes, limits=self._limits)
+        return pages(self._connections.read, UUID(table_id), after, through)
 
 
 async def read_winners(
@@ -71,6 +71,7 @@ async def read_winners(
     through: int,
     *,
     most_bytes: int | None,
+    limits: IndexLimits,
 ) -> Sequence[WinningCommit] | None:
     """As `core.ports.index.CommitSection.winners`."""
     if after >= through:
@@ -81,8 +82,9 @@ async def read_winners(
             return await query(connection)
 
     found: list[WinningCommit] = []
+    pages = _pages(read, table_id, after, through, most_bytes=most_bytes, limits=limits)
     try:
-        async with aclosing(_pages(read, table_id, after, through, most_bytes=most_bytes)) as pages:
+        async with aclosing(pages):
             async for page in pages:
                 found += page
     except TakesLong:
@@ -93,12 +95,19 @@ async def read_winners(
 
 
 async def _pages(
-    read: Read, table_id: UUID, after: int, through: int, *, most_bytes: int | None
+    read: Read,
+    table_id: UUID,
+    after: int,
+    through: int,
+    *,
+    most_bytes: int | None,
+    limits: IndexLimits,
 ) -> AsyncGenerator[Sequence[WinningCommit], None]:
     """As `core.ports.winners.WinnersIndex.winner_pages`."""
     size = 0
+    page = partial(_page, table_id=table_id, through=through, limits=limits)
     while after < through:
-        rows = await read(partial(_page, table_id=table_id, after=after, through=through))
+        rows = await read(partial(page, after=after))
         if not rows or rows[-1].version != after + len(rows):
             return
         more = _size_of(rows)
@@ -116,7 +125,7 @@ async def _pages(
 
 
 async def _page(
-    connection: AsyncConnection, *, table_id: UUID, after: int, through: int
+    connection: AsyncConnection, *, table_id: UUID, after: int, through: int, limits: IndexLimits
 ) -> Sequence[StoredWinner]:
     """The first of these versions, as they are stored, as many as are read at a time. A section
     gets time for their decoding."""
@@ -126,7 +135,7 @@ async def _page(
             commits.c.table_id == table_id, commits.c.version > after, commits.c.version <= through
         )
         .order_by(commits.c.version)
-        .limit(PAGE_WINNERS)
+        .limit(limits.winners_a_page)
     )
     page = bounded(
         query,
@@ -135,7 +144,7 @@ async def _page(
         most=PAGE_BYTES,
     )
     rows = [StoredWinner(*row) for row in await connection.execute(page)]
-    if _size_of(rows) > AT_ONCE_BYTES:
+    if _size_of(rows) > limits.winners_inline_bytes:
         await take_time(connection)
     return rows
 

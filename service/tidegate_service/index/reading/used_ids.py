@@ -8,7 +8,7 @@ from tidegate_service.index.postgres.parameters import texts, uuids
 from tidegate_service.index.postgres.pipeline import Driver, Query, Statement, as_text
 from tidegate_service.index.rows.keys import key
 
-# Each id costs one look into three indexes; the LIMITs keep the planner from turning that around.
+# Each id costs one scan of three indexes; the LIMITs keep the planner from turning that around.
 USED_IDS = Statement("""
     SELECT asked.table_id, asked.transaction_id
     FROM unnest($1, $2) AS asked (table_id, transaction_id)

@@ -24,7 +24,7 @@ FILES_KEY = "files_key"
 """The unique constraint of live files (`index.schema.tables`)."""
 
 # Ends the life of what is live among the named files, and counts it off their tables. The lateral
-# queries with their LIMITs cannot be turned around: each named file costs one look into the index,
+# queries with their LIMITs cannot be turned around: each named file costs one index scan,
 # and so does each table. Plain joins leave the planner the choice to read all that is live in the
 # table, and with the row estimates of a growing table it takes that.
 CLOSE = Statement(f"""
@@ -137,18 +137,25 @@ def _opening(
     ]
 
 
-def pieces(changes: Iterable[FileChange]) -> Iterator[Sequence[FileChange]]:
-    """As many at a time as one statement takes, by their number and by their bytes."""
-    return sized(changes, lambda change: 0 if change.add is None else len(change.add.raw))
+def pieces(changes: Iterable[FileChange], **limits: int) -> Iterator[Sequence[FileChange]]:
+    """As many at a time as one statement takes, by their number and by their bytes; `limits` are
+    those of `sized`."""
+    return sized(changes, lambda change: 0 if change.add is None else len(change.add.raw), **limits)
 
 
-def sized(items: Iterable[T], bytes_of: Callable[[T], int]) -> Iterator[Sequence[T]]:
+def sized(
+    items: Iterable[T],
+    bytes_of: Callable[[T], int],
+    *,
+    most_rows: int = ROWS,
+    most_bytes: int = ROWS_BYTES,
+) -> Iterator[Sequence[T]]:
     """The same of anything. What comes is taken as it is needed."""
     piece: list[T] = []
     size = 0
     for item in items:
         more = bytes_of(item)
-        if piece and (len(piece) == ROWS or size + more > ROWS_BYTES):
+        if piece and (len(piece) == most_rows or size + more > most_bytes):
             yield piece
             piece, size = [], 0
         piece.append(item)

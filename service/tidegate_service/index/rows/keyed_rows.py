@@ -32,18 +32,22 @@ Keyed = tuple[UUID, str]
 """A table and a key in it."""
 
 
-def set_app_transactions(txns: Mapping[Keyed, tuple[int, Txn]]) -> Iterator[Query]:
-    for piece in sized(txns.items(), _bytes_of_keyed):
+def set_app_transactions(txns: Mapping[Keyed, tuple[int, Txn]], **limits: int) -> Iterator[Query]:
+    """`limits` are those of `file_rows.sized`."""
+    for piece in sized(txns.items(), _bytes_of_keyed, **limits):
         yield Query(_SET_APP_TRANSACTIONS, *_keyed_columns(piece))
 
 
-def set_domains(domains: Mapping[Keyed, tuple[int, DomainMetadata]]) -> Iterator[Query]:
+def set_domains(
+    domains: Mapping[Keyed, tuple[int, DomainMetadata]], **limits: int
+) -> Iterator[Query]:
+    """`limits` are those of `file_rows.sized`."""
     removed = [keyed for keyed, (_, action) in domains.items() if action.removed]
     for keys in chunks(removed):
         tables, names = [table_id for table_id, _ in keys], [name for _, name in keys]
         yield Query(_DROP_DOMAINS, uuids(tables), texts(names))
     kept = (item for item in domains.items() if not item[1][1].removed)
-    for piece in sized(kept, _bytes_of_keyed):
+    for piece in sized(kept, _bytes_of_keyed, **limits):
         yield Query(_SET_DOMAINS, *_keyed_columns(piece))
 
 

@@ -62,7 +62,7 @@ class StoredContent:
             yield rest + b"\n"
 
 
-def as_it_is_held(stored: bytes) -> bytes | LogFile:
+def whole_if_small(stored: bytes) -> bytes | LogFile:
     """The bytes of a version, whole where they are few."""
     large = zstandard.frame_content_size(stored) > LARGE_BYTES
     return StoredContent(stored) if large else expanded(stored)

@@ -13,6 +13,7 @@ from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.access import audit
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.schema.checkpoints import checkpoint_sidecars, tombstones
 from tidegate_service.index.schema.tables import (
     aborted_transactions,
@@ -25,9 +26,7 @@ from tidegate_service.index.schema.tables import (
 )
 from tidegate_service.index.tables import forgotten
 from tidegate_service.index.tables.long_transactions import Statement
-from tidegate_service.index.tables.rebuilding import COMMITS_AT_ONCE, drop_commits
-
-FILES_AT_ONCE = 50_000
+from tidegate_service.index.tables.rebuilding import drop_commits
 
 # What refers to commits goes before them, and they before their table.
 _SMALL = (
@@ -41,20 +40,22 @@ _SMALL = (
 )
 
 
-async def forget(statement: Statement, table: TableRecord, *, by: Caller) -> bool:
+async def forget(
+    statement: Statement, table: TableRecord, *, by: Caller, limits: IndexLimits
+) -> bool:
     """Drop a locked table; False, with nothing done, where a version of it is not published."""
     if table.published_version < table.latest_version:
         return False
     table_id = UUID(table.id)
-    await _keep(statement, table, table_id, by)
-    await _drop_files(statement, table_id)
+    await _keep(statement, table, table_id, by, limits.forgotten_commits)
+    await _drop_files(statement, table_id, limits.forgotten_files)
     for dependent in _SMALL:
         async with statement() as connection:
             await connection.execute(delete(dependent).where(dependent.c.table_id == table_id))
     after = table.latest_version
     while after >= table.first_version:
         # The newest first: each is referred to by the one that follows it.
-        after -= COMMITS_AT_ONCE
+        after -= limits.forgotten_commits
         async with statement() as connection:
             await drop_commits(connection, table_id, after=after)
     async with statement() as connection:
@@ -62,7 +63,9 @@ async def forget(statement: Statement, table: TableRecord, *, by: Caller) -> boo
     return True
 
 
-async def _keep(statement: Statement, table: TableRecord, table_id: UUID, by: Caller) -> None:
+async def _keep(
+    statement: Statement, table: TableRecord, table_id: UUID, by: Caller, commits_at_once: int
+) -> None:
     async with statement() as connection:
         await forgotten.keep_head(connection, table)
     for keep in (forgotten.keep_past_commits, forgotten.keep_aborts):
@@ -70,9 +73,9 @@ async def _keep(statement: Statement, table: TableRecord, table_id: UUID, by: Ca
             await keep(connection, table_id)
     async with statement() as connection:
         await audit.keep_past_commits(connection, table_id, table.name)
-    for first in range(table.first_version, table.latest_version + 1, COMMITS_AT_ONCE):
+    for first in range(table.first_version, table.latest_version + 1, commits_at_once):
         async with statement() as connection:
-            last = first + COMMITS_AT_ONCE - 1
+            last = first + commits_at_once - 1
             await audit.keep_commits(connection, table_id, table.name, first=first, last=last)
         async with statement() as connection:
             await forgotten.keep_commits(connection, table_id, first=first, last=last)
@@ -81,7 +84,7 @@ async def _keep(statement: Statement, table: TableRecord, table_id: UUID, by: Ca
         await audit.record_change(connection, gone, table_id=table_id, table_name=table.name)
 
 
-async def _drop_files(statement: Statement, table_id: UUID) -> None:
+async def _drop_files(statement: Statement, table_id: UUID, files_at_once: int) -> None:
     """Path after path, so that no slice walks over the rows of the ones before it."""
     after: str | None = None
     while True:
@@ -89,7 +92,7 @@ async def _drop_files(statement: Statement, table_id: UUID) -> None:
         if after is not None:
             of_slice &= files.c.path > after
         paths = (
-            select(files.c.path).where(of_slice).order_by(files.c.path).limit(FILES_AT_ONCE)
+            select(files.c.path).where(of_slice).order_by(files.c.path).limit(files_at_once)
         ).subquery()
         async with statement() as connection:
             last = (await connection.execute(select(func.max(paths.c.path)))).scalar_one()

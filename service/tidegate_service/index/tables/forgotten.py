@@ -29,6 +29,7 @@ from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.ports.forgotten import Recalled
 from tidegate_service.core.ports.records import ForgottenTable, TableRecord
 from tidegate_service.index.access import audit
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.reading import reads
 from tidegate_service.index.rows.keys import key
 from tidegate_service.index.schema.forgotten import (
@@ -41,8 +42,6 @@ from tidegate_service.index.tables import metadata_ids
 from tidegate_service.index.tables.locations import overlapping
 from tidegate_service.index.tables.long_transactions import Statement
 from tidegate_service.index.tables.rebuilding import NOT_IN_LOG, close, is_gone, landed
-
-IDS_AT_ONCE = 20_000
 
 _COMMIT = [column.name for column in past_commits.c]
 _ABORT = [column.name for column in forgotten_aborts.c]
@@ -148,10 +147,12 @@ def _record(row: Row[Any]) -> ForgottenTable:
     )
 
 
-async def recall(statement: Statement, table: TableRecord, forgotten: ForgottenTable) -> Recalled:
+async def recall(
+    statement: Statement, table: TableRecord, forgotten: ForgottenTable, limits: IndexLimits
+) -> Recalled:
     """As `core.ports.forgotten.ForgottenHere.recall`."""
     table_id, kept_id, head = UUID(table.id), UUID(forgotten.id), table.latest_version
-    kept, tombstone = forgotten_commits, forgotten_aborts
+    kept, aborts = forgotten_commits, forgotten_aborts
     async with statement() as connection:
         # In the order of `delete_forgotten`: the head, then its ids.
         if not await _locked_head(connection, kept_id):
@@ -168,12 +169,12 @@ async def recall(statement: Statement, table: TableRecord, forgotten: ForgottenT
             )
         ).scalar_one()
     lost: list[tuple[int, str]] = []
-    async for some in _taken(statement, kept, kept_id):
+    async for some in _taken(statement, kept, kept_id, limits):
         lost += await _recall_commits(statement, table_id, some, head=head)
     # Where the log's end was lost, so were fences.
     shorter = not forgotten.catalog_managed and head < forgotten.latest_version
-    unfenced = literal(head) if shorter else tombstone.c.unfenced_after
-    async for some in _taken(statement, tombstone, kept_id):
+    unfenced = literal(head) if shorter else aborts.c.unfenced_after
+    async for some in _taken(statement, aborts, kept_id, limits):
         await _recall_aborts(statement, table_id, some, unfenced=unfenced)
     async with statement() as connection:
         await metadata_ids.take_over(connection, table_id, kept_id=kept_id)
@@ -230,22 +231,22 @@ async def _recall_aborts(
     *,
     unfenced: ColumnElement[Any],
 ) -> None:
-    tombstone = forgotten_aborts
+    aborts = forgotten_aborts
     async with statement() as connection:
         await connection.execute(
             update(commits)
             .where(
                 some,
                 commits.c.table_id == table_id,
-                commits.c.transaction_id == tombstone.c.transaction_id,
+                commits.c.transaction_id == aborts.c.transaction_id,
                 # What this service wrote itself has landed, whatever a tombstone says.
                 commits.c.body_digest.is_(None),
             )
             .values(transaction_id=None)
         )
     async with statement() as connection:
-        *columns, _ = _as_of(table_id, tombstone, _ABORT)
-        closed = select(*columns, unfenced).where(some, ~landed(table_id, tombstone))
+        *columns, _ = _as_of(table_id, aborts, _ABORT)
+        closed = select(*columns, unfenced).where(some, ~landed(table_id, aborts))
         await connection.execute(
             # Fences that the log holds have brought theirs back already.
             insert_or_pass(aborted_transactions)
@@ -259,7 +260,9 @@ def _as_of(table_id: UUID, source: Table, names: Sequence[str]) -> list[ColumnEl
     return [literal(table_id, Uuid()) if n == "table_id" else source.c[n] for n in names]
 
 
-async def delete_forgotten(statement: Statement, table_id: UUID, *, by: Caller) -> bool:
+async def delete_forgotten(
+    statement: Statement, table_id: UUID, *, by: Caller, limits: IndexLimits
+) -> bool:
     """Drop what is kept of a table, and note it; False where nothing is."""
     async with statement() as connection:
         row = await _locked_head(connection, table_id)
@@ -268,19 +271,19 @@ async def delete_forgotten(statement: Statement, table_id: UUID, *, by: Caller) 
         gone = Change(deed=Deed.DELETE_FORGOTTEN, by=by, version=row.latest_version)
         await audit.record_change(connection, gone, table_id=table_id, table_name=row.name)
     for ids in (forgotten_commits, forgotten_aborts):
-        async for _ in _taken(statement, ids, table_id):
+        async for _ in _taken(statement, ids, table_id, limits):
             pass
     await _drop_head(statement, table_id)
     return True
 
 
 async def _taken(
-    statement: Statement, ids: Table, table_id: UUID
+    statement: Statement, ids: Table, table_id: UUID, limits: IndexLimits
 ) -> AsyncIterator[ColumnElement[bool]]:
     """Which ids of a forgotten table to look at next, so many that a statement has the time; they
     are dropped behind the caller."""
     name, of_table = ids.c.transaction_id, ids.c.table_id == table_id
-    first = select(name).where(of_table).order_by(name).limit(IDS_AT_ONCE).subquery()
+    first = select(name).where(of_table).order_by(name).limit(limits.forgotten_ids).subquery()
     while True:
         async with statement() as connection:
             last = await connection.execute(select(func.max(first.c.transaction_id)))

@@ -25,10 +25,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.ports.records import CommitRecord, TableRecord, TableState
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.rows import commit_rows
 from tidegate_service.index.rows.pages import bounded, bytes_of
 from tidegate_service.index.rows.records import table_record
-from tidegate_service.index.rows.stored_content import as_it_is_held
+from tidegate_service.index.rows.stored_content import whole_if_small
 from tidegate_service.index.schema.checkpoints import tombstones
 from tidegate_service.index.schema.tables import (
     aborted_transactions,
@@ -43,7 +44,6 @@ from tidegate_service.index.schema.tables import (
 from tidegate_service.index.writing.snapshot import take_time
 
 COMMITS_AT_ONCE = 20_000
-HELD_BYTES_AT_ONCE = 64 * 1024 * 1024
 _OPEN: dict[str, object] = {
     "state": TableState.ACTIVE.value,
     "state_reason": None,
@@ -82,7 +82,9 @@ async def release(connection: AsyncConnection, table_id: UUID) -> TableRecord:
 
 
 async def keep_unpublished(
-    statements: Callable[[], AbstractAsyncContextManager[AsyncConnection]], table: TableRecord
+    statements: Callable[[], AbstractAsyncContextManager[AsyncConnection]],
+    table: TableRecord,
+    limits: IndexLimits,
 ) -> None:
     """Put the contents of the versions that are not published aside, as they are stored, as many
     by one statement as it has time for."""
@@ -98,7 +100,7 @@ async def keep_unpublished(
                 .limit(COMMITS_AT_ONCE),
                 size=bytes_of(commits.c.content),
                 order=lambda columns: columns.version,
-                most=HELD_BYTES_AT_ONCE,
+                most=limits.kept_bytes,
             )
             await connection.execute(insert(_HELD).from_select(["version", "content"], some))
             reached = await connection.execute(select(func.max(_HELD.c.version)))
@@ -113,7 +115,7 @@ async def kept_unpublished(connection: AsyncConnection, version: int) -> bytes |
     """What was put aside of a version."""
     query = select(_HELD.c.content).where(_HELD.c.version == version)
     stored = (await connection.execute(query)).scalar_one_or_none()
-    return None if stored is None else as_it_is_held(stored)
+    return None if stored is None else whole_if_small(stored)
 
 
 async def put_aside(connection: AsyncConnection, table_id: UUID) -> None:

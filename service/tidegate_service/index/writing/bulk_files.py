@@ -91,16 +91,22 @@ async def _close(driver: Driver, table_id: UUID, version: int, files: Sequence[S
     await pipeline.run(driver, [file_rows.close(changes)])
 
 
-def _blocks(adds: Sequence[SpooledAdd]) -> Iterator[Sequence[SpooledAdd]]:
-    """The adds in blocks of about `ROWS_A_BLOCK` and `BYTES_A_BLOCK` at most. A block may exceed
+def _blocks(
+    adds: Sequence[SpooledAdd],
+    *,
+    first_rows: int = ROWS_OF_FIRST,
+    most_rows: int = ROWS_A_BLOCK,
+    most_bytes: int = BYTES_A_BLOCK,
+) -> Iterator[Sequence[SpooledAdd]]:
+    """The adds in blocks of about `most_rows` and `most_bytes` at most. A block may exceed
     them a little, so that lines that are kept in one piece are read once."""
     start = end = size = 0
-    rows = ROWS_OF_FIRST
+    rows = first_rows
     for source, run in groupby(adds, key=attrgetter("source")):
         end += len(list(run))
         size += source.size
-        if end - start >= rows or size >= BYTES_A_BLOCK:
+        if end - start >= rows or size >= most_bytes:
             yield adds[start:end]
-            start, size, rows = end, 0, min(2 * rows, ROWS_A_BLOCK)
+            start, size, rows = end, 0, min(2 * rows, most_rows)
     if end > start:
         yield adds[start:]

@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.thrift import LIST, STRUCT, Thrift
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS
 
 MAX_FOOTER_BYTES = 16 * 1024 * 1024
-MAX_COLUMNS = 10_000
-"""Leaf columns of a file: as many as a schema may have fields."""
 MAX_PATH = 4096
 """Bytes of the path of a column, whose names lie in one another."""
 _SCHEMA = 2
@@ -24,7 +23,9 @@ _INT32 = 5
 _AT_ONCE = 1024
 
 
-def check_footer(file: BinaryIO) -> Generator[None]:
+def check_footer(
+    file: BinaryIO, *, most_columns: int = CHECKPOINT_LIMITS.columns
+) -> Generator[None]:
     """Raises `TooLarge`, and `pa.ArrowInvalid` where it cannot be read; one that is too short is
     left to Arrow. Yields now and then, for others to go on."""
     size = file.seek(0, os.SEEK_END)
@@ -46,14 +47,14 @@ def check_footer(file: BinaryIO) -> Generator[None]:
                 return
             # There may be a second one, which goes before the first.
             if number == _SCHEMA and kind == LIST:
-                yield from _check_schema(thrift)
+                yield from _check_schema(thrift, most_columns)
             else:
                 yield from thrift.passed(kind)
     except IndexError:
         raise pa.ArrowInvalid("its footer ends too early") from None
 
 
-def _check_schema(thrift: Thrift) -> Generator[None]:
+def _check_schema(thrift: Thrift, most_columns: int) -> Generator[None]:
     kind, count = thrift.head_of_list()
     if kind != STRUCT:
         raise pa.ArrowInvalid("its schema is none")
@@ -76,9 +77,9 @@ def _check_schema(thrift: Thrift) -> Generator[None]:
             groups.append([children, path])
         else:
             columns += 1
-            if columns > MAX_COLUMNS:
+            if columns > most_columns:
                 raise TooLarge(
-                    f"it has more than {MAX_COLUMNS} columns, which are as many as are read"
+                    f"it has more than {most_columns} columns, which are as many as are read"
                 )
 
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.thrift import Thrift
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS, CheckpointLimits
 
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _PLAIN_DICTIONARY, _DELTA_BYTE_ARRAY, _RLE_DICTIONARY = 2, 7, 8
@@ -28,9 +29,6 @@ _MAX_HEADER_BYTES = 256 * 1024
 _MOST_LOOKED_AT = 200_000
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli"}
 
-MAX_PAGE_BYTES = 64 * 1024 * 1024
-MAX_PAGES = 100_000
-"""Of a row group, of all its columns: those of real checkpoints have some hundred."""
 PAGES_AT_ONCE = 128
 """So many headers and columns are read in a step, which takes milliseconds."""
 
@@ -67,7 +65,11 @@ class Column:
 
 
 def columns_of(
-    file: BinaryIO, parquet: pq.ParquetFile, group: int, wanted: Collection[str]
+    file: BinaryIO,
+    parquet: pq.ParquetFile,
+    group: int,
+    wanted: Collection[str],
+    limits: CheckpointLimits = CHECKPOINT_LIMITS,
 ) -> Generator[None, None, list[Column]]:
     """The leaf columns of a row group that lie in the wanted ones. Yields now and then, for others
     to go on. Raises `TooLarge`, and `pa.ArrowException` where its pages cannot be read."""
@@ -87,12 +89,12 @@ def columns_of(
         if schema.physical_type == "FIXED_LEN_BYTE_ARRAY":
             width = schema.length
         column = Column(schema.path, within, schema.max_repetition_level, width)
-        for is_long in _walk(file, row_group.column(index), column):
+        for is_long in _walk(file, row_group.column(index), column, limits.page_bytes):
             pages += 1
-            if pages > MAX_PAGES:
+            if pages > limits.pages:
                 raise TooLarge(
-                    f"row group {group} has more than {MAX_PAGES} pages, which are as many as are "
-                    "read"
+                    f"row group {group} has more than {limits.pages} pages, which are as many as "
+                    "are read"
                 )
             looked_at += 1
             if is_long or looked_at % PAGES_AT_ONCE == 0:
@@ -111,7 +113,9 @@ def _within(path: str, names: frozenset[str]) -> str | None:
     return path if path in names else None
 
 
-def _walk(file: BinaryIO, chunk: pq.ColumnChunkMetaData, column: Column) -> Generator[bool]:
+def _walk(
+    file: BinaryIO, chunk: pq.ColumnChunkMetaData, column: Column, most_bytes: int
+) -> Generator[bool]:
     """Fill in the column, a page at a time; whether that took long."""
     at = chunk.data_page_offset
     first = chunk.dictionary_page_offset
@@ -126,9 +130,9 @@ def _walk(file: BinaryIO, chunk: pq.ColumnChunkMetaData, column: Column) -> Gene
         kind, size, stored = (_number_of(header, number, -1) for number in (1, 2, 3))
         if size < 0 or stored < 0:
             raise pa.ArrowInvalid("a page's header says no size")
-        if size > MAX_PAGE_BYTES:
+        if size > most_bytes:
             raise TooLarge(
-                f"a page of {column.path} has {size} bytes; at most {MAX_PAGE_BYTES} are read"
+                f"a page of {column.path} has {size} bytes; at most {most_bytes} are read"
             )
         if kind not in _BODIES:
             at += length + stored

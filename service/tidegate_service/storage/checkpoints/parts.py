@@ -15,12 +15,11 @@ from tidegate_protocol.base.text import excerpt
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.parquet_pages import Column
 from tidegate_service.storage.checkpoints.rows import InvalidRow
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS
 
 BATCH_BYTES = 16 * 1024 * 1024
 """What the rows of a batch decode to at most, if they are more than one."""
 MAX_ROW_BYTES = 64 * 1024 * 1024
-MAX_VALUES = 10_000
-"""In the lists and maps of the rows of a part: their objects take some ten milliseconds."""
 VALUE_BYTES = 64
 """What a value takes as an object, however short it is."""
 
@@ -48,10 +47,18 @@ def refuse_repeated(names: Sequence[str], path: str) -> None:
 
 
 class Parts:
-    """Of the rows of one kind of action in a row group with these columns."""
+    """Of the rows of one kind of action in a row group with these columns. The lists and maps of a
+    part have at most `most_values` values."""
 
-    def __init__(self, kind: str, columns: Sequence[Column]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        columns: Sequence[Column],
+        *,
+        most_values: int = CHECKPOINT_LIMITS.part_values,
+    ) -> None:
         self._kind = kind
+        self._most_values = most_values
         self._longest: dict[str, int] = defaultdict(int)
         plain = 0
         for column in columns:
@@ -89,15 +96,16 @@ class Parts:
             most, total = _in_lists(rows.field(index))
             values += total
             size += each * most + VALUE_BYTES * total
-        if len(rows) > 1 and (size > BATCH_BYTES or values > MAX_VALUES):
+        if len(rows) > 1 and (size > BATCH_BYTES or values > self._most_values):
             yield None
             half = len(rows) // 2
             yield from self._small(rows.slice(0, half), longest, take)
             yield from self._small(rows.slice(half), longest, take)
             return
-        if values > MAX_VALUES:
+        if values > self._most_values:
             raise TooLarge(
-                f"a row of it has {values} values in lists and maps; at most {MAX_VALUES} are read"
+                f"a row of it has {values} values in lists and maps; at most {self._most_values} "
+                "are read"
             )
         if size > MAX_ROW_BYTES:
             raise TooLarge(f"a row of it may take {size} bytes; at most {MAX_ROW_BYTES} are read")

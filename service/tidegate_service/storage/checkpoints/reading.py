@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.codec import InvalidActionError, decode
-from tidegate_service.core.log.log_file import MAX_LINE_BYTES
 from tidegate_service.core.ports.store.storage import MissingFile, UnreadableFile
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.storage.checkpoints.errors import TooLarge
@@ -39,23 +38,9 @@ from tidegate_service.storage.checkpoints.rows import (
     InvalidRow,
     actions_of,
 )
+from tidegate_service.storage.limits import CHECKPOINT_LIMITS, CheckpointLimits
 from tidegate_service.storage.steps import yielded
 
-ROWS_AT_ONCE = 4096
-MAX_PAGES_BYTES = 512 * 1024 * 1024
-"""Of the pages that are held at a time, one of each column and its dictionary."""
-MAX_LISTS_BYTES = 512 * 1024 * 1024
-"""What the values of all lists and maps of a row group decode to at most, but for those of which
-every value is in a dictionary: they stay there."""
-MAX_LIST_VALUES = 32_000_000
-"""Of all lists and maps of a row group: one row may have them all, and each takes some bytes for
-what it is in."""
-FREE_BYTES = 64 * 1024 * 1024
-MAX_RATIO = 100
-"""The actions of all checkpoint files that are read of a log at a time may be `FREE_BYTES` as JSON,
-and so many times what the files are. Those of real tables are ten to thirty times."""
-MAX_BYTES = 64 * 1024**3
-"""Of all of them in any case: some sixty million files."""
 _BLOCK_BYTES = 512
 """What `st_blocks` counts in, whatever the file system's blocks are."""
 _ROW_BYTES = 16
@@ -68,13 +53,14 @@ _BUFFERS_BYTES = 64 * 1024 * 1024
 class Budget:
     """What the checkpoint files of a log may become, all that are read of it together."""
 
-    def __init__(self) -> None:
-        self._left = FREE_BYTES
-        self._to_grant = MAX_BYTES - FREE_BYTES
+    def __init__(self, limits: CheckpointLimits = CHECKPOINT_LIMITS) -> None:
+        self.limits = limits
+        self._left = limits.free_bytes
+        self._to_grant = limits.bytes - limits.free_bytes
 
     def grant(self, file_bytes: int) -> None:
         """One more file is read, which takes so much where it is stored."""
-        granted = min(MAX_RATIO * file_bytes, self._to_grant)
+        granted = min(self.limits.ratio * file_bytes, self._to_grant)
         self._to_grant -= granted
         self._left += granted
 
@@ -82,9 +68,10 @@ class Budget:
         """Raises `TooLarge` where it was granted no more."""
         self._left -= size
         if self._left < 0:
+            most = self.limits
             raise TooLarge(
-                f"what is in it is more than {MAX_RATIO} times as large as the checkpoint's files, "
-                f"beyond {FREE_BYTES} bytes, or more than {MAX_BYTES} bytes"
+                f"what is in it is more than {most.ratio} times as large as the checkpoint's "
+                f"files, beyond {most.free_bytes} bytes, or more than {most.bytes} bytes"
             )
 
 
@@ -130,20 +117,21 @@ def _stored_bytes(file: BinaryIO) -> int:
     return min(size, os.fstat(number).st_blocks * _BLOCK_BYTES)
 
 
-def _json_batches(file: BinaryIO, name: str, _: Budget) -> Iterator[list[Action] | None]:
+def _json_batches(file: BinaryIO, name: str, budget: Budget) -> Iterator[list[Action] | None]:
+    most = budget.limits
     batch: list[Action] = []
     number = size = 0
-    while line := file.readline(MAX_LINE_BYTES + 1):
+    while line := file.readline(most.line_bytes + 1):
         number += 1
-        if len(line) > MAX_LINE_BYTES:
-            raise UnreadableFile(f"{excerpt(name)}, line {number} is over {MAX_LINE_BYTES} bytes")
+        if len(line) > most.line_bytes:
+            raise UnreadableFile(f"{excerpt(name)}, line {number} is over {most.line_bytes} bytes")
         if line.strip():
             try:
                 batch.append(decode(line))
             except InvalidActionError as error:
                 raise UnreadableFile(f"{excerpt(name)}, line {number}: {error}") from None
         size += len(line)
-        if number % ROWS_AT_ONCE == 0 or size > BATCH_BYTES:
+        if number % most.rows == 0 or size > BATCH_BYTES:
             yield batch or None
             batch, size = [], 0
     if batch:
@@ -151,8 +139,9 @@ def _json_batches(file: BinaryIO, name: str, _: Budget) -> Iterator[list[Action]
 
 
 def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[list[Action] | None]:
+    limits = budget.limits
     try:
-        yield from check_footer(file)
+        yield from check_footer(file, most_columns=limits.columns)
         parquet = pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
         schema = parquet.schema_arrow
         refuse_repeated(schema.names, "the file")
@@ -167,7 +156,7 @@ def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[lis
                 for kind in kinds
                 for column in _columns_to_read(parquet.metadata, schema, group, kind)
             ]
-            found = yield from columns_of(file, parquet, group, columns)
+            found = yield from columns_of(file, parquet, group, columns, limits)
             reader = pq.ParquetFile(
                 file,
                 metadata=parquet.metadata,
@@ -178,9 +167,9 @@ def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[lis
                 buffer_size=min(_BUFFER_BYTES, _BUFFERS_BYTES // max(len(found), 1)),
                 pre_buffer=False,
             )
-            parts = {kind: Parts(kind, found) for kind in kinds}
+            parts = {kind: Parts(kind, found, most_values=limits.part_values) for kind in kinds}
             for batch in reader.iter_batches(
-                _rows_at_once(found), row_groups=[group], columns=columns, use_threads=False
+                _rows_at_once(found, limits), row_groups=[group], columns=columns, use_threads=False
             ):
                 budget.take(_ROW_BYTES * len(batch))
                 yield None
@@ -199,29 +188,31 @@ def _parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[lis
         ) from error
 
 
-def _rows_at_once(columns: Sequence[Column]) -> int:
+def _rows_at_once(columns: Sequence[Column], limits: CheckpointLimits) -> int:
     """So many rows as decode to no more than a batch may. Raises `TooLarge`."""
     pages = sum(column.page_bytes for column in columns)
-    if pages > MAX_PAGES_BYTES:
-        raise TooLarge(f"its pages take {pages} bytes at a time; at most {MAX_PAGES_BYTES} may be")
+    if pages > limits.pages_bytes:
+        raise TooLarge(
+            f"its pages take {pages} bytes at a time; at most {limits.pages_bytes} may be"
+        )
     lists = [column for column in columns if column.repetition]
     values = sum(column.values for column in lists)
-    if values > MAX_LIST_VALUES:
+    if values > limits.list_values:
         raise TooLarge(
-            f"its lists and maps have {values} values in a row group; at most {MAX_LIST_VALUES} "
-            "are read"
+            f"its lists and maps have {values} values in a row group; at most "
+            f"{limits.list_values} are read"
         )
     in_place = sum(column.most_bytes(1) for column in lists if not column.is_dictionary)
-    if in_place > MAX_LISTS_BYTES:
+    if in_place > limits.lists_bytes:
         raise TooLarge(f"its lists and maps may take {in_place} bytes in a row group")
     plain = [column for column in columns if not column.repetition]
-    for rows in (ROWS_AT_ONCE, *_ROWS):
+    for rows in (limits.rows, *_ROWS):
         size = sum(column.most_bytes(rows) for column in plain)
         if size <= BATCH_BYTES:
             return rows
     longest = max(column.longest for column in plain)
-    if longest > MAX_LINE_BYTES:
-        raise TooLarge(f"a value has up to {longest} bytes; at most {MAX_LINE_BYTES} are read")
+    if longest > limits.line_bytes:
+        raise TooLarge(f"a value has up to {longest} bytes; at most {limits.line_bytes} are read")
     if size > MAX_ROW_BYTES:
         raise TooLarge(f"a row of it may take {size} bytes; at most {MAX_ROW_BYTES} are read")
     return 1

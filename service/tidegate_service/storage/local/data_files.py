@@ -17,12 +17,10 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.ports.store.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Share
-from tidegate_service.core.sharing.spools import SortedSpool
+from tidegate_service.core.sharing.spools import HELD_BYTES, SortedSpool
 from tidegate_service.core.vacuum.names import ICEBERG_FOLDER
 from tidegate_service.storage.steps import result, yielded
 
-NAMES_AT_ONCE = 4_096
-"""Names that are read or handed out in one step."""
 FILES_AT_ONCE = 256
 """Files that are looked at or deleted in one step."""
 MOST_FOLDERS = 64
@@ -38,11 +36,21 @@ Opened = Callable[[list[str]], AbstractContextManager[int]]
 
 class LocalDataFiles:
     """Implements `core.ports.store.data_files.DataFiles` for the table at the segments `table`.
-    `hides` says which relative paths are no data files."""
+    `hides` says which relative paths are no data files. `names_at_once` are read, and handed out,
+    in one step, and sorted in `held_bytes` of memory."""
 
     def __init__(
-        self, opened: Opened, table: list[str], hides: Callable[[str], bool], share: Share
+        self,
+        opened: Opened,
+        table: list[str],
+        hides: Callable[[str], bool],
+        share: Share,
+        *,
+        names_at_once: int = 4096,
+        held_bytes: int = HELD_BYTES,
     ) -> None:
+        self._at_once = names_at_once
+        self._held_bytes = held_bytes
         self._opened = opened
         self._table = table
         self._hides = hides
@@ -82,9 +90,9 @@ class LocalDataFiles:
                     held += [
                         path for path in paths if path > after and (until is None or path <= until)
                     ]
-                while len(held) >= NAMES_AT_ONCE:
-                    yield Listed(paths=held[:NAMES_AT_ONCE])
-                    held = held[NAMES_AT_ONCE:]
+                while len(held) >= self._at_once:
+                    yield Listed(paths=held[: self._at_once])
+                    held = held[self._at_once :]
                 if not paths:
                     yield None
             yield Listed(paths=held)
@@ -92,14 +100,14 @@ class LocalDataFiles:
     def _walk(self, folder: int, prefix: str, stack: ExitStack, levels: int) -> Iterator[list[str]]:
         """Paths in byte order, some at a time, and none at the end of each step of reading a
         folder. So many levels of folders are looked into."""
-        names = SortedSpool()
+        names = SortedSpool(most_held=self._held_bytes)
         stack.callback(names.close)
         with os.scandir(folder) as found:
-            while entries := list(islice(found, NAMES_AT_ONCE)):
+            while entries := list(islice(found, self._at_once)):
                 names.add(self._named(entries, prefix))
                 yield []
         lines = names.lines()
-        while some := list(islice(lines, NAMES_AT_ONCE)):
+        while some := list(islice(lines, self._at_once)):
             held: list[str] = []
             for name in some:
                 if name[-1] != "/":

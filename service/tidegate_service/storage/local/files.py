@@ -22,9 +22,9 @@ from typing import BinaryIO
 
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 from tidegate_service.storage.local.listing import listed
 from tidegate_service.storage.local.removing import remove
 from tidegate_service.storage.roots import ReadFile
@@ -32,10 +32,8 @@ from tidegate_service.storage.roots import ReadFile
 STAGED_AT_ONCE = 64
 """Files of one call that are written, and open, at a time."""
 SYNCED_AT_ONCE = 4
-"""Files of one call that are synced at a time, where one takes longer than `SLOW_S`."""
-SLOW_S = 0.0005
-"""A quick disk has a file in a tenth of that, and the first of many, which waits for the file
-system's journal, in half. Four threads cost 10 to 50 us a file: more than they save only there."""
+"""Files of one call that are synced at a time, where one takes longer than
+`StorageLimits.slow_s`."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Without waiting: opening a named pipe would otherwise block until somebody writes to it.
@@ -71,8 +69,8 @@ class LocalFiles:
     right to search.
     """
 
-    def __init__(self, root: Path, *, mode: int = 0o777, slow_s: float = SLOW_S) -> None:
-        self._slow_s = slow_s
+    def __init__(self, root: Path, *, mode: int = 0o777, limits: StorageLimits = DEFAULTS) -> None:
+        self._limits = limits
         self._root = root
         self.mode = mode
         self._syncing = ThreadPoolExecutor(
@@ -169,7 +167,7 @@ class LocalFiles:
         try:
             with found, self.folder(folders, create=False) as folder:
                 size = os.fstat(found.fileno()).st_size
-                if size > LARGE_BYTES:
+                if size > self._limits.large_bytes:
                     yield
                 # Synced first, so that nobody acts on what a power failure could take back.
                 os.fsync(found.fileno())
@@ -186,7 +184,7 @@ class LocalFiles:
         way."""
         try:
             with self.folder(path.split("/"), create=False) as folder:
-                return (yield from listed(folder, after=after))
+                return (yield from listed(folder, after=after, at_once=self._limits.listed))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -264,7 +262,7 @@ class LocalFiles:
                 for _, _, descriptor in staged:
                     _begin_to_sync(descriptor)
             descriptors = [descriptor for _, _, descriptor in staged]
-            synced, not_synced = _sync(descriptors, until, self._syncing, self._slow_s)
+            synced, not_synced = _sync(descriptors, until, self._syncing, self._limits.slow_s)
             if synced < len(staged):
                 failed = not_synced
             for name, temporary, _ in staged[:synced]:

@@ -10,12 +10,12 @@ from typing import BinaryIO
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
+from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 from tidegate_service.storage.local.data_files import LocalDataFiles
 from tidegate_service.storage.local.files import LocalFiles
 from tidegate_service.storage.local.staged import StagedFile, link, replace
@@ -34,7 +34,7 @@ class LocalRoot:
     """A folder that exists, by its canonical `file:///` URL; implements `roots.Root`. `mode` is as
     of `LocalFiles`."""
 
-    def __init__(self, url: str, *, mode: int = 0o777) -> None:
+    def __init__(self, url: str, *, mode: int = 0o777, limits: StorageLimits = DEFAULTS) -> None:
         path = Path(url.removeprefix("file://"))
         if not path.is_dir():
             raise StorageUnavailable(
@@ -42,7 +42,8 @@ class LocalRoot:
                 "existing folder that this process may read and write"
             )
         self._url = url
-        self._files = LocalFiles(path, mode=mode)
+        self._limits = limits
+        self._files = LocalFiles(path, mode=mode, limits=limits)
         self._reading = Pool("local-reads", READERS)
         # One small file at a time is written, read or looked for by every commit to a plain table.
         self._one = ThreadPoolExecutor(4, thread_name_prefix="tidegate-one-file")
@@ -82,7 +83,7 @@ class LocalRoot:
         self, path: str, content: Content, *, create_folders: bool, who: str = ""
     ) -> PutResult:
         write = partial(self._files.put_if_absent, path, content, create_folders=create_folders)
-        if len(content) > LARGE_BYTES:
+        if len(content) > self._limits.large_bytes:
             return await self._writing.run(who, write)
         return await asyncio.get_running_loop().run_in_executor(self._one, write)
 

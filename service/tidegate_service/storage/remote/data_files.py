@@ -13,9 +13,8 @@ from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.store.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.sharing.spools import SortedSpool
+from tidegate_service.storage.limits import StorageLimits
 from tidegate_service.storage.remote.failures import Failure, failure
-from tidegate_service.storage.roots import LISTED_AT_ONCE
-from tidegate_service.storage.stores import CALL_S
 
 RANGES = 8
 """Parts of a listing that are read at a time: a page of a thousand names takes a store tens of
@@ -28,7 +27,8 @@ _Entry = tuple[str, int, int]
 class RemoteDataFiles:
     """Implements `core.ports.store.data_files.DataFiles` for the table at a key. `hides` says which
     relative paths are no data files, `raised` makes of a failure what is raised, and `is_ordered`
-    whether the store lists keys in the order of their bytes. Each request ends within `CALL_S`."""
+    whether the store lists keys in the order of their bytes. Each request ends within
+    `limits.call_s`."""
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class RemoteDataFiles:
         raised: Callable[[str, Failure], StorageUnavailable],
         is_ordered: Callable[[], Awaitable[bool]],
         share: Share,
+        limits: StorageLimits,
     ) -> None:
         self._store = store
         self._key = key
@@ -46,6 +47,7 @@ class RemoteDataFiles:
         self._raised = raised
         self._is_ordered = is_ordered
         self._share = share
+        self._limits = limits
 
     async def ranges_at_once(self) -> int:
         return RANGES if await self._is_ordered() else 1
@@ -69,10 +71,10 @@ class RemoteDataFiles:
         """What is in the folder, in the order of the store."""
         prefix = f"{self._key}/"
         offset = prefix + after if after else None
-        pages = obstore.list(self._store, self._key, offset=offset, chunk_size=LISTED_AT_ONCE)
+        pages = obstore.list(self._store, self._key, offset=offset, chunk_size=self._limits.listed)
         while True:
             try:
-                async with asyncio.timeout(CALL_S):
+                async with asyncio.timeout(self._limits.call_s):
                     page = await anext(pages, None)
             except (BaseError, OSError) as error:
                 raise self._failed("list", error) from None
@@ -97,7 +99,7 @@ class RemoteDataFiles:
                     lines = ["\0".join(map(str, entry)) for entry in page]
                     await self._share.run(spool.add, lines)
             lines_in_order = spool.lines()
-            while some := await self._share.run(list, islice(lines_in_order, LISTED_AT_ONCE)):
+            while some := await self._share.run(list, islice(lines_in_order, self._limits.listed)):
                 split = (line.split("\0") for line in some)
                 yield [(path, int(size), int(modified)) for path, size, modified in split]
         finally:
@@ -107,7 +109,7 @@ class RemoteDataFiles:
         found = []
         for path in paths:
             try:
-                async with asyncio.timeout(CALL_S):
+                async with asyncio.timeout(self._limits.call_s):
                     entry = await obstore.head_async(self._store, f"{self._key}/{path}")
             except FileNotFoundError:
                 continue
@@ -139,7 +141,7 @@ class RemoteDataFiles:
 
     async def _delete(self, keys: list[str]) -> None:
         try:
-            async with asyncio.timeout(CALL_S):
+            async with asyncio.timeout(self._limits.call_s):
                 await obstore.delete_async(self._store, keys)
         except FileNotFoundError:
             raise

@@ -12,7 +12,6 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 
 from tidegate_protocol.log.content import Content, LogFile, Pieces
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown, Unavailable
-from tidegate_service.core.log.log_file import LARGE_BYTES
 from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.expired import DeletionRefused
@@ -20,20 +19,18 @@ from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.core.sharing.shares import Shares, most_of_one
+from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 from tidegate_service.storage.remote.advice import advised
 from tidegate_service.storage.remote.data_files import RemoteDataFiles
 from tidegate_service.storage.remote.failures import Failure, failure
 from tidegate_service.storage.remote.file import RemoteFile
 from tidegate_service.storage.remote.staged import StagedObject, replace
-from tidegate_service.storage.roots import LISTED_AT_ONCE, Hides, ReadFile, one_by_one, unread
+from tidegate_service.storage.roots import Hides, ReadFile, one_by_one, unread
 from tidegate_service.storage.steps import result
-from tidegate_service.storage.stores import CALL_S, PUT_BYTES_A_S, PUT_S, open_clients
+from tidegate_service.storage.stores import PUT_BYTES_A_S, open_clients
 
 READERS = 4
 """Threads in which files are read a piece at a time, and mostly waited for."""
-JOINED_BYTES = 2 * 1024**3
-"""Of commits that are held in one piece while they are sent, since a conditional PUT has no parts.
-One of a GiB may have been a few MiB in all other places."""
 REMOVED_AT_ONCE = 16
 """Files that are deleted at a time: of those, any may be gone where the process ends meanwhile."""
 ORDER_FOLDER = ".tidegate-probe/order"
@@ -44,19 +41,24 @@ _BUFFER = 1024 * 1024
 class RemoteRoot:
     """A place in an object store, by its canonical URL; implements `roots.Root`.
 
-    Every call ends within `CALL_S`. What is raised says nothing of addresses and names; a note
-    beside it tells whoever runs the service which setting to look at.
+    Every call ends within `limits.call_s`. What is raised says nothing of addresses and names; a
+    note beside it tells whoever runs the service which setting to look at.
     """
 
-    def __init__(self, url: str, options: Mapping[str, str]) -> None:
+    def __init__(
+        self, url: str, options: Mapping[str, str], limits: StorageLimits = DEFAULTS
+    ) -> None:
         """Connects nowhere yet. Raises `StorageUnavailable` for options that are not usable."""
         self._url = url
         self._prefix = urlsplit(url).path.removeprefix("/")
+        self._limits = limits
         self._clients = open_clients(url, options)
         self._in_order: bool | None = None
         self._reading = Pool("store-reads", READERS)
         self._joining = Pool("store-writes", 1)
-        self._joined = Shares(JOINED_BYTES, "bytes of large commits that are sent to the store")
+        self._joined = Shares(
+            limits.joined_bytes, "bytes of large commits that are sent to the store"
+        )
         self._checkpoints = Pool("checkpoints", 1)
 
     @property
@@ -103,7 +105,7 @@ class RemoteRoot:
 
         One that is larger than anybody's part of it is taken for as much: it is sent alone, rather
         than never. Small ones need no room: each of those who send them has but one at a time."""
-        if size <= LARGE_BYTES:
+        if size <= self._limits.large_bytes:
             yield
             return
         claimed = min(size, most_of_one(self._joined.most))
@@ -118,7 +120,8 @@ class RemoteRoot:
 
     async def _put(self, path: str, body: bytes) -> PutResult:
         try:
-            async with asyncio.timeout(min(PUT_S + len(body) / PUT_BYTES_A_S, CALL_S)):
+            put_s = self._limits.put_s + len(body) / PUT_BYTES_A_S
+            async with asyncio.timeout(min(put_s, self._limits.call_s)):
                 # Never in parts: only a single PUT can be conditional.
                 await obstore.put_async(
                     self._clients.once,
@@ -177,7 +180,7 @@ class RemoteRoot:
 
     async def _remove(self, path: str) -> None:
         try:
-            async with asyncio.timeout(CALL_S):
+            async with asyncio.timeout(self._limits.call_s):
                 await obstore.delete_async(self._clients.again, self._key(path))
         except FileNotFoundError as error:
             self._check_bucket(error, "delete")
@@ -197,7 +200,7 @@ class RemoteRoot:
                 size: int = found.meta["size"]
                 if most_bytes is not None and size > most_bytes:
                     return unread(size, most_bytes)
-                if size <= LARGE_BYTES:
+                if size <= self._limits.large_bytes:
                     content = (await found.bytes_async()).to_bytes()
                     return _at_once(read(io.BytesIO(content), size))
             except FileNotFoundError as error:
@@ -222,7 +225,7 @@ class RemoteRoot:
         prefix = self._key(folder)
         offset = f"{prefix}/{after}" if after else None
         listing = obstore.list(
-            self._clients.again, prefix, offset=offset, chunk_size=LISTED_AT_ONCE
+            self._clients.again, prefix, offset=offset, chunk_size=self._limits.listed
         )
         last = after
         while True:
@@ -273,6 +276,7 @@ class RemoteRoot:
             raised=self._unavailable,
             is_ordered=self._lists_in_order,
             share=share,
+            limits=self._limits,
         )
 
     async def _lists_in_order(self) -> bool:
@@ -283,7 +287,7 @@ class RemoteRoot:
                 await self.put_if_absent(f"{ORDER_FOLDER}/{name}", b"", create_folders=True)
             found: list[str] = []
             prefix = self._key(ORDER_FOLDER)
-            listing = obstore.list(self._clients.again, prefix, chunk_size=LISTED_AT_ONCE)
+            listing = obstore.list(self._clients.again, prefix, chunk_size=self._limits.listed)
             async with self._within("list"):
                 async for chunk in listing:
                     found += [entry["path"].removeprefix(f"{prefix}/") for entry in chunk]
@@ -313,7 +317,7 @@ class RemoteRoot:
     @asynccontextmanager
     async def _within(self, verb: str) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(CALL_S):
+            async with asyncio.timeout(self._limits.call_s):
                 yield
         except (BaseError, OSError) as error:
             # TimeoutError is one of them.

@@ -14,8 +14,7 @@ import httpx
 import pytest
 
 from tests.builders.flights import add, proposal, table_body
-from tidegate_service.api.server import connections as connections_module
-from tidegate_service.api.server import server as server_module
+from tidegate_service.api.http.limits import ServerLimits
 from tidegate_service.api.server.connections import OTHER_FILES, Connections, most_connections
 from tidegate_service.api.server.server import MAX_HEAD_BYTES, MAX_PIPELINED
 
@@ -76,10 +75,9 @@ def asking(path: str, *more: str) -> bytes:
 
 
 @pytest.fixture
-def impatient(start_service, monkeypatch) -> str:
+def impatient(start_service) -> str:
     """A service that waits a second for an answer to be read."""
-    monkeypatch.setattr(connections_module, "SEND_DEADLINE_S", 1.0)
-    return start_service().url
+    return start_service(ServerLimits(send_s=1.0)).url
 
 
 class TestReading:
@@ -148,16 +146,14 @@ class TestSilences:
             connection.sendall(LAST)
             assert everything(connection).startswith(OK)
 
-    def test_not_for_ever(self, start_service, monkeypatch):
-        monkeypatch.setattr(server_module, "KEEP_ALIVE_S", 0.2)
-        with connected(start_service().url) as connection:
+    def test_not_for_ever(self, start_service):
+        with connected(start_service(ServerLimits(keep_alive_s=0.2)).url) as connection:
             connection.sendall(HEALTH)
             assert connection.recv(1000).startswith(OK)
             assert everything(connection) == b""
 
-    def test_not_for_as_long_amid_a_body_that_was_answered(self, start_service, monkeypatch):
-        monkeypatch.setattr(server_module, "HEAD_DEADLINE_S", 0.2)
-        with connected(start_service().url) as connection:
+    def test_not_for_as_long_amid_a_body_that_was_answered(self, start_service):
+        with connected(start_service(ServerLimits(head_s=0.2)).url) as connection:
             connection.sendall(
                 b"POST /api/v1/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
             )

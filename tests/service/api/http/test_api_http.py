@@ -9,7 +9,7 @@ import pytest
 from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.service.api.http.requests_by_hand import exchange
 from tests.service.serving import OF_NO_PAGE
-from tidegate_service.api.server import server as server_module
+from tidegate_service.api.http.limits import ServerLimits
 
 
 def raw(request: str) -> bytes:
@@ -129,9 +129,8 @@ class TestRawRequests:
         answer = exchange(shared_server, raw(one * 3 + last))
         assert answer.count(b"HTTP/1.1 200 OK") == 4
 
-    def test_headers_that_do_not_come_end_the_connection(self, start_service, monkeypatch):
-        monkeypatch.setattr(server_module, "HEAD_DEADLINE_S", 0.2)
-        service = start_service()
+    def test_headers_that_do_not_come_end_the_connection(self, start_service):
+        service = start_service(ServerLimits(head_s=0.2))
         assert exchange(service.url, raw("GET /healthz HTTP/1.1\nHost:")) == b""
         assert exchange(service.url, b"") == b""
 

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from tidegate_service.api.http import requests
 from tidegate_service.api.http.refusals import PART, Refusals
 from tidegate_service.api.http.requests import REFUSALS, Gate, RequestState
 from tidegate_service.core.access.roles import ANYBODY, Principal
@@ -25,9 +24,8 @@ class TestAtOnce:
         await asyncio.sleep(0)
         return telling
 
-    async def test_a_principal_waits_behind_itself(self, monkeypatch):
-        monkeypatch.setattr(requests, "REFUSALS_S", 3600.0)
-        gate = Gate()
+    async def test_a_principal_waits_behind_itself(self):
+        gate = Gate(refusals_s=3600.0)
         first = [await self.told(gate, SOMEBODY) for _ in range(REFUSALS + 1)]
         assert [telling.done() for telling in first] == [True] * REFUSALS + [False]
         assert (await self.told(gate, ANOTHER)).done()

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.service.api.http.requests_by_hand import exchange
-from tidegate_service.api.server import server as server_module
+from tidegate_service.api.http.limits import ServerLimits
 
 HEAD_S = 0.5
 GIVE_UP_S = 15.0
@@ -16,10 +16,9 @@ ANSWER = re.compile(rb"HTTP/1\.1 \d")
 
 
 @pytest.fixture
-def quick(start_service, monkeypatch) -> str:
+def quick(start_service) -> str:
     """A service that waits half a second for a head and one for a body."""
-    monkeypatch.setattr(server_module, "HEAD_DEADLINE_S", HEAD_S)
-    return start_service(deadline_seconds=1.0).url
+    return start_service(ServerLimits(head_s=HEAD_S), deadline_seconds=1.0).url
 
 
 def trickle(url: str, begin: bytes, drop: bytes, *, every_s: float = 0.05) -> tuple[bytes, float]:

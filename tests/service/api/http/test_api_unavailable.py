@@ -15,7 +15,7 @@ import pytest
 from tests.builders.flights import TABLE, add, proposal, remove, table_body
 from tests.service.api.http.requests_by_hand import exchange
 from tests.service.serving import DocumentedClient
-from tidegate_service.api.server import server as server_module
+from tidegate_service.api.http.limits import ServerLimits
 
 CALLS = [
     ("GET", "/tables", None, 200),
@@ -211,9 +211,9 @@ class TestStopping:
             exchange(service.url, b"")
 
     def test_what_cannot_finish_in_time_is_told_that_it_is_unknown(
-        self, service, database_url, monkeypatch
+        self, start_service, database_url
     ):
-        monkeypatch.setattr(server_module, "DRAIN_S", 0.2)
+        service = start_service(ServerLimits(drain_s=0.2))
         with DocumentedClient(base_url=service.url, timeout=40) as client:
             client.post("/api/v1/tables", json=table_body()).raise_for_status()
             answers = []

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tidegate_service.api import application
+from tidegate_service.api.http.limits import ServerLimits
 from tidegate_service.api.http.readiness import Readiness
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.storage import ObjectStorage
@@ -88,9 +88,8 @@ def probes(monkeypatch) -> Iterator[list[asyncio.Event]]:
     return found
 
 
-def test_a_flood_of_them_is_one_look_at_the_store(start_service, monkeypatch, request):
-    monkeypatch.setattr(application, "READINESS_KEPT_S", 10 * GIVE_UP_S)
-    service = start_service()
+def test_a_flood_of_them_is_one_look_at_the_store(start_service, request):
+    service = start_service(ServerLimits(readiness_kept_s=10 * GIVE_UP_S))
     # The store was probed at the start, too.
     probes = request.getfixturevalue("probes")
     with ThreadPoolExecutor(MANY) as threads:

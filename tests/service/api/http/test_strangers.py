@@ -12,9 +12,8 @@ from starlette.types import ASGIApp, Message, Scope
 
 from tests.service.api.http.test_api_connections import asking, connected, everything
 from tests.service.catalog_managed.guarded import Guarded
-from tidegate_service.api.http import strangers as module
 from tidegate_service.api.http.edge import SLICE_BYTES, Edge
-from tidegate_service.api.http.limits import Limits
+from tidegate_service.api.http.limits import Limits, ServerLimits
 from tidegate_service.api.http.requests import Gate
 from tidegate_service.api.http.strangers import ANSWERS, Strangers
 from tidegate_service.core.errors import Unavailable
@@ -119,15 +118,12 @@ class TestUnread:
 
 
 class TestWithoutAToken:
-    @pytest.fixture
-    def few(self, monkeypatch) -> None:
-        """As `line_of`, in every service that is started."""
-        monkeypatch.setattr(module, "AT_ONCE", FEW)
-        monkeypatch.setattr(module, "TURN_S", NEVER_S)
+    FEW_ONCE = ServerLimits(strangers=FEW, stranger_turn_s=NEVER_S)
+    """As `line_of`."""
 
     @pytest.mark.parametrize("more", [(), ("Authorization: Bearer wrong",)], ids=["none", "wrong"])
-    def test_they_wait_and_others_do_not(self, few, start_service, database_url, more):
-        guarded = Guarded(start_service(auth="tokens").url, database_url)
+    def test_they_wait_and_others_do_not(self, start_service, database_url, more):
+        guarded = Guarded(start_service(self.FEW_ONCE, auth="tokens").url, database_url)
         token = guarded.token("reader", "*")
         with ExitStack() as stack:
             answered = select.poll()
@@ -144,8 +140,8 @@ class TestWithoutAToken:
             assert len(answered.poll(0)) == FEW
             assert answer_to(guarded.url, "/healthz").startswith(b"HTTP/1.1 200 ")
 
-    def test_without_authentication_nobody_waits(self, few, start_service):
-        url = start_service().url
+    def test_without_authentication_nobody_waits(self, start_service):
+        url = start_service(self.FEW_ONCE).url
         for _ in range(FEW + 3):
             assert httpx.get(f"{url}{TABLES}").status_code == 200
 

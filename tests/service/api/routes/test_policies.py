@@ -7,7 +7,7 @@ from starlette.routing import Mount, Route
 
 from tidegate_service.api.http.limits import Limits
 from tidegate_service.api.http.requests import SCOPE_KEY, Gate, RequestState, context_of
-from tidegate_service.api.routes.policies import (
+from tidegate_service.api.routing.policies import (
     OnBody,
     OnTable,
     Public,

@@ -9,9 +9,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from tidegate_service.api.http.requests import SCOPE_KEY, RequestState
-from tidegate_service.api.routes.parameters import TableRef
-from tidegate_service.api.routes.policies import OnTable, Public, policy_of
-from tidegate_service.api.routes.route import Route, Shortcut
+from tidegate_service.api.routing.parameters import TableRef
+from tidegate_service.api.routing.policies import OnTable, Public, policy_of
+from tidegate_service.api.routing.route import Route, Shortcut
 from tidegate_service.app import application
 from tidegate_service.core.access.roles import ANYBODY, Role
 from tidegate_service.core.errors import NotFound, ServiceError

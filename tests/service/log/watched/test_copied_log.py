@@ -13,6 +13,7 @@ from tests.service.commit.committing import quarantine
 from tests.service.commit.far_ahead import written_past
 from tests.service.log.test_hidden_log import left_behind
 from tests.service.maintenance.pictures import checkpointed, picture
+from tests.service.storage.watched_store import WatchedStorage
 from tests.service.world import World, make_world
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import (
@@ -23,8 +24,7 @@ from tidegate_service.core.errors import (
 )
 from tidegate_service.core.instance.copy_limits import CopyLimits
 from tidegate_service.core.limits import CommitLimits
-from tidegate_service.core.log import log_file
-from tidegate_service.core.log.copying import copied_log, copy_file
+from tidegate_service.core.log.copying import copy_file
 from tidegate_service.core.log.copying.copied_log import CopiedLog
 from tidegate_service.core.log.copying.copy_file import CopyFile
 from tidegate_service.core.log.log_file import SpooledFile
@@ -34,7 +34,8 @@ from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.storage.local import files as local_files
+from tidegate_service.storage import ObjectStorage
+from tidegate_service.storage.limits import StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -98,7 +99,7 @@ class TestRebuilds:
         text = CopyFile.text
 
         async def slow(file, place):
-            now_s[0] += 10 * copied_log.READ_ON_S
+            now_s[0] += 10 * world.context.limits.copy_read_on_s
             return await text(file, place)
 
         monkeypatch.setattr(CopyFile, "text", slow)
@@ -106,7 +107,7 @@ class TestRebuilds:
         assert (await rebuild_table(context, table.id)).latest_version == 3
 
     async def test_where_that_takes_long_more_is_copied(self, world, store, monkeypatch):
-        monkeypatch.setattr(copied_log, "READ_ON_S", 0.0)
+        world = world.limited(copy_read_on_s=0.0)
         table = await committed(world, 2)
         copies = []
         copy = CopiedLog.copy
@@ -122,7 +123,7 @@ class TestRebuilds:
         assert copies == [0, 1, 2]
 
     async def test_not_for_ever(self, world, monkeypatch):
-        monkeypatch.setattr(copied_log, "READ_ON_S", 0.0)
+        world = world.limited(copy_read_on_s=0.0)
         table = await committed(world, 1)
         before = await picture(world, table)
         copy = CopiedLog.copy
@@ -285,11 +286,9 @@ class TestTheDisk:
         await rebuild_table(world.context, table.id)
         assert world.context.copies.taken == 0
 
-    async def test_large_versions_lie_there_and_not_in_memory(
-        self, world, store, tmp_path, monkeypatch
-    ):
-        for module in (log_file, local_files):
-            monkeypatch.setattr(module, "LARGE_BYTES", 100)
+    async def test_large_versions_lie_there_and_not_in_memory(self, world, tmp_path):
+        small = ObjectStorage(tmp_path.as_uri(), limits=StorageLimits(large_bytes=100))
+        store = WatchedStorage(small)
         table = await world.create()
         written_past(world, table, 1, 3)
         checkpointed(world, table, 2)

@@ -31,7 +31,7 @@ from tidegate_service.core.log.catching_up.foreign_commits import (
 )
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.clock_skew import check_clock
-from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy, ratified
+from tidegate_service.core.log.put_version import occupy, ratified
 from tidegate_service.core.maintenance.truncation import reload_if_truncated
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableState
@@ -98,7 +98,7 @@ async def take_next(
     if not isinstance(ready, ReadyCommit):
         raise ServiceError(f"an empty commit was refused: {ready}")
     try:
-        found = await occupy(log, ready, attempts=PUT_ATTEMPTS)
+        found = await occupy(log, ready, context.limits)
     except CommitStateUnknown as error:
         raise CommitStateUnknown(error.detail, transaction_id=transaction_id) from error
     if found is not None:

@@ -15,7 +15,6 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.limits import CommitLimits
-from tidegate_service.core.log.put_version import OCCUPY_S
 from tidegate_service.core.observe.faults import Step, around
 from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.observe.telemetry import Phase
@@ -88,7 +87,7 @@ class BufferedPuts:
         log = with_faults(log, context.faults, {Log.put_in_order: Step.O6_PUT})
         try:
             with context.telemetry.phase(Phase.PUT):
-                async with asyncio.timeout(OCCUPY_S):
+                async with asyncio.timeout(self._limits.put_s):
                     results = await log.put_in_order(files, within_s=PUT_S)
                 async with around(context.faults, Step.O7_CLASSIFY):
                     created = sum(result is PutResult.CREATED for result in results)

@@ -58,6 +58,11 @@ class CatalogManagedBatch(TableBatch):
         await check_log(context, section, sight)
         return known
 
+    @staticmethod
+    def is_undone_by(error: Exception) -> bool:
+        # Before COMMIT the index refused a value that it cannot hold.
+        return isinstance(error, Refused)
+
     def ended(self, context: Context) -> None:
         if self.must_save:
             context.wake_publisher(self.section.table.id)

@@ -4,11 +4,12 @@ from tidegate_service.core.commit.batches.catalog_managed_batch import CatalogMa
 from tidegate_service.core.commit.batches.plain_batch import PlainBatch
 from tidegate_service.core.commit.batches.table_batch import TableBatch
 from tidegate_service.core.context import Context
+from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import TableHead
 
 
-def kind_of(table: TableHead) -> type[TableBatch]:
+def kind_of(table: TableHead | TableIdentity) -> type[TableBatch]:
     return CatalogManagedBatch if table.catalog_managed else PlainBatch
 
 

@@ -16,7 +16,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
 from tidegate_service.core.log.catching_up.foreign_commits import see_end, take_found
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
-from tidegate_service.core.log.put_version import PUT_ATTEMPTS, occupy
+from tidegate_service.core.log.put_version import occupy
 from tidegate_service.core.maintenance.truncation import reload_if_truncated
 from tidegate_service.core.observe.faults import Step, around, steps_of
 from tidegate_service.core.observe.telemetry import Phase
@@ -41,7 +41,7 @@ class PlainBatch(TableBatch):
         self._others_wait = False
         self._taken = 0
         self._files_a_write = context.limits.files_a_write
-        self._is_looked_further = False
+        self._is_checked_further = False
 
     @property
     def _log(self) -> Log:
@@ -78,6 +78,11 @@ class PlainBatch(TableBatch):
             if section.table != before:
                 await section.save()
             raise
+
+    @staticmethod
+    def is_undone_by(error: Exception) -> bool:
+        # The file may be there already, whatever the index says.
+        return False
 
     @property
     def buffered(self) -> int:
@@ -132,9 +137,9 @@ class PlainBatch(TableBatch):
             if self.buffered and reads_ahead(section, proposal):
                 raise FilesFirst
             # Once a section is enough: the versions since are too young to be cleaned up.
-            if not self._is_looked_further:
+            if not self._is_checked_further:
                 await reload_if_truncated(context, section, self.sight)
-                self._is_looked_further = True
+                self._is_checked_further = True
             if reads_ahead(section, proposal):
                 see_end(section, self.sight)
 
@@ -181,7 +186,7 @@ class PlainBatch(TableBatch):
     async def _put(self, context: Context, ready: ReadyCommit) -> bytes | LogFile | None:
         # The row lock keeps this service's own writers from racing each other for the version.
         with self._stopping(), context.telemetry.phase(Phase.PUT):
-            return await occupy(self._log, ready, attempts=PUT_ATTEMPTS, faults=context.faults)
+            return await occupy(self._log, ready, context.limits, faults=context.faults)
 
     @contextmanager
     def _stopping(self) -> Iterator[None]:

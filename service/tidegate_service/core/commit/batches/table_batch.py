@@ -76,6 +76,12 @@ class TableBatch(ABC):
         """See that no attempt under an open id can land any more. Returns what is known of the id
         then. The caller saves the section. Raises as `fence` and `look` do."""
 
+    @staticmethod
+    @abstractmethod
+    def is_undone_by(error: Exception) -> bool:
+        """Whether a commit that was alone in its transaction has certainly not landed where saving
+        it failed so."""
+
     @property
     def buffered(self) -> int:
         """How many commits were decided whose files are still buffered. Their outcomes, and all

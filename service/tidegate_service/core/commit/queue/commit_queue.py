@@ -41,7 +41,7 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.ports.outcomes import Outcome
-from tidegate_service.core.sharing.holds import Holds
+from tidegate_service.core.sharing.pauses import Pauses
 from tidegate_service.core.sharing.shares import check
 
 
@@ -68,7 +68,7 @@ _NO_STORE = ""
 class CommitQueue:
     """One instance's proposals, of one event loop. Between instances the row lock decides.
 
-    Proposals to a table that is held (`holds`) wait before they are queued.
+    Proposals to a table that is paused (`pauses`) wait before they are queued.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class CommitQueue:
         limits: QueueLimits | None = None,
         *,
         store_of: Callable[[str], str] = lambda location: "the only one",
-        holds: Holds | None = None,
+        pauses: Pauses | None = None,
     ) -> None:
-        self._holds = Holds() if holds is None else holds
+        self._pauses = Pauses() if pauses is None else pauses
         self._run_group = run_group
         self._limits = limits or QueueLimits()
         self._store_of = store_of
@@ -104,7 +104,7 @@ class CommitQueue:
 
     async def commit(self, context: Context, table: TableIdentity, proposal: Proposal) -> Outcome:
         """The proposal's outcome; raises as `wait` does."""
-        await self._holds.passed(table.id)
+        await self._pauses.ended(table.id)
         return await self.wait(
             WaitingProposal(
                 context=context,
@@ -285,8 +285,8 @@ class CommitQueue:
                 self._waiting += 1
             for member in members:
                 self._kept.after(member, self._queues[member.table.id])
-            for member, work in result.aside:
-                self._run(member, self._aside(member, work))
+            for member, work in result.own_work:
+                self._run(member, self._do_own_work(member, work))
             if not left:
                 linger_s = min(loop.time() - began, self._limits.linger_s)
                 for table_id, told in Counter(member.table.id for member in members).items():
@@ -297,7 +297,7 @@ class CommitQueue:
             if self._ready:
                 self._start_soon()
 
-    async def _aside(self, member: WaitingProposal, work: Work) -> None:
+    async def _do_own_work(self, member: WaitingProposal, work: Work) -> None:
         """Do the member's own work while others are decided, and have it wait again after that."""
         try:
             await work()

@@ -76,10 +76,10 @@ class WaitingProposal:
 class GroupResult:
     """The members without an answer. Those of `again` were not decided, or not told. Another
     transaction has locked the row of the tables in `busy`. The catalog-managed tables in `unsure`
-    have to be looked at first. Those of `aside` wait for work of their own, without which they
+    have to be looked at first. Those of `own_work` wait for work of their own, without which they
     cannot be decided; it tells the member where it fails."""
 
     again: list[WaitingProposal] = field(default_factory=list)
     busy: list[WaitingProposal] = field(default_factory=list)
     unsure: list[WaitingProposal] = field(default_factory=list)
-    aside: list[tuple[WaitingProposal, Work]] = field(default_factory=list)
+    own_work: list[tuple[WaitingProposal, Work]] = field(default_factory=list)

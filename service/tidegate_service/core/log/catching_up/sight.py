@@ -8,7 +8,7 @@ store without the lock, and the section is begun again.
 An answer counts only while the row is where it was before the store was asked: in the same
 database, with the same epoch, at the same version. Whatever the row said to be in the log then was
 there to be seen. What others put there since, a PUT or the next look finds, as what they put there
-right after a look under the lock.
+right after a check under the lock.
 """
 
 import asyncio
@@ -78,9 +78,7 @@ class _Place:
 
     @classmethod
     def of(cls, table: TableHead, database: str) -> "_Place":
-        # Of a plain table, all that was committed is in the log.
-        version = table.published_version if table.catalog_managed else table.latest_version
-        return cls(database, table.epoch, version)
+        return cls(database, table.epoch, table.published_version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,6 @@ from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
 from tidegate_service.core.sharing import offload
 
-READ_ON_S = 1.0
-"""A section waits so long for the store, in all, for versions that were committed since the log was
-copied."""
-
 _PAGE = msgspec.msgpack.Decoder(list[LogEntry])
 
 
@@ -99,10 +95,11 @@ class CopiedLog:
         self._is_chosen, self._unreadable = False, None
 
     def allow(self, head: int) -> None:
-        """Have versions up to `head` be read on from the store, which is waited for `READ_ON_S`.
+        """Have versions up to `head` be read on from the store, which is waited for
+        `CommitLimits.copy_read_on_s`.
         Later ones are not looked for."""
         self._head = head
-        self._left_s = READ_ON_S
+        self._left_s = self._time.limits.copy_read_on_s
 
     async def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
         """As of a `Log`, of the whole folder."""

@@ -1,20 +1,20 @@
-"""Holds: what keeps the next proposals to a table waiting for a moment."""
+"""Pauses: what keeps the next proposals to a table waiting for a moment."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Holds:
-    """Of one instance, and its event loop."""
+class Pauses:
+    """Those of one instance, of one event loop."""
 
     def __init__(self) -> None:
         self._ends: dict[str, asyncio.Event] = {}
 
     @contextmanager
-    def holding(self, table_id: str, *, for_s: float) -> Iterator[None]:
-        """Whoever comes waits until the context is left, `for_s` at most. One table has one hold at
-        a time."""
+    def pausing(self, table_id: str, *, for_s: float) -> Iterator[None]:
+        """Whoever comes waits until the context is left, `for_s` at most. One table has one pause
+        at a time."""
         end = asyncio.Event()
         self._ends[table_id] = end
         timer = asyncio.get_running_loop().call_later(for_s, self._end, table_id, end)
@@ -24,9 +24,9 @@ class Holds:
             timer.cancel()
             self._end(table_id, end)
 
-    async def passed(self, table_id: str) -> None:
-        """Returns once the hold that there is now has ended; whatever comes after it is not waited
-        for, so nobody is held up for longer than one lasts."""
+    async def ended(self, table_id: str) -> None:
+        """Returns once the pause that there is now has ended. A later one is not waited for, so
+        nobody waits for longer than one lasts."""
         end = self._ends.get(table_id)
         if end is not None:
             await end.wait()

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute
 
 from tidegate_service.api.http.heads import address_of
 from tidegate_service.api.http.requests import authenticator_of, gate_of, state_of, world_of
-from tidegate_service.api.routes.parameters import TableRef
+from tidegate_service.api.routing.parameters import TableRef
 from tidegate_service.core.access.roles import ANYBODY, Caller, Principal, Role, share_of
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.errors import Forbidden, Unauthenticated
@@ -120,7 +120,7 @@ def require_policies(routes: Sequence[BaseRoute], *, but: str | None) -> None:
         if path != but and policy_of(route) is None:
             raise RouteWithoutPolicy(
                 f"the route {path} does not say who may call it; declare exactly one policy of "
-                "tidegate_service.api.routes.policies"
+                "tidegate_service.api.routing.policies"
             )
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tidegate_service.core.sharing.holds import Holds
+from tidegate_service.core.sharing.pauses import Pauses
 
 pytestmark = pytest.mark.anyio
 PATIENCE_S = 20.0
@@ -16,26 +16,26 @@ async def settled() -> None:
 
 
 async def test_nobody_waits_where_nothing_is_held():
-    holds = Holds()
-    with holds.holding("a", for_s=PATIENCE_S):
-        await holds.passed("b")
-    await holds.passed("a")
+    pauses = Pauses()
+    with pauses.pausing("a", for_s=PATIENCE_S):
+        await pauses.ended("b")
+    await pauses.ended("a")
 
 
 async def test_whoever_comes_meanwhile_waits_for_its_end_alone():
-    holds = Holds()
-    with holds.holding("a", for_s=PATIENCE_S):
-        waiting = asyncio.create_task(holds.passed("a"))
+    pauses = Pauses()
+    with pauses.pausing("a", for_s=PATIENCE_S):
+        waiting = asyncio.create_task(pauses.ended("a"))
         await settled()
         assert not waiting.done()
-    with holds.holding("a", for_s=PATIENCE_S):
+    with pauses.pausing("a", for_s=PATIENCE_S):
         await settled()
         assert waiting.done()
 
 
 async def test_a_hold_ends_by_itself():
-    holds = Holds()
-    with holds.holding("a", for_s=0.01):
+    pauses = Pauses()
+    with pauses.pausing("a", for_s=0.01):
         async with asyncio.timeout(PATIENCE_S):
-            await holds.passed("a")
-        await holds.passed("a")
+            await pauses.ended("a")
+        await pauses.ended("a")

@@ -20,8 +20,8 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tidegate_service.api.http.faces import UNITY_PREFIX
-from tidegate_service.api.routes.parameters import TableReference
-from tidegate_service.api.routes.policies import OnTable, Policy
+from tidegate_service.api.routing.parameters import TableReference
+from tidegate_service.api.routing.policies import OnTable, Policy
 
 Handlers = Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Response]]]
 

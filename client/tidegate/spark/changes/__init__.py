@@ -1,0 +1,1 @@
+"""The change data feed of a table: which rows its commits inserted, updated and deleted."""

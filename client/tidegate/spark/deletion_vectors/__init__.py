@@ -1,0 +1,1 @@
+"""Deletion vectors: which rows of a data file are no longer rows of the table."""

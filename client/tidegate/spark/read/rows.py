@@ -1,0 +1,99 @@
+"""The rows of given data files, by the table's columns: what every read of a table stands on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField
+from pyspark.sql.types import StructType as SparkStruct
+
+from tidegate.spark.deletion_vectors.files import read_vectors
+from tidegate.spark.read.field_ids import schemas_in_files
+from tidegate.spark.read.file_numbers import file_numbers, row_positions
+from tidegate.spark.read.file_values import discovered, mapped, unpartitioned
+from tidegate.spark.read.positions import without_rows
+from tidegate.spark.storage.opening import store_at
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.mapping import logical_column
+from tidegate.spark.tables.schemas import as_nullable
+from tidegate_protocol.log.actions import Add
+
+FILE = "__tidegate_file"
+"""The column with the place of a row's file among the given ones."""
+POSITION = "__tidegate_position"
+"""The column with the position of a row in its file, by which deletion vectors name it."""
+
+
+def rows_of_files(
+    spark: SparkSession, layout: TableLayout, files: Sequence[Add], *, located: bool = False
+) -> DataFrame:
+    """The rows of files of one version of a table, without those that their deletion vectors name;
+    with `located`, the columns `FILE` and `POSITION` say where each one is.
+
+    Raises `UnsupportedTable` for a deletion vector or a file that is not as the protocol has it,
+    and `UnsupportedSession` and `StorageError` where the session does not reach the files.
+    """
+    store = store_at(layout.location, spark)
+    vectored = [n for n, file in enumerate(files) if file.deletion_vector is not None]
+    vectors = [v for file in files if (v := file.deletion_vector) is not None]
+    sets = dict(zip(vectored, read_vectors(vectors, store), strict=True))
+    schemas = schemas_in_files(layout, files, store)
+    groups: dict[tuple[bool, str], list[int]] = {}
+    for number, schema in enumerate(schemas):
+        groups.setdefault((number in sets, schema.json()), []).append(number)
+    parts = [
+        _rows(spark, layout, files, numbers, schemas[numbers[0]], sets=sets, located=located)
+        for numbers in groups.values()
+    ]
+    if not parts:
+        places = [StructField(FILE, LongType()), StructField(POSITION, LongType())]
+        schema = as_nullable(layout.spark_schema)
+        return spark.createDataFrame(
+            [], SparkStruct([*schema.fields, *(places if located else ())])
+        )
+    return reduce(DataFrame.union, parts)
+
+
+def scan(
+    spark: SparkSession, layout: TableLayout, files: Sequence[Add], schema: SparkStruct
+) -> DataFrame:
+    """Every row of the files, which are at least one, by the columns of `schema`: those of the
+    table's physical layout, as the files call them."""
+    physical = replace(layout.physical, spark_schema=schema)
+    if not physical.partition_columns:
+        return unpartitioned(spark, physical, files)
+    found = discovered(spark, physical, files)
+    return mapped(spark, physical, files) if found is None else found
+
+
+def _rows(
+    spark: SparkSession,
+    layout: TableLayout,
+    files: Sequence[Add],
+    numbers: Sequence[int],
+    schema: SparkStruct,
+    *,
+    sets: Mapping[int, BitMap64],
+    located: bool,
+) -> DataFrame:
+    """Those of a group of files: all of them have a set of deleted rows, or none has."""
+    chosen = [files[number] for number in numbers]
+    own = {number: sets[number] for number in numbers if number in sets}
+    df = scan(spark, layout, chosen, schema)
+    places: tuple[Column, ...] = ()
+    if own or located:
+        number = file_numbers(df, layout, chosen, numbers).cast("long")
+        df = df.select("*", number.alias(FILE), row_positions(df).alias(POSITION))
+        places = (F.col(FILE), F.col(POSITION)) if located else ()
+    if own:
+        df = without_rows(df, F.col(FILE), F.col(POSITION), own)
+    return df.select(*columns_of(layout, schema), *places)
+
+
+def columns_of(layout: TableLayout, schema: SparkStruct) -> list[Column]:
+    """The table's columns, in their order, from those of a `scan` by `schema`."""
+    table = layout.spark_schema.fields
+    return [logical_column(own, field) for own, field in zip(schema.fields, table, strict=True)]

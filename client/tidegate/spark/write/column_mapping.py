@@ -1,0 +1,80 @@
+"""Mapped columns as they are written: under physical names, with ids, in a schema that has both."""
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.mapping import physical_column
+from tidegate_protocol.schema.data_types import COLUMN_ID, PHYSICAL_NAME
+
+MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+_MARKS = (COLUMN_ID, PHYSICAL_NAME)
+
+
+def physical_columns(df: DataFrame, layout: TableLayout) -> DataFrame:
+    """A conformed DataFrame with its columns as files have them."""
+    if not layout.is_mapped:
+        return df
+    fields = layout.spark_schema.fields
+    return df.select(*(physical_column(quoted(field.name), field) for field in fields))
+
+
+def with_marks(
+    schema: StructType, layout: TableLayout, *, new_name: Callable[[], str]
+) -> tuple[StructType, Mapping[str, str]]:
+    """A schema that is to be the table's, with an id and a physical name for every field of it, and
+    the properties that this changes.
+
+    A field that the table has under the same path, of the same kind of type, keeps what it has. The
+    others get ids above all that were given, and names of `new_name`, a fresh one at each call.
+    """
+    if not layout.is_mapped:
+        return schema, {}
+    numbers = _Numbers(layout.properties.max_column_id or 0, new_name)
+    marked = numbers.struct(schema, layout.spark_schema)
+    return marked, {MAX_COLUMN_ID: str(numbers.highest)}
+
+
+class _Numbers:
+    def __init__(self, highest: int, new_name: Callable[[], str]) -> None:
+        self.highest = highest
+        self._new_name = new_name
+
+    def struct(self, schema: StructType, known: DataType | None) -> StructType:
+        fields = known.fields if isinstance(known, StructType) else []
+        by_name = {field.name.lower(): field for field in fields}
+        return StructType(
+            [self._field(field, by_name.get(field.name.lower())) for field in schema.fields]
+        )
+
+    def _field(self, field: StructField, known: StructField | None) -> StructField:
+        if known is not None and type(known.dataType) is not type(field.dataType):
+            known = None
+        marks = known if PHYSICAL_NAME not in field.metadata else field
+        metadata = {k: v for k, v in field.metadata.items() if k not in _MARKS}
+        if marks is not None:
+            metadata |= {name: marks.metadata[name] for name in _MARKS}
+        else:
+            self.highest += 1
+            metadata |= {COLUMN_ID: self.highest, PHYSICAL_NAME: self._new_name()}
+        inside = self._type(field.dataType, None if known is None else known.dataType)
+        return StructField(field.name, inside, field.nullable, metadata)
+
+    def _type(self, data_type: DataType, known: DataType | None) -> DataType:
+        match data_type:
+            case StructType():
+                return self.struct(data_type, known)
+            case ArrayType():
+                inside = known.elementType if isinstance(known, ArrayType) else None
+                return ArrayType(self._type(data_type.elementType, inside), data_type.containsNull)
+            case MapType():
+                of_map = known if isinstance(known, MapType) else None
+                return MapType(
+                    self._type(data_type.keyType, of_map and of_map.keyType),
+                    self._type(data_type.valueType, of_map and of_map.valueType),
+                    data_type.valueContainsNull,
+                )
+        return data_type

@@ -1,0 +1,44 @@
+"""The index's database as the settings have it: the instance's own server, or another one."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from tidegate_service.index.embedded.database import embedded
+from tidegate_service.index.embedded.server import DataDirectoryInUse, EmbeddedPostgres
+from tidegate_service.index.postgres import migrate
+from tidegate_service.settings import Settings
+
+
+class CannotStart(Exception):
+    """The service cannot run with these settings as things are; the message says why."""
+
+
+async def database_of(settings: Settings, stack: AsyncExitStack) -> str:
+    """The URL of the index; an embedded server is stopped with the stack."""
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value()
+    return await stack.enter_async_context(embedded(settings.data_dir))
+
+
+def ensure_schema(settings: Settings, url: str) -> None:
+    """The embedded database follows the release; a foreign one is only migrated if told to."""
+    if settings.database_url is None or settings.migrate:
+        migrate.upgrade(url)
+    elif migrate.pending(url):
+        found = migrate.current(url) or "none at all"
+        raise CannotStart(
+            f"the database at {settings.masked_database_url()} has the schema revision {found}, "
+            f"and this release needs {migrate.head()}: run `tidegate migrate`, or serve with "
+            "--migrate"
+        )
+
+
+async def database_beside(settings: Settings, stack: AsyncExitStack) -> str:
+    """The database, its embedded server started (and migrated) unless a service runs it."""
+    try:
+        url = await database_of(settings, stack)
+    except DataDirectoryInUse:
+        return EmbeddedPostgres(settings.data_dir).url_beside()
+    if settings.database_url is None:
+        await asyncio.to_thread(migrate.upgrade, url)
+    return url

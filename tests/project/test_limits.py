@@ -1,0 +1,104 @@
+"""Limits of the product are values that a test passes, not constants that it replaces."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.repository import PACKAGES, python_sources
+
+UPKEEP = {
+    f"tests/service/upkeep/test_{name}.py"
+    for name in (
+        "caretaker",
+        "caretaker_schemas",
+        "checkpoints_own_log",
+        "checkpoints_random",
+        "checksums",
+        "clean_up",
+        "clean_up_current",
+        "clean_up_killed",
+        "compaction",
+        "compaction_read",
+        "expired_versions",
+        "sidecars",
+        "small_actions",
+        "v2_checkpoints",
+    )
+}
+OTHERS = {
+    "tests/service/catalog_managed/test_large_held.py",
+    "tests/service/maintenance/test_large_versions.py",
+}
+"""Their limits are constants of modules. No file may be added here."""
+
+
+def numbers() -> set[str]:
+    """The names of the product's constants that are numbers."""
+    return {
+        target.id
+        for path, text in python_sources().items()
+        if path.parts[0] in {Path(package).parts[0] for package in PACKAGES}
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign) and is_number(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id.isupper()
+    }
+
+
+def is_number(value: ast.expr) -> bool:
+    match value:
+        case ast.Constant(value=int() | float()):
+            return not isinstance(value.value, bool)
+        case ast.BinOp():
+            return is_number(value.left) or is_number(value.right)
+        case ast.UnaryOp():
+            return is_number(value.operand)
+    return False
+
+
+def replaced(source: str, names: set[str]) -> Iterator[str]:
+    """Which of the constants a test may replace: it has `setattr`, and their names as texts."""
+    nodes = list(ast.walk(ast.parse(source)))
+    if not any(isinstance(node, ast.Attribute) and node.attr == "setattr" for node in nodes):
+        return
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value.rpartition(".")[2]
+            if name in names:
+                yield name
+
+
+def test_no_test_replaces_a_number():
+    names = numbers()
+    found = {
+        str(path): sorted(set(replaced(text, names)))
+        for path, text in python_sources().items()
+        if path.parts[0] == "tests"
+    }
+    known = UPKEEP | OTHERS
+    assert {path: of for path, of in found.items() if of and path not in known} == {}
+    assert {path for path in known if not found[path]} == set(), "these have none any more"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("monkeypatch.setattr(module, 'MOST', 1)", ["MOST"]),
+        ("monkeypatch.setattr('tidegate_service.core.module.MOST', 1)", ["MOST"]),
+        ("for name in ['MOST']: patched.setattr(module, name, 1)", ["MOST"]),
+        ("monkeypatch.setattr(module, 'OTHER', 1)", []),
+        ("print('MOST')", []),
+    ],
+)
+def test_it_finds_what_replaces_one(source: str, found: list[str]):
+    assert list(replaced(source, {"MOST"})) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [("1", True), ("64 * _KIB", True), ("-0.5", True), ("'a'", False), ("True", False)],
+)
+def test_it_knows_a_number(value: str, number: bool):
+    assert is_number(ast.parse(value, mode="eval").body) is number

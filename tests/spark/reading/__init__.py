@@ -1,0 +1,1 @@
+"""Reading what other engines write: deletion vectors, mapped columns, widened types, changes."""

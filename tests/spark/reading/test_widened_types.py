@@ -1,0 +1,95 @@
+"""Columns whose types have been widened: old files hold the old type."""
+
+import datetime as dt
+import json
+from decimal import Decimal
+
+import pytest
+
+from tests.spark.tables import rows
+
+WIDENED = {"delta.enableTypeWidening": "true"}
+CASES = [
+    ("tinyint", "smallint", "7"),
+    ("tinyint", "int", "7"),
+    ("tinyint", "bigint", "7"),
+    ("tinyint", "double", "7"),
+    ("tinyint", "decimal(12,2)", "7"),
+    ("smallint", "int", "7"),
+    ("smallint", "double", "7"),
+    ("smallint", "decimal(10,0)", "7"),
+    ("int", "bigint", "7"),
+    ("int", "double", "7"),
+    ("int", "decimal(20,3)", "7"),
+    ("bigint", "decimal(22,2)", "7"),
+    ("float", "double", "7.5"),
+    ("decimal(5,2)", "decimal(9,2)", "7.25"),
+    ("decimal(5,2)", "decimal(38,10)", "7.25"),
+    ("decimal(20,2)", "decimal(30,4)", "7.25"),
+    ("date", "timestamp_ntz", "'2024-02-03'"),
+]
+# What the log calls the types.
+NAMES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+
+
+def widen(table, source, target):
+    """Change the type of every `int`-like leaf `a`, `l.element`, `s.x` and `p` as ALTER does."""
+    old, new = NAMES.get(source, source), NAMES.get(target, target)
+    schema = json.loads(table.head().metadata.schema_string)
+    change = {"fromType": old, "toType": new}
+    a, items, struct, partition = schema["fields"]
+    for field in (a, struct["type"]["fields"][0], partition):
+        field["type"] = new
+        field["metadata"]["delta.typeChanges"] = [change]
+    items["type"]["elementType"] = new
+    items["metadata"]["delta.typeChanges"] = [change | {"fieldPath": "element"}]
+    with table.transaction() as txn:
+        txn.update_metadata(schema=json.dumps(schema))
+        txn.commit("CHANGE COLUMN")
+
+
+@pytest.mark.parametrize("vectorized", ["true", "false"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} to {case[1]}")
+def test_old_files_are_read_as_the_new_type(session, create, source, case, vectorized):
+    source_type, target, value = case
+    session.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
+    table = create(
+        f"a {source_type}, l array<{source_type}>, s struct<x: {source_type}>, p {source_type}",
+        "p",
+        **WIDENED,
+    )
+    row = f"CAST({value} AS {{0}})"
+    select = f"SELECT {row} a, array({row}, null) l, named_struct('x', {row}) s, {row} p"
+    table.append(session.sql(select.format(source_type)))
+    widen(table, source_type, target)
+    table.append(session.sql(select.format(target)))
+    expected = session.sql(select.format(target)).collect() * 2
+    for found in (table.read(session), source.read(table)):
+        assert found.schema["a"].dataType.simpleString() == target
+        assert found.collect() == expected
+    same = f"a = CAST({value} AS {target}) AND p = a AND s.x = a"
+    assert table.read(session, same).count() == 2
+    assert table.read(session, f"a > CAST({value} AS {target})").count() == 0
+
+
+def test_a_golden_table_is_read(spark, register_golden, source):
+    table = register_golden("type-widening")
+    first, second = sorted(table.read(spark).collect(), key=lambda row: row["byte_long"])
+    assert first.asDict() | {"float_double": None} == {
+        "byte_long": 1,
+        "int_long": 2,
+        "float_double": None,
+        "byte_double": 5.0,
+        "short_double": 6.0,
+        "int_double": 7.0,
+        "decimal_decimal_same_scale": Decimal("123.45"),
+        "decimal_decimal_greater_scale": Decimal("67.89"),
+        "byte_decimal": Decimal(1),
+        "short_decimal": Decimal(2),
+        "int_decimal": Decimal(3),
+        "long_decimal": Decimal(4),
+        "date_timestamp_ntz": dt.datetime(2024, 9, 9),
+    }
+    assert first["float_double"] == pytest.approx(3.4, abs=1e-6)
+    assert (second["byte_long"], second["short_decimal"]) == (2**63 - 1, Decimal("12345.6"))
+    assert rows(source.read(table)) == rows(table.read(spark))
