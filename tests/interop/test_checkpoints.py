@@ -1,4 +1,5 @@
-"""Stock Delta Spark reads tables from our checkpoints alone, and writes on from there."""
+"""Stock Delta Spark reads tables from our checkpoints alone, at each version that is left, and
+writes on from there."""
 
 import shutil
 from types import SimpleNamespace
@@ -6,11 +7,17 @@ from typing import Any
 
 import pytest
 
+from tests.builders.proposals import proposal
 from tests.interop.foreign_spark import ForeignSpark
 from tests.service.tables.delta_logs import names
 from tests.service.upkeep.checkpoints import SMALL, checkpointed, forget_commits
-from tests.service.world import make_world
+from tests.service.world import World, make_world
+from tidegate_protocol.log.actions import Txn
+from tidegate_service.core.commit.propose import conflict_check
+from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.register import RegisterTable, register_table
+from tidegate_service.core.upkeep.checkpoint import CheckpointKind
+from tidegate_service.core.upkeep.taken_over import TakingOver
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
@@ -18,13 +25,19 @@ pytestmark = pytest.mark.anyio
 MAPPED = "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true'"
 STRUCTS = "'delta.checkpoint.writeStatsAsStruct' = 'true'"
 V2 = "'delta.checkpointPolicy' = 'v2'"
+SOON = TakingOver(files=2, versions=1, last_files=3)
 ONLY_STRUCTS = f"{STRUCTS}, 'delta.checkpoint.writeStatsAsJson' = 'false'"
 TABLES = {
     "classic": (MAPPED, {}),
     "structs": (f"{MAPPED}, {ONLY_STRUCTS}", {}),
     "parts": (f"{MAPPED}, {STRUCTS}", {"layout": SMALL}),
     "v2": (f"{MAPPED}, {V2}, {STRUCTS}", {"layout": SMALL}),
+    "taken-over": (MAPPED, {"taking_over": SOON}),
 }
+INSERT = (
+    "INSERT INTO {} SELECT id, timestamp'2024-02-29 12:00:00.123456', date'2024-02-29', 1.25, "
+    "concat('n', id), {} FROM range(10)"
+)
 COLUMNS = "id BIGINT, at TIMESTAMP, day DATE, price DECIMAL(10, 2), name STRING, p INT"
 
 
@@ -32,34 +45,50 @@ def sql(spark: ForeignSpark, statement: str) -> list[tuple[Any, ...]]:
     return spark.sql(statement, SimpleNamespace(location="none is named in it"))
 
 
-async def test_all_kinds(spark, index, tmp_path):
+@pytest.mark.parametrize("kind", TABLES)
+async def test_each_version_that_is_left(spark, index, tmp_path, kind):
+    properties, options = TABLES[kind]
     world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
-    for kind, (properties, options) in TABLES.items():
-        table = f"delta.`{tmp_path}/{kind}`"
-        sql(
-            spark,
-            f"CREATE TABLE {table} ({COLUMNS}) USING delta PARTITIONED BY (p) "
-            f"TBLPROPERTIES ({properties})",
-        )
-        for p in range(4):
-            sql(
-                spark,
-                f"INSERT INTO {table} SELECT id, timestamp'2024-02-29 12:00:00.123456', "
-                f"date'2024-02-29', 1.25, concat('n', id), {p} FROM range(10)",
-            )
-        sql(spark, f"DELETE FROM {table} WHERE id = 3 AND p = 1")
-        query = "SELECT * FROM {} WHERE p > 0 AND id > 1 ORDER BY p, id"
-        expected = sql(spark, query.format(table))
-        made, _ = await register_table(
-            world.context,
-            RegisterTable(name=next(names), location=(tmp_path / kind).as_uri()),
-        )
-        written = await checkpointed(world, made, **options)
-        assert written.version == made.latest_version
-        forget_commits(made, made.latest_version)
-        # Under another name, of which Spark remembers nothing.
-        shutil.copytree(tmp_path / kind, tmp_path / f"{kind}-read")
-        copy = f"delta.`{tmp_path}/{kind}-read`"
-        assert sql(spark, query.format(copy)) == expected, kind
-        sql(spark, f"DELETE FROM {copy} WHERE p = 2")
-        assert sql(spark, query.format(copy)) == [row for row in expected if row[-1] != 2]
+    table = f"delta.`{tmp_path}/{kind}`"
+    sql(
+        spark,
+        f"CREATE TABLE {table} ({COLUMNS}) USING delta PARTITIONED BY (p) "
+        f"TBLPROPERTIES ({properties})",
+    )
+    for p in range(4):
+        sql(spark, INSERT.format(table, p))
+    sql(spark, f"DELETE FROM {table} WHERE id = 3 AND p = 1")
+    location = (tmp_path / kind).as_uri()
+    made, _ = await register_table(
+        world.context, RegisterTable(name=next(names), location=location)
+    )
+    first = last = await checkpointed(world, made, **options)
+    assert first.version == made.latest_version
+    for p in range(4, 8):
+        sql(spark, INSERT.format(table, p))
+        await taken_in(world, made)
+        if p % 2:
+            last = await checkpointed(world, made, **options)
+    if kind == "taken-over":
+        assert last.kind is CheckpointKind.MULTI_PART
+        assert last.files_written < last.files
+    sql(spark, f"UPDATE {table} SET name = 'other' WHERE id = 5 AND p = 2")
+    query = "SELECT * FROM {} WHERE p > 0 AND id > 1 ORDER BY p, id"
+    expected = {
+        version: sql(spark, query.format(f"{table} VERSION AS OF {version}"))
+        for version in range(first.version, last.version + 2)
+    }
+    forget_commits(made, first.version)
+    # Under another name, of which Spark remembers nothing.
+    shutil.copytree(tmp_path / kind, tmp_path / f"{kind}-read")
+    copy = f"delta.`{tmp_path}/{kind}-read`"
+    for version, rows in expected.items():
+        assert sql(spark, query.format(f"{copy} VERSION AS OF {version}")) == rows, version
+    sql(spark, f"DELETE FROM {copy} WHERE p = 3")
+    left = [row for row in expected[last.version + 1] if row[-1] != 3]
+    assert sql(spark, query.format(copy)) == left
+
+
+async def taken_in(world: World, table: TableRecord) -> None:
+    """Have the index read what Spark wrote past it."""
+    await conflict_check(world.context, table.name, proposal(Txn(app_id="asks", version=1)))

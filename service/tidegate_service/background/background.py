@@ -24,6 +24,7 @@ from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.core.upkeep.compaction import Compactions
 from tidegate_service.core.upkeep.expired_versions import ExpiredVersions
 from tidegate_service.core.upkeep.job import Job
+from tidegate_service.core.upkeep.taken_over import TakingOver
 
 HOOK_RUN_S = RUN_S + 2 * LONGEST_S
 """Of one run of a hook, whose last call may take as long as any."""
@@ -128,7 +129,10 @@ async def background_of(
         caretakers[f"{manifests.kind}-{number}"] = made
 
     async def write(table: TableRecord) -> int:
-        return (await write_checkpoint(index, storage, table, faults=faults)).version
+        written = await write_checkpoint(
+            index, storage, table, taking_over=TakingOver(), faults=faults
+        )
+        return written.version
 
     jobs: list[Job] = [
         Checkpoints(write),

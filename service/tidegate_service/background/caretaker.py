@@ -3,7 +3,8 @@
 It looks over the tables, some at a time, for what is due, and does one thing after the other.
 After each it rests, so that it has a share of the instance's time and commits have the others.
 Schemas have their turns, however many tables one has, and one whose work takes long rests by
-itself. Compacted files bridge just these rests, so they have a share of their own. What is due is a
+itself. Compacted files bridge just these rests, so they have a share of their own; checkpoints that
+take most of their parts over make them needless, and have that share. What is due is a
 matter of state, so nothing is lost when a process dies. A claim in the index keeps two instances
 from the same work.
 """
@@ -45,6 +46,9 @@ RUN_S_A_FILE = 0.0001
 """What one run may take, beside `RUN_S`, for each live file of its table."""
 MOST_REST_S = 60.0
 """For so long all rest after one run, at most; its schema rests for all that the share says."""
+MOST_TAKEN_OVER = 1_000
+"""So many commits behind one whose parts can be taken over, a checkpoint is urgent: it costs what
+they did, and not the table."""
 URGENT_SHARE = 0.5
 """Of the time, for what is urgent in one schema."""
 
@@ -61,8 +65,8 @@ def _rest_s(took_s: float, share: float) -> float:
 
 class _Pace(Enum):
     """What waits for what. `USUAL` rests after anything usual. The others may be done meanwhile:
-    `URGENT` rests after what was urgent in its schema, and `BRIDGING`, which is done because a
-    checkpoint is long in coming, after any other such."""
+    `URGENT` rests after what was urgent in its schema, and `BRIDGING` after any other such: what is
+    done because a checkpoint is long in coming, and checkpoints that cost what changed."""
 
     USUAL = "usual"
     URGENT = "urgent"
@@ -73,7 +77,8 @@ class Caretaker:
     """Works until it is cancelled. `interval_s` bounds the wait between two looks, `share` is the
     part of the time that it may be at work (above 0, up to 1).
 
-    A checkpoint of a table that has `most_behind` versions after its last one is urgent: it waits
+    A checkpoint of a table that has `most_behind` versions after its last one is urgent, one that
+    takes parts over after `MOST_TAKEN_OVER`: it waits
     for no rest but one after another such of its schema, which is as long as that took.
     `monotonic_s` measures how long work takes. Work is claimed under `name` (`new_name`), and a run
     may take `run_s` seconds, and `run_s_a_file` more for each live file of its table.
@@ -198,10 +203,12 @@ class Caretaker:
         return random.choice([each for each in among if each.scope == scope])
 
     def _pace(self, due: Due) -> _Pace:
-        if due.kind == UpkeepKind.COMPACTION:
-            return _Pace.BRIDGING
-        is_urgent = due.kind == UpkeepKind.CHECKPOINT and due.behind >= self._most_behind
-        return _Pace.URGENT if is_urgent else _Pace.USUAL
+        if due.kind == UpkeepKind.CHECKPOINT:
+            most = min(self._most_behind, MOST_TAKEN_OVER) if due.takes_over else self._most_behind
+            if due.behind >= most:
+                return _Pace.URGENT
+        is_bridging = due.kind == UpkeepKind.COMPACTION or due.takes_over
+        return _Pace.BRIDGING if is_bridging else _Pace.USUAL
 
     def _rests_as(self, due: Due) -> tuple[str, _Pace]:
         """What rests together: a schema's work, and bridging all in all."""

@@ -78,6 +78,13 @@ class ObjectCheckpoints:
                 break
         return frozenset(found)
 
+    @property
+    def can_take_over(self) -> bool:
+        return self._root.has_links
+
+    async def take_over(self, names: Sequence[tuple[str, str]]) -> Sequence[WrittenFile] | None:
+        return await self._share.run(self._root.link, self._folder, names)
+
     async def point_to(self, version: int, content: bytes) -> bool:
         return await self._share.run(self._point_to, version, content)
 

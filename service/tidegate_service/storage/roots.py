@@ -102,6 +102,18 @@ class Root(Protocol):
         """Blocking: begin a file of a table's log."""
         ...
 
+    @property
+    def has_links(self) -> bool:
+        """Whether `link` gives names here."""
+        ...
+
+    def link(self, folder: str, names: Sequence[tuple[str, str]]) -> Sequence[WrittenFile] | None:
+        """Blocking: give files of a folder, each by its name, another name in it, too, durably;
+        what they are. None where one is not there, cannot have another name, or where a new name
+        is taken; then some may have got theirs. Raises `StorageUnknown` where a name may be
+        there."""
+        ...
+
     def replace(self, path: str, pieces: Iterable[bytes]) -> None:
         """Blocking: put a file in the place of the one of its name, durably and at once. Memory
         holds one of its pieces, and of a small file all.

@@ -127,6 +127,20 @@ class CheckpointContract:
             plant(location, name, b"x")
         assert await files.parts(3) == {2, 5}
 
+    async def test_files_that_are_taken_over(self, log, files):
+        for name in ("a.parquet", "b.parquet"):
+            await put(files, name, rows(name[0]), actions=SMALL)
+        found = await files.take_over([("a.parquet", "c.parquet"), ("b.parquet", "d.parquet")])
+        if not files.can_take_over:
+            assert found is None
+            return
+        assert await read(log, "c.parquet") == await read(log, "a.parquet")
+        sizes = {entry.name: entry.size for entry in await listed(log)}
+        assert [each.size for each in found] == [sizes["c.parquet"], sizes["d.parquet"]]
+        assert await files.take_over([("a.parquet", "d.parquet")]) is None
+        assert await files.take_over([("gone.parquet", "e.parquet")]) is None
+        assert await read(log, "d.parquet") == await read(log, "b.parquet")
+
     async def test_the_pointer_never_goes_back(self, log, files):
         assert await files.point_to(3, b'{"version":3}')
         assert await files.point_to(3, b'{"version":3,"size":1}')

@@ -1,4 +1,4 @@
-"""Checksums say of a table what it is, at least at its newest version."""
+"""Checksums say of a table what it is, at each version where these are few at a time."""
 
 import json
 from pathlib import Path
@@ -14,6 +14,7 @@ from tidegate_protocol.log.actions import DeletionVector, Txn
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
@@ -46,7 +47,11 @@ async def test_each_version_of_an_ordinary_table_has_one(world: World, caretaker
     )
     await caretaker.round()
     found = written(world, table)
-    assert list(found) == [0, 1, 2, 4]
+    assert list(found) == [0, 1, 2, 3, 4]
+    assert sorted(file["path"] for file in found[3]["allFiles"]) == ["f0", "f1", "f2"]
+    assert (found[3]["numFiles"], found[3]["tableSizeBytes"]) == (3, 27_000)
+    assert found[3]["txnId"] == world.actions_of(table, 3)[0]["commitInfo"]["txnId"]
+    assert (await verify_table(world.context, table.id)).differences == ()
     head = found[4]
     assert (head["numFiles"], head["tableSizeBytes"]) == (2, 18_000)
     assert (head["numMetadata"], head["numProtocol"]) == (1, 1)
@@ -58,6 +63,36 @@ async def test_each_version_of_an_ordinary_table_has_one(world: World, caretaker
     assert head["metadata"] == actions[0]["metaData"]
     assert "numDeletedRecordsOpt" not in head
     assert await caretaker.round() == 0
+
+
+async def test_versions_between_two_heads(world: World, caretaker: Caretaker, monkeypatch):
+    """What they were is told where it is still known."""
+    table = await world.create(properties={"delta.feature.domainMetadata": "supported"})
+    await caretaker.round()
+    await propose(world.context, table.id, proposal(add("a"), Txn(app_id="app", version=7)))
+    await propose(world.context, table.id, proposal(add("b")))
+    await propose(world.context, table.id, proposal(add("c"), Txn(app_id="app", version=8)))
+    await propose(world.context, table.id, proposal(add("d")))
+    await caretaker.round()
+    found = written(world, table)
+    assert [len(each["allFiles"]) for each in found.values()] == [0, 1, 2, 3, 4]
+    told = {version: each.get("setTransactions") for version, each in found.items()}
+    assert (told[1], told[2]) == (None, None)
+    assert [each["version"] for each in (*told[3], *told[4])] == [8, 8]
+    # A domain may have been removed since.
+    assert [each.get("domainMetadata") for each in found.values()] == [[], None, None, None, []]
+    assert (await verify_table(world.context, table.id)).differences == ()
+    # Of a hot table, and of a large one, the head alone has one.
+    monkeypatch.setattr(checksums, "BETWEEN", 1)
+    for path in "efg":
+        await propose(world.context, table.id, proposal(add(path)))
+    await caretaker.round()
+    monkeypatch.setattr(checksums, "BETWEEN", 20)
+    monkeypatch.setattr(counting, "ROWS", 8)
+    for path in "hij":
+        await propose(world.context, table.id, proposal(add(path)))
+    await caretaker.round()
+    assert list(written(world, table)) == [0, 1, 2, 3, 4, 7, 10]
 
 
 async def test_all_fields(world: World, caretaker: Caretaker):
@@ -149,7 +184,7 @@ async def test_one_waits_until_its_version_is_published(
     await propose(world.context, table.id, proposal(add("b")))
     assert await caretaker.round() == 1
     found = written(world, table)
-    assert {version: each["numFiles"] for version, each in found.items()} == {1: 1}
+    assert {version: each["numFiles"] for version, each in found.items()} == {0: 0, 1: 1}
     standing = (await upkeep.standing(table.id))[UpkeepKind.CHECKSUM]
     assert standing.version == 1
 

@@ -77,6 +77,22 @@ async def test_what_has_expired_is_deleted(
     assert (await get_table(world.context, table.id)).first_version == 8
 
 
+async def test_what_was_deleted_is_noted_by_the_next_run(
+    world: World, engine: AsyncEngine, caretaker: Caretaker, upkeep: PostgresUpkeep
+):
+    """Whoever is cut off behind its last file, or has lost its claim, notes nothing."""
+    table = await expired(world, engine)
+    await caretaker.round()
+    async with engine.begin() as connection:
+        await connection.execute(
+            text("UPDATE table_upkeep SET version = -1 WHERE kind = :kind"), {"kind": KIND}
+        )
+    await let_it_be_tomorrow(engine)
+    await caretaker.round()
+    assert (await upkeep.standing(table.id))[KIND].version == 5
+    assert LogOf(world, table).versions == [5, 6, 7, 8, 9]
+
+
 async def test_each_run_is_in_the_audit_trail(
     world: World, engine: AsyncEngine, caretaker: Caretaker
 ):

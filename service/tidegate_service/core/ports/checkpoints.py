@@ -77,15 +77,30 @@ class Sidecar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a multi-part checkpoint that later ones take over, and that holds nothing but
+    files: those that versions up to `through` added, behind those of the parts before it, and
+    files that were removed before."""
+
+    name: str
+    size: int
+    num_adds: int
+    num_removes: int
+    through: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownCheckpoint:
     """The newest checkpoint that the service wrote of a table. `shape` names all that its sidecars
-    depend on beside their files; a V2 checkpoint has `sidecars`, in the order of their keys."""
+    and parts depend on beside their files. A V2 checkpoint has `sidecars`, in the order of their
+    keys; one of several parts may have `parts`, in the order of their numbers."""
 
     version: int
     epoch: int
     kind: str
     shape: str
     sidecars: Sequence[Sidecar] = ()
+    parts: Sequence[Part] = ()
 
 
 class CheckpointIndex(Protocol):
@@ -125,6 +140,14 @@ class CheckpointIndex(Protocol):
     ) -> frozenset[PathKey]:
         """Which of the sidecars that are kept hold files that versions behind `since`, up to
         `version`, added or removed, by their `after`."""
+
+    async def appended(
+        self, table_id: str, head: SnapshotHead, *, after: int, beside_removed: bool
+    ) -> FileRows | None:
+        """The files that the versions behind `after`, up to the head's, added, where that is all
+        that they did to files. None where it is not, where the files are too many to be held
+        together, and, `beside_removed` ones, where one of them was removed before. A file that was
+        added again while it was live is among them."""
 
     async def keep_checkpoint(self, table_id: str, checkpoint: KnownCheckpoint) -> None:
         """Remember a checkpoint, unless a newer one is; in the place of the one before it."""
@@ -177,6 +200,17 @@ class CheckpointFiles(Protocol):
 
     async def parts(self, version: int) -> frozenset[int]:
         """The numbers of parts that checkpoints of the version have, whole or not."""
+        ...
+
+    @property
+    def can_take_over(self) -> bool:
+        """Whether `take_over` is for nothing here, however large the files are."""
+        ...
+
+    async def take_over(self, names: Sequence[tuple[str, str]]) -> Sequence[WrittenFile] | None:
+        """Give files of the log, each by its name, another name, too, durably. None where one is
+        not there, cannot have another name, or where a new name is taken; then some may have got
+        theirs. Raises `StorageUnavailable`, and `StorageUnknown` where a name may be there."""
         ...
 
     async def point_to(self, version: int, content: bytes) -> bool:

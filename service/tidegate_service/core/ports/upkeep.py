@@ -31,12 +31,14 @@ class UpkeepRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
     """A kind of upkeep that is due for a table; `scope` is the table's schema, with its catalog.
-    `behind` is how many published versions the index holds that are newer than the record's."""
+    `behind` is how many published versions the index holds that are newer than the record's.
+    `takes_over`: of checkpoints, that the last one has parts which the next may take over."""
 
     table_id: str
     scope: str
     kind: str
     behind: int
+    takes_over: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +68,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """A table's head and what it adds up to, as of one moment. None stands for what would be too
-    much to be looked through.
+    """A table's head, or a version before, and what it adds up to, as of one moment: the version
+    is `table.latest_version`. None stands for what would be too much to be looked through, or was
+    written since.
 
     `bins` are the numbers of files and of bytes by the place in `checksum.histograms.SIZE_BINS`
     (-1 for sizes below 0), `cardinalities` those of the files' deletion vectors, `files` all of
@@ -90,8 +93,9 @@ class UpkeepStanding(Protocol):
         """How the table's upkeep stands; what was never begun is not there."""
         ...
 
-    async def counted(self, table_id: str) -> Counted | None:
-        """In bounded time, however large the table is; None where it is gone."""
+    async def counted(self, table_id: str, version: int | None = None) -> Counted | None:
+        """At the head by default. In bounded time, however large the table is; None where it is
+        gone, and of a version before where that is not held, or the table is a large one."""
         ...
 
     async def set_back(self, table_id: str, kind: str, *, to: int) -> bool:
@@ -169,7 +173,7 @@ class _NoUpkeep:
     async def standing(self, table_id: str) -> Mapping[str, UpkeepRecord]:
         return {}
 
-    async def counted(self, table_id: str) -> Counted | None:
+    async def counted(self, table_id: str, version: int | None = None) -> Counted | None:
         return None
 
     async def set_back(self, table_id: str, kind: str, *, to: int) -> bool:

@@ -36,7 +36,8 @@ from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.upkeep.same_log import SameLog
 from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows, small_actions
-from tidegate_service.core.upkeep.v2_checkpoint import write_v2
+from tidegate_service.core.upkeep.taken_over import PartsWriting, TakingOver
+from tidegate_service.core.upkeep.v2_checkpoint import shape_of, write_v2
 
 PART_FILES = 1_000_000
 """Live files in a checkpoint's part."""
@@ -55,8 +56,8 @@ class CheckpointKind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointWritten:
     """A checkpoint that readers find. `files` and `bytes` are what it has, `files_written` and
-    `bytes_written` what had to be written: a V2 checkpoint names sidecars of earlier ones. `took`
-    in seconds."""
+    `bytes_written` what had to be written: a V2 checkpoint names sidecars of earlier ones, and one
+    of several parts may take some over. `took` in seconds."""
 
     version: int
     kind: CheckpointKind
@@ -89,13 +90,14 @@ async def write_checkpoint(
     *,
     who: str | None = None,
     layout: CheckpointLayout = LAYOUT,
+    taking_over: TakingOver | None = None,
     faults: FaultPoints = NO_FAULTS,
     new_id: Callable[[], str] = lambda: str(uuid4()),
     monotonic_s: Callable[[], float] = time.monotonic,
     published_within_s: float = PUBLISHED_WITHIN_S,
 ) -> CheckpointWritten:
     """Write the checkpoint of a version, the latest one by default, and point to it; in the
-    turns of `who` at the store's threads.
+    turns of `who` at the store's threads. With parts of the last one where `taking_over` says so.
 
     A version that is not published is waited for. Raises `TableQuarantined`, `NotFound` for a
     version that is not there, `Refused` for one whose snapshot is not known as a whole any more,
@@ -127,6 +129,7 @@ async def write_checkpoint(
         head=head,
         policy=policy_of(head.protocol, head.metadata),
         layout=layout,
+        taking_over=taking_over,
         faults=faults,
         new_id=new_id,
     )
@@ -166,6 +169,7 @@ class _Writing:
     head: SnapshotHead
     policy: CheckpointPolicy
     layout: CheckpointLayout
+    taking_over: TakingOver | None
     faults: FaultPoints
     new_id: Callable[[], str]
 
@@ -174,6 +178,10 @@ class _Writing:
         actions = await small_actions(self.head, self.policy)
         if self.policy.is_v2:
             return await self._v2(columns, actions)
+        if self.taking_over is not None:
+            made = await self._with_parts(columns, actions, self.taking_over)
+            if made is not None:
+                return made
         parts = max(1, -(-self.head.num_files // self.layout.part_files))
         if parts == 1:
             return await self._classic(columns, actions)
@@ -219,6 +227,40 @@ class _Writing:
             await coming.drain(file)
             written.append(_own(await self._put_last(file, rows), name))
         return self._made(CheckpointKind.MULTI_PART, rows, written, actions)
+
+    async def _with_parts(
+        self, columns: FileColumns, actions: list[Action], taking_over: TakingOver
+    ) -> _Made | None:
+        writing = PartsWriting(
+            index=self.index,
+            files=self.files,
+            same_log=self.same_log,
+            table_id=self.table_id,
+            head=self.head,
+            columns=columns,
+            actions=actions,
+            shape=shape_of(columns),
+            part_files=self.layout.part_files,
+            taking_over=taking_over,
+            faults=self.faults,
+            rows=self._rows,
+        )
+        written = await writing.write()
+        if written is None:
+            return None
+        return _Made(
+            last=LastCheckpoint(
+                version=self.head.version,
+                num_actions=written.num_adds + written.num_removes + len(actions),
+                num_adds=written.num_adds,
+                size=written.bytes,
+                parts=written.parts,
+            ),
+            known=written.known,
+            files=written.parts,
+            files_written=written.files_written,
+            bytes_written=written.bytes_written,
+        )
 
     async def _v2(self, columns: FileColumns, actions: list[Action]) -> _Made:
         v2 = await write_v2(

@@ -1,7 +1,8 @@
 """Version checksums: `<version>.crc` beside a table's commits.
 
 Each is of the head, whose counters the index keeps, so it costs about the same however large the
-table is. Where commits come faster than runs, versions between two heads have none.
+table is. The versions between two heads have theirs, too, where they and the table's files are few:
+those are counted from the rows of files.
 """
 
 from collections import OrderedDict
@@ -15,7 +16,7 @@ from tidegate_protocol.log.codec import with_fields
 from tidegate_service.core.observe.faults import NO_FAULTS, ChecksumStep, FaultPoints, around
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.store.storage import Storage
+from tidegate_service.core.ports.store.storage import Log, Storage
 from tidegate_service.core.ports.upkeep import Counted, Done, UpkeepRecord, UpkeepStanding
 from tidegate_service.core.sharing import offload
 
@@ -23,6 +24,8 @@ WAITING = 1000
 """Checksums that wait for their versions to be published, at most."""
 WAITING_BYTES = 64 * 1024 * 1024
 """Of all of them together: one may have megabytes."""
+BETWEEN = 20
+"""Versions between two heads that get checksums: a table with more at a time is a hot one."""
 LONG_METADATA = 1024 * 1024
 """In bytes. Versions of a table with more have no checksums."""
 DELETION_VECTORS = "deletionVectors"
@@ -54,30 +57,37 @@ class Checksums:
             counted = await self._upkeep.counted(table.id)
             if counted is None or not _may_be_told(counted):
                 return Done(version=record.version, due_version=table.published_version + 1)
-            waiting = _Waiting(
-                epoch=counted.table.epoch,
-                version=counted.head.version,
-                content_sha256=counted.head.content_sha256,
-                checksum=encode(checksum_of(counted)),
-            )
+            waiting = _waiting(counted)
             if waiting.version > counted.table.published_version:
                 self._keep(table.id, waiting)
                 return Done(version=record.version, due_version=waiting.version)
         version = waiting.version
         log = self._storage.log(table.location)
-        content = await log.read(version)
-        if content is None or waiting.content_sha256 != await offload.sha256_of(content):
-            # After a restore or a failover the row may be of a version, or a table, that is gone:
-            # readers of the log that is there would be told that it is broken.
+        between = range(max(record.version, table.first_version - 1) + 1, version)
+        for each in between if len(between) <= BETWEEN else ():
+            counted = await self._upkeep.counted(table.id, each)
+            is_same = counted is not None and counted.table.epoch == table.epoch
+            if counted is not None and is_same and _may_be_told(counted):
+                await self._put(log, _waiting(counted))
+        if not await self._put(log, waiting):
             return Done(
                 version=record.version,
                 due_version=version + 1,
                 trouble=f"version {version} in the log is not what the index has",
             )
-        # One that is there was written by another, and is never overwritten.
-        async with around(self._faults, ChecksumStep.CHECKSUM_PUT):
-            await log.put_checksum(version, waiting.checksum)
         return Done(version=version, due_version=version + 1)
+
+    async def _put(self, log: Log, waiting: "_Waiting") -> bool:
+        """Whether the log has the version that the checksum is of. After a restore or a failover
+        the row may be of a version, or a table, that is gone: readers of the log that is there
+        would be told that it is broken. A checksum that is there was written by another, and is
+        never overwritten."""
+        content = await log.read(waiting.version)
+        if content is None or waiting.content_sha256 != await offload.sha256_of(content):
+            return False
+        async with around(self._faults, ChecksumStep.CHECKSUM_PUT):
+            await log.put_checksum(waiting.version, waiting.checksum)
+        return True
 
     def _keep(self, table_id: str, waiting: "_Waiting") -> None:
         """What waits longest goes first: it is counted again."""
@@ -103,6 +113,15 @@ class _Waiting:
     checksum: bytes
 
 
+def _waiting(counted: Counted) -> _Waiting:
+    return _Waiting(
+        epoch=counted.table.epoch,
+        version=counted.head.version,
+        content_sha256=counted.head.content_sha256,
+        checksum=encode(checksum_of(counted)),
+    )
+
+
 def _may_be_told(counted: Counted) -> bool:
     """Of a version that came from a checkpoint alone, the log may have no commit; long metadata
     would be written again with every version."""
@@ -112,8 +131,8 @@ def _may_be_told(counted: Counted) -> bool:
 
 
 def checksum_of(counted: Counted) -> Checksum:
-    """All that is known of a head. Raises `ValueError` where its counters are not what its rows add
-    up to: a defect, which readers must not be told as the truth."""
+    """All that is known of a version. Raises `ValueError` where its counters are not what its rows
+    add up to: a defect, which readers must not be told as the truth."""
     table = counted.table
     assert table.protocol is not None, "it has a version"
     assert table.metadata is not None, "it has a version"

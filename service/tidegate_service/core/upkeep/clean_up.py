@@ -103,7 +103,9 @@ class CleanUp:
         try:
             await self._check_current(run)
             async with around(self._faults, CleanUpStep.L1_CHECK):
-                await self._look(run, before_ms, protected_before(protocol, metadata))
+                await self._look(
+                    run, before_ms, protected_before(protocol, metadata), noted=record.version
+                )
             if run.first is not None and run.below > run.first:
                 await self._remove(run)
             if run.is_whole:
@@ -129,8 +131,9 @@ class CleanUp:
         if stale is not None:
             raise CannotCut(f"the log is not cleaned up before tomorrow: {stale}")
 
-    async def _look(self, run: "_Run", before_ms: int, protected: int) -> None:
-        """Find out below which version the log is to be deleted. Raises `CannotCut`."""
+    async def _look(self, run: "_Run", before_ms: int, protected: int, *, noted: int) -> None:
+        """Find out below which version the log is to be deleted. Raises `CannotCut`. Where all of
+        that is gone and `noted` is an earlier version, whoever deleted it could not note it."""
         table = run.table
         oldest = await self._index.version_at(table.id, before_ms - 1)
         assert table.metadata is not None, "it has a version"
@@ -153,6 +156,9 @@ class CleanUp:
         if checkpoint is None or not is_wanted or checkpoint.version < protected:
             # Nothing more is to be had by looking again at once.
             run.is_whole = True
+            if checkpoint is not None and checkpoint.version == first and first > max(noted, 0):
+                await self._check(run.log, table, checkpoint)
+                run.below = first
         else:
             await self._check(run.log, table, checkpoint)
             run.below = checkpoint.version

@@ -53,6 +53,10 @@ class Compactions:
         before = max(record.version, table.first_version if table.first_version else -1)
         if table.published_version < before + self._commits:
             return self._done(before)
+        known = await self._index.known_checkpoint(table.id)
+        if known is not None and known.epoch == table.epoch and known.parts:
+            # The next checkpoint costs no more, and is read by everybody.
+            return self._done(max(before, known.version))
         before = max(before, await _checkpointed(log, table.published_version))
         if table.published_version < before + self._commits:
             return self._done(before)

@@ -35,7 +35,7 @@ from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows
 SIDECARS = "_sidecars"
 V2 = "v2"
 FORM = 1
-"""Of the rows in sidecars; another one has all of them written anew."""
+"""Of the rows in sidecars and parts; another one has all of them written anew."""
 MOST_TIMES = 4
 """As many sidecars as there would be if all were written anew, at most, beside a few."""
 A_FEW = 8
@@ -71,7 +71,7 @@ async def write_v2(
     """Write the sidecars that are not there yet, and then the main file that names all of them."""
     rows = SnapshotRows(index, table_id, head, policy)
     writing = _Sidecars(files, columns, rows, sidecar_files, new_id)
-    shape = _shape(columns)
+    shape = shape_of(columns)
     async with around(faults, CheckpointStep.PARTS_PUT):
         known = await _reusable(
             index, files, table_id, head, same_log, shape=shape, sidecar_files=sidecar_files
@@ -212,8 +212,8 @@ def _check_complete(sidecars: Sequence[Sidecar], rows: SnapshotRows, head: Snaps
     rows.check_complete()
 
 
-def _shape(columns: FileColumns) -> str:
-    """Of all that a sidecar's rows depend on beside its files."""
+def shape_of(columns: FileColumns) -> str:
+    """Names all that the rows of files depend on beside these."""
     return sha256(repr((FORM, columns)).encode()).hexdigest()
 
 

@@ -13,7 +13,7 @@ from tidegate_service.core.ports.checkpoints import (
     PathKey,
     SnapshotHead,
 )
-from tidegate_service.index.checkpoints import snapshots, unchanged_actions, written
+from tidegate_service.index.checkpoints import appended, snapshots, unchanged_actions, written
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.reading.reads import table_id_of
 
@@ -62,6 +62,17 @@ class CheckpointCalls:
         identity = _identity(table_id)
         return await self._connections.read(
             lambda c: written.changed_sidecars(c, identity, since=since, version=version)
+        )
+
+    async def appended(
+        self, table_id: str, head: SnapshotHead, *, after: int, beside_removed: bool
+    ) -> FileRows | None:
+        return await appended.appended(
+            self._connections,
+            _identity(table_id),
+            head,
+            after=after,
+            beside_removed=beside_removed,
         )
 
     async def keep_checkpoint(self, table_id: str, checkpoint: KnownCheckpoint) -> None:

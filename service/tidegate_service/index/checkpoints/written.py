@@ -1,4 +1,5 @@
-"""The checkpoints that were written: rows of `checkpoints` and `checkpoint_sidecars`."""
+"""The checkpoints that were written: rows of `checkpoints`, `checkpoint_sidecars` and
+`checkpoint_parts`."""
 
 from uuid import UUID
 
@@ -6,8 +7,12 @@ from sqlalchemy import BigInteger, Uuid, bindparam, delete, insert, select, text
 from sqlalchemy.dialects.postgresql import insert as insert_or_update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.ports.checkpoints import KnownCheckpoint, PathKey, Sidecar
-from tidegate_service.index.schema.checkpoints import checkpoint_sidecars, checkpoints
+from tidegate_service.core.ports.checkpoints import KnownCheckpoint, Part, PathKey, Sidecar
+from tidegate_service.index.schema.checkpoints import (
+    checkpoint_parts,
+    checkpoint_sidecars,
+    checkpoints,
+)
 from tidegate_service.index.schema.tables import tables
 
 # The index on versions can be read as a bitmap alone, which connections do without by themselves
@@ -55,6 +60,14 @@ async def known_checkpoint(connection: AsyncConnection, table_id: UUID) -> Known
     rows = (await connection.execute(query)).all()
     if not rows:
         return None
+    # A moment later they may be of the next one, whose version they have.
+    parts = (
+        select(checkpoint_parts)
+        .where(
+            checkpoint_parts.c.table_id == table_id, checkpoint_parts.c.version == rows[0].version
+        )
+        .order_by(checkpoint_parts.c.number)
+    )
     return KnownCheckpoint(
         version=rows[0].version,
         epoch=rows[0].epoch,
@@ -71,6 +84,16 @@ async def known_checkpoint(connection: AsyncConnection, table_id: UUID) -> Known
             )
             for row in rows
             if row.name is not None
+        ],
+        parts=[
+            Part(
+                name=row.name,
+                size=row.size,
+                num_adds=row.num_adds,
+                num_removes=row.num_removes,
+                through=row.through,
+            )
+            for row in await connection.execute(parts)
         ],
     )
 
@@ -110,8 +133,8 @@ async def keep_checkpoint(
     )
     if moved.one_or_none() is None:
         return
-    of_table = checkpoint_sidecars.c.table_id == table_id
-    await connection.execute(delete(checkpoint_sidecars).where(of_table))
+    for rows in (checkpoint_sidecars, checkpoint_parts):
+        await connection.execute(delete(rows).where(rows.c.table_id == table_id))
     if written.sidecars:
         await connection.execute(
             insert(checkpoint_sidecars),
@@ -127,5 +150,22 @@ async def keep_checkpoint(
                     "num_removes": one.num_removes,
                 }
                 for one in written.sidecars
+            ],
+        )
+    if written.parts:
+        await connection.execute(
+            insert(checkpoint_parts),
+            [
+                {
+                    "table_id": table_id,
+                    "version": written.version,
+                    "number": number,
+                    "name": part.name,
+                    "size": part.size,
+                    "num_adds": part.num_adds,
+                    "num_removes": part.num_removes,
+                    "through": part.through,
+                }
+                for number, part in enumerate(written.parts, start=1)
             ],
         )

@@ -13,7 +13,7 @@ from sqlalchemy import (
 
 from tidegate_service.index.schema.tables import bytes_order, metadata
 
-__all__ = ["checkpoint_sidecars", "checkpoints", "metadata", "tombstones"]
+__all__ = ["checkpoint_parts", "checkpoint_sidecars", "checkpoints", "metadata", "tombstones"]
 
 
 def _of_table(name: str) -> ForeignKeyConstraint:
@@ -68,3 +68,21 @@ checkpoint_sidecars = Table(
 )
 """The sidecars of that checkpoint, each with the key in `files` behind which its files begin;
 `modified_at` in ms."""
+
+checkpoint_parts = Table(
+    "checkpoint_parts",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("num_adds", BigInteger, nullable=False),
+    Column("num_removes", BigInteger, nullable=False),
+    Column("through", BigInteger, nullable=False),
+    PrimaryKeyConstraint("table_id", "number", name="checkpoint_parts_pkey"),
+    _of_table("checkpoint_parts"),
+)
+"""The parts of that checkpoint that the next one may take over, where `version` is that
+checkpoint's: the release before leaves those of an earlier one here. `through` is the last version
+whose files a part and those before it hold."""

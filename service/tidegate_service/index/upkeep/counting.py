@@ -1,10 +1,11 @@
-"""What a table adds up to at its head, as of one moment and in bounded time.
+"""What a table adds up to at its head or at a version before, as of one moment and in bounded time.
 
 Rows of a table's removed files stay in the index, so how many are live does not say how many have
 to be looked through: it is the rows that are bounded.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -13,12 +14,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.checksum.histograms import SIZE_BINS
 from tidegate_protocol.log.actions import Add
+from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.upkeep import Counted
 from tidegate_service.index.rows.records import (
     COMMIT_COLUMNS,
     add_of,
     commit_record,
     domain_of,
+    metadata_of,
+    protocol_of,
     table_record,
     txn_of,
 )
@@ -27,6 +31,7 @@ from tidegate_service.index.schema.tables import (
     commits,
     domain_metadata,
     files,
+    metadata_versions,
     tables,
 )
 
@@ -46,38 +51,86 @@ _BINS = text("""
     SELECT CASE WHEN size < 0 THEN -1
         ELSE width_bucket(size, CAST(:bins AS numeric[])) - 1 END AS place,
         count(*) AS number, sum(size) AS bytes
-    FROM files WHERE table_id = :table_id AND removed_version IS NULL GROUP BY 1
+    FROM files WHERE table_id = :table_id AND added_version <= :version
+        AND (removed_version IS NULL OR removed_version > :version) GROUP BY 1
 """)
+_STATE = select(metadata_versions.c.protocol, metadata_versions.c.metadata)
+_DOMAINS = "domainMetadata"
 
 
-async def counted(connection: AsyncConnection, table_id: UUID) -> Counted | None:
+async def counted(
+    connection: AsyncConnection, table_id: UUID, version: int | None = None
+) -> Counted | None:
     await connection.execute(_ONE_MOMENT)
     row = (await connection.execute(select(tables).where(tables.c.id == table_id))).one_or_none()
     if row is None or row.latest_version < 0:
         return None
     table = table_record(row)
-    of_head = select(*COMMIT_COLUMNS).where(
-        commits.c.table_id == table_id, commits.c.version == table.latest_version
-    )
-    head = commit_record((await connection.execute(of_head)).one())
-    txns = await _small(connection, app_transactions, table_id)
-    domains = await _small(connection, domain_metadata, table_id)
     few = await _has_few_rows(connection, table_id)
+    is_head = version is None or version == table.latest_version
+    version = table.latest_version if version is None else version
+    if not is_head and (not few or not table.first_version <= version < table.latest_version):
+        return None
+    bins = await _bins(connection, table_id, version) if few else None
+    if not is_head:
+        assert bins is not None, "its rows are few"
+        table = await _table_at(connection, table, table_id, version, bins)
+    of_version = select(*COMMIT_COLUMNS).where(
+        commits.c.table_id == table_id, commits.c.version == version
+    )
+    head = commit_record((await connection.execute(of_version)).one())
+    txns = await _small(connection, app_transactions, table_id, version)
+    # A domain that was removed since has no row any more.
+    assert table.protocol is not None, "it has a version"
+    are_known = is_head or _DOMAINS not in (table.protocol.writer_features or ())
+    domains = await _small(connection, domain_metadata, table_id, version) if are_known else None
+    live = _live(table_id, version)
     return Counted(
         table=table,
         head=head,
         txns=None if txns is None else [txn_of(action) for action in txns],
         domains=None if domains is None else [domain_of(action) for action in domains],
-        bins=await _bins(connection, table_id) if few else None,
-        cardinalities=await _cardinalities(connection, table_id) if few else None,
-        files=await _files(connection, table_id) if few else None,
+        bins=bins,
+        cardinalities=await _cardinalities(connection, live) if few else None,
+        files=await _files(connection, live) if few else None,
+    )
+
+
+async def _table_at(
+    connection: AsyncConnection,
+    table: TableRecord,
+    table_id: UUID,
+    version: int,
+    bins: Mapping[int, tuple[int, int]],
+) -> TableRecord:
+    """The table as it was at a version that the index holds."""
+    state = (
+        _STATE.where(
+            metadata_versions.c.table_id == table_id, metadata_versions.c.version <= version
+        )
+        .order_by(metadata_versions.c.version.desc())
+        .limit(1)
+    )
+    found = (await connection.execute(state)).one()
+    return replace(
+        table,
+        latest_version=version,
+        protocol=protocol_of(found.protocol),
+        metadata=metadata_of(found.metadata),
+        num_files=sum(number for number, _ in bins.values()),
+        size_bytes=sum(size for _, size in bins.values()),
     )
 
 
 async def _small(
-    connection: AsyncConnection, source: Table, table_id: UUID
+    connection: AsyncConnection, source: Table, table_id: UUID, version: int
 ) -> Sequence[bytes] | None:
-    query = select(source.c.action).where(source.c.table_id == table_id)
+    """None, too, where one was written since: what it was before is not held."""
+    of_table = source.c.table_id == table_id
+    later = select(source.c.version).where(of_table, source.c.version > version).limit(1)
+    if (await connection.execute(later)).one_or_none() is not None:
+        return None
+    query = select(source.c.action).where(of_table)
     return await _few_actions(connection, query, SMALL_ACTIONS, SMALL_ACTIONS_BYTES)
 
 
@@ -87,25 +140,24 @@ async def _has_few_rows(connection: AsyncConnection, table_id: UUID) -> bool:
     return number <= ROWS
 
 
-async def _bins(connection: AsyncConnection, table_id: UUID) -> Mapping[int, tuple[int, int]]:
-    rows: Sequence[Row[Any]] = (
-        await connection.execute(_BINS, {"table_id": table_id, "bins": list(SIZE_BINS)})
-    ).all()
+async def _bins(
+    connection: AsyncConnection, table_id: UUID, version: int
+) -> Mapping[int, tuple[int, int]]:
+    values = {"table_id": table_id, "version": version, "bins": list(SIZE_BINS)}
+    rows: Sequence[Row[Any]] = (await connection.execute(_BINS, values)).all()
     return {row.place: (row.number, int(row.bytes)) for row in rows}
 
 
-async def _cardinalities(connection: AsyncConnection, table_id: UUID) -> Sequence[int] | None:
-    found = await _few_actions(
-        connection, _live(table_id).where(files.c.dv_id != ""), VECTORS, VECTORS_BYTES
-    )
+async def _cardinalities(connection: AsyncConnection, live: Select[bytes]) -> Sequence[int] | None:
+    found = await _few_actions(connection, live.where(files.c.dv_id != ""), VECTORS, VECTORS_BYTES)
     if found is None:
         return None
     vectors = (add_of(raw).deletion_vector for raw in found)
     return [vector.cardinality for vector in vectors if vector is not None]
 
 
-async def _files(connection: AsyncConnection, table_id: UUID) -> Sequence[Add] | None:
-    found = await _few_actions(connection, _live(table_id), FILES, FILES_BYTES)
+async def _files(connection: AsyncConnection, live: Select[bytes]) -> Sequence[Add] | None:
+    found = await _few_actions(connection, live, FILES, FILES_BYTES)
     return None if found is None else [add_of(raw) for raw in found]
 
 
@@ -121,7 +173,9 @@ async def _few_actions(
     return (await connection.execute(query)).scalars().all()
 
 
-def _live(table_id: UUID) -> Select[bytes]:
+def _live(table_id: UUID, version: int) -> Select[bytes]:
     return select(files.c.action).where(
-        files.c.table_id == table_id, files.c.removed_version.is_(None)
+        files.c.table_id == table_id,
+        files.c.added_version <= version,
+        files.c.removed_version.is_(None) | (files.c.removed_version > version),
     )

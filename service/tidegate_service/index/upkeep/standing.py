@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.errors import NotFound
+from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.upkeep import (
     AT_NEW_METADATA,
     Counted,
@@ -40,21 +41,24 @@ _PAGE = text("""
 _HEAD = newest_row("asked.id", "id, name, state, epoch, first_version, published_version")
 _DUE = text(f"""
     SELECT tables.id, tables.name, each.kind, published_version - greatest(first_version - 1,
-        CASE WHEN table_upkeep.epoch = tables.epoch THEN version END) AS behind
+        CASE WHEN table_upkeep.epoch = tables.epoch THEN version END) AS behind,
+        each.kind = :checkpoint AND EXISTS (
+            SELECT FROM checkpoint_parts JOIN checkpoints USING (table_id, version)
+            WHERE table_id = tables.id) AS takes_over
     FROM (SELECT DISTINCT id FROM unnest(CAST(:ids AS uuid[])) AS listed (id)) AS asked
     CROSS JOIN LATERAL ({_HEAD}) AS tables
     CROSS JOIN unnest(CAST(:kinds AS text[])) AS each (kind)
-    LEFT JOIN table_upkeep ON table_id = tables.id AND table_upkeep.kind = each.kind
+    LEFT JOIN table_upkeep ON table_upkeep.table_id = tables.id AND table_upkeep.kind = each.kind
     WHERE state = 'active' AND published_version >= 0
       AND (claimed_until IS NULL OR claimed_until < clock_timestamp())
-      AND (table_id IS NULL OR table_upkeep.epoch <> tables.epoch
+      AND (table_upkeep.table_id IS NULL OR table_upkeep.epoch <> tables.epoch
            OR due_version <= published_version OR due_at <= clock_timestamp()
            OR (due_version IS NULL AND due_at IS NULL)
            OR (due_version = :at_new_metadata AND version < published_version AND EXISTS (
                 SELECT FROM metadata_versions AS changed WHERE changed.table_id = tables.id
                     AND changed.version > table_upkeep.version
                     AND changed.version <= published_version)))
-""").bindparams(at_new_metadata=AT_NEW_METADATA)
+""").bindparams(at_new_metadata=AT_NEW_METADATA, checkpoint=UpkeepKind.CHECKPOINT)
 _CLAIM = text("""
     WITH head AS (
         SELECT id, epoch, published_version FROM tables WHERE id = :table_id AND state = 'active'
@@ -160,6 +164,7 @@ class PostgresUpkeep(ExpiredCalls):
                     scope=row.name.rpartition(".")[0],
                     kind=row.kind,
                     behind=row.behind,
+                    takes_over=row.takes_over,
                 )
                 for row in found
             ]
@@ -205,8 +210,9 @@ class PostgresUpkeep(ExpiredCalls):
 
         return await self._connections.read(find)
 
-    async def counted(self, table_id: str) -> Counted | None:
-        return await self._connections.read(lambda c: counting.counted(c, UUID(table_id)))
+    async def counted(self, table_id: str, version: int | None = None) -> Counted | None:
+        identity = UUID(table_id)
+        return await self._connections.read(lambda c: counting.counted(c, identity, version))
 
     async def has_claim(self, table_id: str, kind: str, *, by: str) -> bool:
         asked = {"table_id": UUID(table_id), "kind": str(kind), "by": by}

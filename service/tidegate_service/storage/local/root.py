@@ -10,6 +10,7 @@ from typing import BinaryIO
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
@@ -17,7 +18,7 @@ from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 from tidegate_service.storage.local.data_files import LocalDataFiles
 from tidegate_service.storage.local.files import LocalFiles
-from tidegate_service.storage.local.staged import StagedFile, replace
+from tidegate_service.storage.local.staged import StagedFile, link, replace
 from tidegate_service.storage.roots import Hides, ReadFile, up_to
 from tidegate_service.storage.steps import result, yielded
 
@@ -67,6 +68,13 @@ class LocalRoot:
 
     def stage(self, path: str) -> StagedFile:
         return StagedFile(self._files, path)
+
+    @property
+    def has_links(self) -> bool:
+        return True
+
+    def link(self, folder: str, names: Sequence[tuple[str, str]]) -> Sequence[WrittenFile] | None:
+        return link(self._files, folder, names)
 
     def replace(self, path: str, pieces: Iterable[bytes]) -> None:
         replace(self._files, path, pieces)

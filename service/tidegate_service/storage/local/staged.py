@@ -6,7 +6,7 @@ name, which fails where that is taken. Then its folder is synced.
 
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -14,6 +14,7 @@ from tidegate_protocol.log.paths import LOG_FOLDER
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.manifests import MANIFEST, MANIFESTS
+from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.storage.local.files import NEW, LocalFiles, named, not_written, why
 
 
@@ -85,6 +86,34 @@ class StagedFile:
             self._files.folder(self._beside, create=False) as beside,
         ):
             os.unlink(self._temporary, dir_fd=beside)
+
+
+def link(
+    files: LocalFiles, path: str, names: Sequence[tuple[str, str]]
+) -> Sequence[WrittenFile] | None:
+    """`storage.roots.Root.link`: hard links, of which a file may have some ten thousand."""
+    found: list[WrittenFile] = []
+    try:
+        with files.folder(path.split("/"), create=False) as folder:
+            for name, new_name in names:
+                try:
+                    result = named(name, new_name, folder, folder)
+                except StorageUnavailable:
+                    return None
+                if result is PutResult.EXISTS:
+                    return None
+                there = os.stat(new_name, dir_fd=folder, follow_symlinks=False)
+                modified_ms = there.st_mtime_ns // 1_000_000
+                found.append(
+                    WrittenFile(result=result, size=there.st_size, modified_ms=modified_ms)
+                )
+            try:
+                os.fsync(folder)
+            except OSError as error:
+                raise StorageUnknown(f"a folder could not be synced: {why(error)}") from error
+    except OSError as error:
+        raise not_written(error) from error
+    return found
 
 
 def replace(files: LocalFiles, path: str, pieces: Iterable[bytes]) -> None:

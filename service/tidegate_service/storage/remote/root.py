@@ -12,6 +12,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 
 from tidegate_protocol.log.content import Content, LogFile, Pieces
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown, Unavailable
+from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.expired import DeletionRefused
 from tidegate_service.core.ports.store.listing import LogEntry
@@ -74,6 +75,14 @@ class RemoteRoot:
 
     def stage(self, path: str) -> StagedObject:
         return StagedObject(self._clients, self._key(path))
+
+    @property
+    def has_links(self) -> bool:
+        return False
+
+    def link(self, folder: str, names: Sequence[tuple[str, str]]) -> Sequence[WrittenFile] | None:
+        """None: a store copies each byte, and keeps as many for each checkpoint."""
+        return None
 
     def replace(self, path: str, pieces: Iterable[bytes]) -> None:
         with self._translated("write"):
