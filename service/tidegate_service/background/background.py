@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 
 from tidegate_service.background.caretaker import Caretaker, new_name
 from tidegate_service.background.publisher import Publisher
+from tidegate_service.core.checkpoints.checkpoint import write_checkpoint
+from tidegate_service.core.checkpoints.taken_over import TakingOver
 from tidegate_service.core.hooks.hook import load_hook
 from tidegate_service.core.hooks.runs import EVERY_VERSION, LONGEST_S, RUN_S, HookRuns
 from tidegate_service.core.hooks.symlink_manifests import SymlinkManifests
@@ -17,14 +19,12 @@ from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.ports.upkeep import UpkeepIndex
 from tidegate_service.core.sharing.pauses import Pauses
-from tidegate_service.core.upkeep.checkpoint import write_checkpoint
 from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints
 from tidegate_service.core.upkeep.checksums import Checksums
 from tidegate_service.core.upkeep.clean_up import CleanUp
 from tidegate_service.core.upkeep.compaction import Compactions
 from tidegate_service.core.upkeep.expired_versions import ExpiredVersions
 from tidegate_service.core.upkeep.job import Job
-from tidegate_service.core.upkeep.taken_over import TakingOver
 
 HOOK_RUN_S = RUN_S + 2 * LONGEST_S
 """Of one run of a hook, whose last call may take as long as any."""

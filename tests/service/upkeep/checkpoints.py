@@ -9,13 +9,13 @@ import deltalake
 
 from tests.service.world import World
 from tidegate_protocol.log.actions import Add
-from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.core.upkeep.checkpoint import (
+from tidegate_service.core.checkpoints.checkpoint import (
     CheckpointLayout,
     CheckpointWritten,
     write_checkpoint,
 )
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.lookup import get_table
 
 SMALL = CheckpointLayout(part_files=3, sidecar_files=3)
 

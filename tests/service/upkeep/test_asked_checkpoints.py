@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from tests.service.upkeep.checkpoints import names
+from tidegate_service.core.checkpoints.on_demand import checkpoint_table
 from tidegate_service.core.errors import ShuttingDown
 from tidegate_service.core.instance.asked_checkpoints import OF_ALL, AskedCheckpoints
 from tidegate_service.core.instance.running_commits import RunningCommits
-from tidegate_service.core.upkeep.on_demand import checkpoint_table
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ from tests.service.upkeep.checkpoints import checkpointed, forget_commits, names
 from tests.service.upkeep.test_checkpoints import KINDS
 from tests.service.world import World
 from tidegate_protocol.log.actions import Txn
+from tidegate_service.core.checkpoints import comparison
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.core.upkeep import comparison
 
 pytestmark = pytest.mark.anyio
 

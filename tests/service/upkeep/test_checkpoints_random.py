@@ -25,10 +25,10 @@ from tidegate_protocol.log.actions import (
 )
 from tidegate_protocol.log.file_names import V2Checkpoint, parse
 from tidegate_protocol.log.segment import Checkpoint, Listing, choose_segment
+from tidegate_service.core.checkpoints.checkpoint import CheckpointLayout, write_checkpoint
 from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.core.upkeep.checkpoint import CheckpointLayout, write_checkpoint
 from tidegate_service.index.checkpoints import snapshots as pages
 from tidegate_service.storage import ObjectStorage
 

@@ -14,11 +14,11 @@ from tests.service.upkeep.long_past import CUT, VERSIONS, Past, cleaned_up
 from tests.service.vacuum.vacuuming import plant
 from tests.service.world import World
 from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.core.checkpoints.v2_checkpoint import V2
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
 from tidegate_service.core.ports.checkpoints import KnownCheckpoint, Sidecar
 from tidegate_service.core.ports.index import Index
-from tidegate_service.core.upkeep.v2_checkpoint import V2
 from tidegate_service.core.vacuum.begin import begin_vacuum
 from tidegate_service.core.vacuum.request import VacuumRequest
 from tidegate_service.core.vacuum.vacuum import Stage

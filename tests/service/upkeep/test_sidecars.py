@@ -15,9 +15,9 @@ from tests.service.upkeep.aged import (
 )
 from tests.service.world import World
 from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.core.checkpoints import sidecars
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.upkeep import sidecars
 
 pytestmark = pytest.mark.anyio
 

@@ -19,6 +19,8 @@ from tests.service.upkeep.checkpoints import (
     pointer,
 )
 from tidegate_protocol.log.actions import Txn
+from tidegate_service.core.checkpoints.checkpoint import CheckpointKind
+from tidegate_service.core.checkpoints.taken_over import TakingOver
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.maintenance.rebuild import rebuild_table
@@ -26,9 +28,7 @@ from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.faults import CheckpointStep, Side
 from tidegate_service.core.ports.upkeep import UpkeepRecord
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.core.upkeep.checkpoint import CheckpointKind
 from tidegate_service.core.upkeep.compaction import Compactions
-from tidegate_service.core.upkeep.taken_over import TakingOver
 
 pytestmark = pytest.mark.anyio
 

@@ -14,8 +14,8 @@ from tidegate_service.api.routing.parameters import TableRef
 from tidegate_service.api.routing.policies import OnTable
 from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
+from tidegate_service.core.checkpoints import on_demand
 from tidegate_service.core.manifests.generate import generate_manifests
-from tidegate_service.core.upkeep import on_demand
 
 router = APIRouter(prefix="/tables/{table}", tags=["maintenance"], route_class=Route)
 

@@ -11,6 +11,7 @@ from tidegate_service.core.catalog_managed.findings import Found
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.catalog_managed.set_back import check_none_lost, quarantine_for
 from tidegate_service.core.catalog_managed.whole_log import differing, make_whole, why_differing
+from tidegate_service.core.checkpoints.lost_checkpoint import restore_checkpoint
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, ServiceError, TableQuarantined
 from tidegate_service.core.log.catching_up.catch_up import with_log_read
@@ -20,7 +21,6 @@ from tidegate_service.core.observe.faults import ForgetStep, around
 from tidegate_service.core.ports.forgettings import Forgetting
 from tidegate_service.core.ports.records import QuarantineCause, TableHead, TableState
 from tidegate_service.core.tables.lookup import find_head
-from tidegate_service.core.upkeep.lost_checkpoint import restore_checkpoint
 
 logger = logging.getLogger("tidegate.maintenance")
 

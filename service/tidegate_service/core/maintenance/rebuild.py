@@ -29,6 +29,7 @@ from tidegate_service.core.catalog_managed.ratified_log import (
 )
 from tidegate_service.core.catalog_managed.set_back import quarantine_for
 from tidegate_service.core.catalog_managed.whole_log import make_whole, other_bytes
+from tidegate_service.core.checkpoints.lost_checkpoint import restore_checkpoint
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
 from tidegate_service.core.log.bases import BaseRefused, from_first_base
@@ -43,7 +44,6 @@ from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import QuarantineCause, TableHead, TableRecord
 from tidegate_service.core.ports.store.storage import Log, LogReader
 from tidegate_service.core.tables.lookup import find_head
-from tidegate_service.core.upkeep.lost_checkpoint import restore_checkpoint
 
 COPIED_ON = 5
 """A copy is continued so often for versions that were committed since it was made."""

@@ -23,6 +23,8 @@ from tidegate_protocol.log.expiry import Expiry, cutoff_ms, version_of
 from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.roles import SERVICE
+from tidegate_service.core.checkpoints.comparison import difference
+from tidegate_service.core.checkpoints.sidecars import remove_unreferenced
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
 from tidegate_service.core.observe.elapsed import elapsed_s
@@ -33,8 +35,6 @@ from tidegate_service.core.ports.records import Glance, TableRecord
 from tidegate_service.core.ports.store.expired import DeletionRefused, ExpiredLog
 from tidegate_service.core.ports.store.storage import Log, Storage, UnreadableFile
 from tidegate_service.core.ports.upkeep import Done, UpkeepIndex, UpkeepRecord
-from tidegate_service.core.upkeep.comparison import difference
-from tidegate_service.core.upkeep.sidecars import remove_unreferenced
 from tidegate_service.core.upkeep.unread_commits import why_stale
 
 LEAST_RETENTION_MS = 60 * 60 * 1000

@@ -7,11 +7,11 @@ it makes the log one that can be read again.
 
 from tidegate_protocol.log.segment import BrokenLog, versions_left
 from tidegate_service.core.catalog_managed.whole_log import without_base
+from tidegate_service.core.checkpoints.checkpoint import write_checkpoint
 from tidegate_service.core.context import Context
 from tidegate_service.core.log.listing import listed
 from tidegate_service.core.ports.records import TableHead, TableState
 from tidegate_service.core.sharing import offload
-from tidegate_service.core.upkeep.checkpoint import write_checkpoint
 
 
 async def restore_checkpoint(context: Context, table: TableHead) -> None:

@@ -17,6 +17,8 @@ from tidegate_protocol.checkpoint.columns import FileColumns
 from tidegate_protocol.checkpoint.policy import CheckpointPolicy
 from tidegate_protocol.log.actions import Action, UnknownAction
 from tidegate_protocol.log.file_names import v2_checkpoint_name
+from tidegate_service.core.checkpoints.same_log import SameLog
+from tidegate_service.core.checkpoints.snapshot_rows import SnapshotRows
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.observe.faults import CheckpointStep, FaultPoints, around
 from tidegate_service.core.ports.checkpoints import (
@@ -29,8 +31,6 @@ from tidegate_service.core.ports.checkpoints import (
     SnapshotHead,
     WrittenFile,
 )
-from tidegate_service.core.upkeep.same_log import SameLog
-from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows
 
 SIDECARS = "_sidecars"
 V2 = "v2"

@@ -20,6 +20,10 @@ from tidegate_protocol.checkpoint.policy import CheckpointPolicy, policy_of
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.file_names import checkpoint_name, part_name
 from tidegate_protocol.log.segment import Checkpoint
+from tidegate_service.core.checkpoints.same_log import SameLog
+from tidegate_service.core.checkpoints.snapshot_rows import SnapshotRows, small_actions
+from tidegate_service.core.checkpoints.taken_over import PartsWriting, TakingOver
+from tidegate_service.core.checkpoints.v2_checkpoint import shape_of, write_v2
 from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
 from tidegate_service.core.observe.faults import NO_FAULTS, CheckpointStep, FaultPoints, around
 from tidegate_service.core.observe.ports_with_faults import with_faults
@@ -34,10 +38,6 @@ from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableHead, TableState
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Storage
-from tidegate_service.core.upkeep.same_log import SameLog
-from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows, small_actions
-from tidegate_service.core.upkeep.taken_over import PartsWriting, TakingOver
-from tidegate_service.core.upkeep.v2_checkpoint import shape_of, write_v2
 
 PART_FILES = 1_000_000
 """Live files in a checkpoint's part."""

@@ -1,9 +1,9 @@
 """Upkeep that a caller asks for, of one table."""
 
+from tidegate_service.core.checkpoints.checkpoint import CheckpointWritten, write_checkpoint
 from tidegate_service.core.context import Context
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.tables.lookup import get_head
-from tidegate_service.core.upkeep.checkpoint import CheckpointWritten, write_checkpoint
 
 
 async def checkpoint_table(

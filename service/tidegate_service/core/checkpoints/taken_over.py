@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from tidegate_protocol.checkpoint.columns import FileColumns
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.file_names import part_name
+from tidegate_service.core.checkpoints.same_log import SameLog
+from tidegate_service.core.checkpoints.snapshot_rows import SnapshotRows
 from tidegate_service.core.observe.faults import CheckpointStep, FaultPoints, around
 from tidegate_service.core.ports.checkpoints import (
     CheckpointFile,
@@ -25,8 +27,6 @@ from tidegate_service.core.ports.checkpoints import (
     WrittenFile,
 )
 from tidegate_service.core.ports.store.put_result import PutResult
-from tidegate_service.core.upkeep.same_log import SameLog
-from tidegate_service.core.upkeep.snapshot_rows import SnapshotRows
 
 MULTI_PART = "multi-part"
 FILES = 5_000

@@ -2,13 +2,13 @@
 
 from tidegate_protocol.log.file_names import V2Checkpoint, parse
 from tidegate_protocol.log.segment import Checkpoint, Listing
+from tidegate_service.core.checkpoints.comparison import difference
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.checkpoints import SnapshotHead
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
-from tidegate_service.core.upkeep.comparison import difference
 
 
 class SameLog:
