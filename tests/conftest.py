@@ -67,6 +67,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many times as many attack in tests/service/tenants, and how much longer",
     )
     parser.addoption(
+        "--both-kinds",
+        action="store_true",
+        help="run each vector of tests/spark/dml on both kinds of table, not on one in turns",
+    )
+    parser.addoption(
         "--schedules",
         type=int,
         default=20,

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadFileScheduling
 
-TOGETHER = ("tests/interop/", "tests/spark/")
-"""Most tests of each folder need the same Spark."""
+TOGETHER = ("tests/interop/", "tests/spark/dml/", "tests/spark/")
+"""Most tests of each folder need the same Spark. Command vectors take as long as all others that
+need ours."""
 LONG = (
     "tests/service/machine/",
     "tests/spark/",

@@ -1,4 +1,7 @@
-"""Every command vector on a plain and on a catalog-managed table."""
+"""Every command vector, on a plain or on a catalog-managed table, in turns.
+
+`--both-kinds` runs each on both: the rules are the same, and a vector takes a second or more.
+"""
 
 from itertools import count
 from pathlib import Path
@@ -18,11 +21,18 @@ _VECTORS = load()
 _numbers = count(1)
 
 
-def _cases() -> list[object]:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "vector" in metafunc.fixturenames:
+        both = metafunc.config.getoption("--both-kinds")
+        metafunc.parametrize(("vector", "kind"), _cases(both=both))
+
+
+def _cases(*, both: bool) -> list[object]:
+    kinds = list(Kind)
     return [
         pytest.param(vector, kind, id=f"{vector.family}-{vector.name}-{kind}", marks=_marks(vector))
-        for vector in _VECTORS
-        for kind in Kind
+        for number, vector in enumerate(_VECTORS)
+        for kind in (kinds if both else [kinds[number % len(kinds)]])
     ]
 
 
@@ -37,7 +47,6 @@ def _marks(vector: Vector) -> list[pytest.MarkDecorator]:
 
 
 @pytest.mark.skipif(not _VECTORS, reason=ABSENT)
-@pytest.mark.parametrize(("vector", "kind"), _cases())
 def test_a_vector(
     session: SparkSession, lake: Lake, tmp_path: Path, vector: Vector, kind: Kind
 ) -> None:
