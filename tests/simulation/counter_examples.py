@@ -156,7 +156,9 @@ async def _forgotten_before_marked(
     return Batch(count=1, through=version, behind=0, is_over=True)
 
 
-async def _forgets_all(self: MemoryIndex, table_id: str, *, through: int) -> None:
+async def _forgets_all(
+    self: MemoryIndex, table_id: str, *, through: int, at_once: bool = False
+) -> None:
     """A CHECK of the schema, and the statement itself, forget what is marked alone."""
     rows = self._server.tables[table_id] = self._server.tables[table_id].copy()
     rows.forgotten_through = through
@@ -168,8 +170,8 @@ _unpublished_versions = MemoryIndex.unpublished_versions
 def _each_to_one_publisher() -> Mapping[str, Any]:
     given: set[int] = set()
 
-    async def unpublished(self: MemoryIndex, table_id: str, *, limit: int) -> Waiting:
-        waiting = await _unpublished_versions(self, table_id, limit=limit)
+    async def unpublished(self: MemoryIndex, table_id: str, **asked: Any) -> Waiting:
+        waiting = await _unpublished_versions(self, table_id, **asked)
         left = [one for one in waiting.versions if one[0] not in given][:1]
         given.update(version for version, _ in left)
         return replace(waiting, versions=left)

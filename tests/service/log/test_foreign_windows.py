@@ -18,10 +18,10 @@ def asked(monkeypatch) -> list[tuple[int, int]]:
     """The versions that the index was asked for, each time from and behind which to which."""
     found, read_winners = [], section.read_winners
 
-    async def noting(statements, table_id, after, through, *, most_bytes):
+    async def noting(statements, table_id, after, through, **bounds):
         if after < through:
             found.append((after, through))
-        return await read_winners(statements, table_id, after, through, most_bytes=most_bytes)
+        return await read_winners(statements, table_id, after, through, **bounds)
 
     monkeypatch.setattr(section, "read_winners", noting)
     return found
