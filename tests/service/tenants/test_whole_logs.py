@@ -96,7 +96,8 @@ def test_rebuilding_of_a_table_that_lost_its_checkpoint(service):
     def attack(service: Service) -> int:
         for checkpoint in log.glob("*.checkpoint*"):
             checkpoint.unlink(missing_ok=True)
-        return service.client.post(f"{url}/rebuild").status_code
+        # All of them wait for their turns, the last one for all others.
+        return service.client.post(f"{url}/rebuild", timeout=300.0).status_code
 
     with attacked(service, attack, at_once=AT_ONCE) as measured:
         measured.check(grown_mib=400)
