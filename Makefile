@@ -27,9 +27,10 @@ test-fast: install
 
 # Faults under load, judged (docs/faults.md), then what searches by itself, one line each: the state
 # machine of the service, Delta's own conflict checker, hostile tenants, the models of the commit
-# points, an hour of simulated worlds (docs/development.md) and Spark beside generated predicates, and
-# before a release the fuzzer. FULL=1 takes the sizes of before a release (docs/reliability.md): hours. ARGS="--quick" takes
-# a minute, ARGS="--only k1" a part; with ARGS the lines after the first are left out.
+# points, an hour of simulated worlds (docs/development.md), Spark beside generated predicates and all
+# command vectors, and before a release the fuzzer. FULL=1 takes the sizes of before a release
+# (docs/reliability.md): hours. ARGS="--quick" takes a minute, ARGS="--only k1" a part; with ARGS the
+# lines after the first are left out.
 MACHINE := $(if $(FULL),10000x100,300x50)
 SIMULATION_S := 3600
 SEARCHING = $(if $(ARGS),@:,$(SPARK) $(BIN)/pytest -q -s)
@@ -41,7 +42,8 @@ chaos: install
 	$(if $(ARGS),,@$(BIN)/python -m tests.model)
 	$(if $(ARGS),,@$(BIN)/python -m tests.simulation --seconds $(SIMULATION_S))
 	$(if $(FULL),$(SEARCHING) tests/fuzzing --fuzzing-seconds 1200)
-	$(SEARCHING) tests/spark/test_generated_predicates.py --predicates $(if $(FULL),200000,10000)
+	$(SEARCHING) tests/spark/predicates/test_generated.py --predicates $(if $(FULL),200000,10000)
+	$(SEARCHING) tests/spark/dml --vectors $(if $(FULL),twice,all)
 
 # Ratios, measured side by side, and benchmarks/report.md (benchmarks/README.md).
 # ARGS="--quick" takes five minutes and writes .bench/report.md, ARGS="--only b1,b3" a part.

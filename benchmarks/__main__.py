@@ -10,9 +10,10 @@ import time
 import traceback
 from pathlib import Path
 
-from benchmarks import kept, registry, report
+from benchmarks import registry
 from benchmarks.frame import Bench, Scale
-from benchmarks.world import World, scratch, standing
+from benchmarks.reporting import kept, report
+from benchmarks.rig.world import World, scratch, standing
 
 HERE = Path(__file__).parent
 RUNS = 5

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from benchmarks.world import World
+    from benchmarks.rig.world import World
 
 T = TypeVar("T")
 

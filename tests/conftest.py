@@ -10,10 +10,10 @@ from tests.memory import folder_of_tests
 
 pytest_plugins = [
     "tests.alone",
-    "tests.postgres",
-    "tests.s3",
+    "tests.servers.postgres",
+    "tests.servers.s3",
     "tests.scheduling",
-    "tests.server",
+    "tests.servers.server",
 ]
 
 # Of `tmp_path`: thousands of commits are synced there, each file and its folder.
@@ -31,10 +31,16 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "at_scale: a long attack on neighbours; a shorter one of its kind always runs"
+    )
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--machine",
-        default="30x50",
+        default="15x50",
         metavar="RUNSxSTEPS",
         help="how much the state machine of tests/service/machine does",
     )
@@ -43,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=3_000,
         metavar="COUNT",
-        help="how many predicates tests/spark/test_generated_predicates.py makes",
+        help="how many predicates tests/spark/predicates/test_generated.py makes",
     )
     parser.addoption("--predicate-seed", type=int, default=20261122, help="and from which seed")
     parser.addoption(
@@ -64,12 +70,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=1,
         metavar="TIMES",
-        help="how many times as many attack in tests/service/tenants, and how much longer",
+        help="how many times as many attack in tests/service/tenants, and how much longer; "
+        "with 1 without the long attacks",
     )
     parser.addoption(
-        "--both-kinds",
-        action="store_true",
-        help="run each vector of tests/spark/dml on both kinds of table, not on one in turns",
+        "--vectors",
+        choices=("covering", "all", "twice"),
+        default="covering",
+        help="which vectors of tests/spark/dml run; twice: all, on both kinds of table",
     )
     parser.addoption(
         "--schedules",

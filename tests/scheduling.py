@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadFileScheduling
 
-TOGETHER = ("tests/interop/", "tests/spark/dml/", "tests/spark/")
-"""Most tests of each folder need the same Spark. Command vectors take as long as all others that
-need ours."""
+TOGETHER = ("tests/interop/", "tests/spark/commands/", "tests/spark/dml/", "tests/spark/")
+"""Most tests of each folder need the same Spark. Commands, command vectors and all others that need
+ours take about as long as each other."""
 LONG = (
     "tests/service/machine/",
     "tests/spark/",

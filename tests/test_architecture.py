@@ -14,6 +14,7 @@ from tests.repository import PACKAGES, ROOT, python_sources, text_files
 LONGEST_FILE = 350
 # Put together here, so that this file does not break its own rule.
 UNFINISHED = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "NotImplemented" + "Error"]))
+JAVA_PACKAGE = re.compile(r"\.(org\.apache|java\.(io|lang|net|time|util))\b")
 INDEX_HOST = re.compile(r"https?://[^\s\"'<>)]*(/simple\b|/maven2\b|/-/\S*\.tgz|\.whl\b)")
 HOME_FOLDER = re.compile(r"(?<![\w.*])/(?:root|home/[\w.-]+|Users/[\w.-]+)/")
 
@@ -50,6 +51,11 @@ class TestLayers:
             ("telemetry", "tidegate_service/api/http/edge.py", "import prometheus_client"),
             ("http-client", "tidegate/errors.py", "import httpx"),
             ("spark", "tidegate/errors.py", "import pyspark.sql"),
+            (
+                "ways-of-the-client",
+                "tidegate/transaction_content.py",
+                "import tidegate.spark.read.read",
+            ),
         ],
     )
     def test_a_contract_notices_what_breaks_it(self, tmp_path, contract, file, line):
@@ -110,6 +116,9 @@ class TestFiles:
         for pattern in (HOME_FOLDER, *ours):
             assert lines_with(pattern) == []
 
+    def test_classes_of_the_jvm_are_asked_for_by_their_whole_names(self):
+        assert [line for line in lines_with(JAVA_PACKAGE) if line.startswith("client/")] == []
+
     def test_no_file_knows_a_package_index(self):
         assert lines_with(INDEX_HOST) == []
 
@@ -169,6 +178,9 @@ def test_swallowing_is_recognized(source, found):
         (HOME_FOLDER, "lake/home/ada/x", False),
         (INDEX_HOST, "https://index.example" + "/simple/tidegate", True),
         (INDEX_HOST, "https://docs.example/simplest", False),
+        (JAVA_PACKAGE, "jvm_of(spark).org.apache.hadoop.fs.Path(url)", True),
+        (JAVA_PACKAGE, "java = jvm.java.time", True),
+        (JAVA_PACKAGE, 'java_class(jvm, "org.apache.hadoop.fs.Path")(url)', False),
     ],
 )
 def test_patterns_find_what_they_are_for(pattern, text, found):

@@ -11,8 +11,10 @@
 import importlib
 from types import ModuleType
 
+from tidegate.commit_stats import CommitStats
 from tidegate.conflict_check import ConflictCheck
 from tidegate.errors import (
+    Attempts,
     CommitStateUnknown,
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -22,6 +24,7 @@ from tidegate.errors import (
     ConflictInfo,
     InvalidProposal,
     InvalidRequest,
+    MaxCommitRetriesExceeded,
     MetadataChangedException,
     NotFound,
     PermissionDenied,
@@ -43,7 +46,6 @@ from tidegate.errors import (
     VersionNotFound,
 )
 from tidegate.lake import Lake, connect
-from tidegate.manifests import Manifests
 from tidegate.models import (
     Commit,
     CommitMetrics,
@@ -54,16 +56,21 @@ from tidegate.models import (
     TableVersion,
     TransactionStatus,
 )
+from tidegate.statement import sql
 from tidegate.table import Table
-from tidegate.transaction import Transaction, TransactionState
-from tidegate.vacuum import Vacuumed
+from tidegate.transaction import Transaction
+from tidegate.transaction_proposing import TransactionState
 from tidegate.version import __version__
+from tidegate.wire.manifests import Manifests
+from tidegate.wire.vacuum import Vacuumed
 from tidegate_protocol.proposal.transaction import IsolationLevel
 
 __all__ = [
+    "Attempts",
     "Commit",
     "CommitMetrics",
     "CommitStateUnknown",
+    "CommitStats",
     "ConcurrentAppendException",
     "ConcurrentDeleteDeleteException",
     "ConcurrentDeleteReadException",
@@ -77,6 +84,7 @@ __all__ = [
     "IsolationLevel",
     "Lake",
     "Manifests",
+    "MaxCommitRetriesExceeded",
     "MetadataChangedException",
     "NotFound",
     "PermissionDenied",
@@ -107,6 +115,7 @@ __all__ = [
     "VersionNotFound",
     "__version__",
     "connect",
+    "sql",
 ]
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from tidegate.answers import decoded
 from tidegate.errors import TidegateError, UnexpectedAnswer
-from tidegate.models import decoded
 from tidegate.wire.exchange import Response
 from tidegate_protocol.base.text import excerpt, some
 from tidegate_protocol.log.actions import Action, Add, Metadata, Remove, Txn

@@ -25,6 +25,7 @@ TidegateError
 ├── PermissionDenied                     ask for the permission
 ├── UnexpectedAnswer                     look at what answers at the URL
 ├── ServiceUnavailable                   try again later
+│   ├── MaxCommitRetriesExceeded         try again when fewer commit, or allow more attempts
 │   └── TableQuarantined
 └── CommitStateUnknown                   it may have landed: ask by its transaction id
 
@@ -66,6 +67,23 @@ class ConflictInfo:
         return ", ".join(parts)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempts:
+    """How often something was tried before it was given up, and how long that took.
+
+    `versions` are those that whole writes conflicted with, None where it is not known; of one
+    proposal that was sent again and again, the one that it had read and the latest by the end, as
+    far as the service still told it.
+    """
+
+    count: int
+    seconds: float
+    versions: tuple[int | None, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.count} {'attempts' if self.count > 1 else 'attempt'} in {self.seconds:.1f} s"
+
+
 class TidegateError(Exception):
     """Every error of this package.
 
@@ -77,7 +95,8 @@ class TidegateError(Exception):
     service knows), `status` the HTTP status, `hint` the next step, `request_id` what to quote
     to an operator; each is None where there was no such answer. `errors` lists every part of
     the request that is wrong, by JSON Pointer, where there are such. `error_class` is what Spark or
-    Delta calls the error, where they have one for it; the text begins with it.
+    Delta calls the error, where they have one for it; the text begins with it. `attempts` tells of
+    what was given up after it was tried again and again.
     """
 
     next_step: ClassVar[str] = ""
@@ -109,6 +128,7 @@ class TidegateError(Exception):
         self.errors = errors
         self.definite = definite
         self.error_class = error_class
+        self.attempts: Attempts | None = None
 
     def __str__(self) -> str:
         sentences = [_sentence(self.detail)]
@@ -264,6 +284,13 @@ class ServiceUnavailable(TidegateError):
     """The service did not take the request in time, or could not be reached."""
 
     next_step = "try again later; the service recovers without a restart"
+
+
+class MaxCommitRetriesExceeded(ServiceUnavailable):
+    """The proposal was sent as often as the caller allows (`max_commit_attempts`), and nothing of
+    it has landed or will. `attempts` tells of it."""
+
+    next_step = "try again when fewer writers commit to the table, or allow more attempts"
 
 
 class TableQuarantined(ServiceUnavailable):

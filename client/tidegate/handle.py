@@ -7,25 +7,23 @@ from typing import Self
 
 import msgspec
 
-from tidegate.manifests import Manifests, manifests_of, manifests_request
-from tidegate.models import (
-    Commit,
-    Scan,
-    TableHead,
-    TableVersion,
-    TransactionStatus,
+from tidegate.answers import (
     aborted,
     app_transaction_version,
     content,
+    domain_configuration,
     history_page,
     scan_of,
     table_head,
     transaction_status,
 )
-from tidegate.vacuum import Vacuumed, vacuum_request, vacuumed
+from tidegate.models import Commit, Scan, TableHead, TableVersion, TransactionStatus
+from tidegate.progress import progress
 from tidegate.wire.connection import Connection
 from tidegate.wire.exchange import NDJSON, Request, segment
+from tidegate.wire.manifests import Manifests, manifests_of, manifests_request
 from tidegate.wire.proposal import abort_request
+from tidegate.wire.vacuum import Vacuumed, vacuum_request, vacuumed
 from tidegate_protocol.schema.table_schema import StructType
 
 _HISTORY_PAGE = 100
@@ -136,7 +134,7 @@ class TableHandle:
         if version is not None:
             body["version"] = version
         if timestamp is not None:
-            body["timestamp"] = _milliseconds(timestamp)
+            body["timestamp"] = milliseconds(timestamp)
         request = Request(method="POST", path=self._path("/scan"), body=msgspec.json.encode(body))
         return self.connection.call(request, scan_of)
 
@@ -144,6 +142,12 @@ class TableHandle:
         """The last version that an application recorded in this table, -1 for none."""
         path = f"/app-transactions/{segment(app_id)}"
         return self.connection.call(self._get(path), app_transaction_version)
+
+    def domain(self, name: str) -> str | None:
+        """The configuration of a metadata domain at the latest version. None where the table has no
+        such domain."""
+        path = f"/domains/{segment(name)}"
+        return self.connection.call(self._get(path), domain_configuration)
 
     def transaction_status(self, transaction_id: str) -> TransactionStatus:
         """What has become of a transaction id. Raises `TransactionNotFound`, which does not rule
@@ -176,7 +180,8 @@ class TableHandle:
         request = vacuum_request(
             self.id, retain=retain, allow_shorter=allow_shorter, dry_run=dry_run
         )
-        return self.connection.call(request, vacuumed)
+        with progress(lambda: f"VACUUM of {self.name}"):
+            return self.connection.call(request, vacuumed)
 
     def generate_manifests(self) -> Manifests:
         """Write symlink manifests of the latest version, for readers that know nothing of Delta.
@@ -191,7 +196,9 @@ class TableHandle:
         return f"/tables/{segment(self.id)}{path}"
 
 
-def _milliseconds(timestamp: datetime | int) -> int:
+def milliseconds(timestamp: datetime | int) -> int:
+    """Milliseconds since the epoch of an aware datetime, or of such a number. Raises `ValueError`
+    for a datetime without a time zone."""
     if isinstance(timestamp, int):
         return timestamp
     if timestamp.utcoffset() is None:

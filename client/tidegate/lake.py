@@ -4,21 +4,29 @@ import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 import msgspec
 
-from tidegate.errors import TableNotFound
-from tidegate.models import DataFile, created, forgotten, table_head, table_page
-from tidegate.new_table import check_new_table
+from tidegate.answers import created, forgotten, table_head, table_page
+from tidegate.models import DataFile
+from tidegate.new_table import check_new_table, new_clustering
 from tidegate.schema_json import SchemaLike, schema_text
 from tidegate.table import Table
 from tidegate.wire.connection import Connection
-from tidegate.wire.exchange import Request, segment
+from tidegate.wire.exchange import Request
 from tidegate.wire.flow import Repeat, RetryPolicy
+from tidegate.wire.proposal import patience
+from tidegate.wire.tables import (
+    creation_request,
+    default_location,
+    table_path,
+    table_request,
+)
 from tidegate.wire.transport import HttpTransport
+from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.codec import encode
 
 if TYPE_CHECKING:
@@ -37,7 +45,7 @@ class Lake:
 
     def __init__(self, connection: Connection, *, url: str) -> None:
         """`url` is what the connection leads to, for the repr; `tidegate.connect` makes both."""
-        self._connection = connection
+        self.connection = connection
         self.url = url
 
     def __repr__(self) -> str:
@@ -50,17 +58,19 @@ class Lake:
         schema: SchemaLike | None = None,
         as_select: "DataFrame | None" = None,
         partition_by: str | Sequence[str] = (),
+        cluster_by: str | Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         comment: str | None = None,
         location: str | None = None,
         catalog_managed: bool = False,
+        user_metadata: str | None = None,
     ) -> Table:
         """Create a table `catalog.schema.table`; its creation is version 0. It is empty, of a
         `schema`, or has the columns and rows of a Spark DataFrame, `as_select`.
 
-        The service chooses the location unless one is given, which `as_select` needs, since the
-        rows are there before the table is. Properties that have no effect are
-        named in a `UserWarning`. Raises `TableAlreadyExists` and
+        The service chooses the location unless one is given. `cluster_by` are the columns, by SQL's
+        names for them, that OPTIMIZE is to cluster rows by. `user_metadata` is kept in the history.
+        Properties that have no effect are named in a `UserWarning`. Raises `TableAlreadyExists` and
         `InvalidRequest` (or `InvalidProposal`, for what the table would need), and for `as_select`
         what `Table.append` raises (`tidegate.spark.write.as_select`; needs the `spark` extra).
 
@@ -69,25 +79,38 @@ class Lake:
         was created, and `table(name)` tells.
         """
         columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+        clusters = [cluster_by] if isinstance(cluster_by, str) else list(cluster_by)
 
         def create(
-            schema: SchemaLike, properties: Mapping[str, str], files: Sequence[DataFile] = ()
+            schema: SchemaLike,
+            properties: Mapping[str, str],
+            files: Sequence[DataFile] = (),
+            commit: Mapping[str, Any] = MappingProxyType({}),
         ) -> Table:
             text = schema_text(schema)
             check_new_table(text, columns)
+            actions: list[Action] = list(files)
+            wanted = dict(properties)
+            if clusters:
+                clustered = new_clustering(clusters, text, wanted, columns)
+                text, wanted = clustered.schema, {**wanted, **clustered.properties}
+                actions.append(clustered.domain)
             body: dict[str, Any] = {
                 "name": name,
                 "schema": msgspec.Raw(text.encode()),
                 "partition_columns": columns,
-                "properties": dict(properties),
+                "properties": wanted,
                 "catalog_managed": catalog_managed,
+                **commit,
             }
+            if user_metadata is not None:
+                body["user_metadata"] = user_metadata
             if comment is not None:
                 body["comment"] = comment
             if location is not None:
                 body["location"] = location
-            if files:
-                body["actions"] = [msgspec.Raw(encode(file)) for file in files]
+            if actions:
+                body["actions"] = [msgspec.Raw(encode(action)) for action in actions]
             return self._created(body)
 
         if (schema is None) == (as_select is None):
@@ -95,25 +118,36 @@ class Lake:
         if schema is not None:
             return create(schema, properties or {})
         assert as_select is not None
-        if location is None:
-            raise ValueError("as_select writes the rows first; expected a location for them")
         from tidegate.spark.write import as_select as creating  # noqa: PLC0415 - Spark is an extra
 
+        # Asked for at any location: a name that is taken is refused before rows are asked for.
+        default = default_location(self.connection, name)
         return creating.create_as_select(
             create,
             as_select,
             name=name,
-            location=location,
+            # The rows are there before the table is.
+            location=location or default,
             partition_by=columns,
+            cluster_by=clusters,
             properties=properties or {},
+            comment=comment,
+            is_managed=location is None,
+            catalog_managed=catalog_managed,
+            user_metadata=user_metadata,
         )
 
     def _created(self, body: Mapping[str, Any]) -> Table:
-        request = Request(method="POST", path="/tables", body=msgspec.json.encode(body))
-        head, told = self._connection.call(request, created, repeat=Repeat.NOT_EXECUTED)
+        request = creation_request(body)
+        head, told = self.connection.call(
+            request,
+            created,
+            repeat=Repeat.NOT_EXECUTED,
+            policy=patience(self.connection.policy, actions=len(body.get("actions", ()))),
+        )
         for warning in told:
             warnings.warn(warning, stacklevel=4)
-        return Table(self._connection, head)
+        return Table(self.connection, head)
 
     def register_table(self, name: str, location: str) -> Table:
         """Adopt the Delta table at `location`, a URL that the service may use, as
@@ -128,12 +162,11 @@ class Lake:
         """
         body = msgspec.json.encode({"name": name, "location": location})
         request = Request(method="POST", path="/tables/register", body=body)
-        return Table(self._connection, self._connection.call(request, table_head))
+        return Table(self.connection, self.connection.call(request, table_head))
 
     def table(self, name: str) -> Table:
         """The table with this full name (in any case) or id. Raises `TableNotFound`."""
-        request = Request(method="GET", path=_path(name))
-        return Table(self._connection, self._connection.call(request, table_head))
+        return Table(self.connection, self.connection.call(table_request(name), table_head))
 
     def tables(self, prefix: str = "") -> Iterator[Table]:
         """The tables whose full name starts with `prefix`, in name order, asked for page by
@@ -144,9 +177,9 @@ class Lake:
             if cursor is not None:
                 query["cursor"] = cursor
             request = Request(method="GET", path="/tables", query=query)
-            page = self._connection.call(request, table_page)
+            page = self.connection.call(request, table_page)
             for head in page.tables:
-                yield Table(self._connection, head)
+                yield Table(self.connection, head)
             if page.next_cursor is None:
                 return
             cursor = page.next_cursor
@@ -156,18 +189,18 @@ class Lake:
 
         Raises `TableNotFound`. As with `create_table`, a lost answer is not asked for again.
         """
-        request = Request(method="DELETE", path=_path(name))
-        self._connection.call(request, forgotten, repeat=Repeat.NOT_EXECUTED)
+        request = Request(method="DELETE", path=table_path(name))
+        self.connection.call(request, forgotten, repeat=Repeat.NOT_EXECUTED)
 
     def last_commit_version(self, table: Table) -> int | None:
         """The latest version of a table that was committed through this lake, by any of its
         threads; None for none. A commit by the data source, whose processes have lakes of their
         own, is not among them. Nothing is asked of the service."""
-        return self._connection.last_commits.of(table.id)
+        return self.connection.last_commits.of(table.id)
 
     def close(self) -> None:
         """Close the connections. Tables and transactions of this lake end with it."""
-        self._connection.close()
+        self.connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -187,12 +220,15 @@ def connect(
     token: str | None = None,
     timeout: float = DEFAULT_TIMEOUT_S,
     application_id: str | None = None,
+    max_commit_attempts: int | None = None,
 ) -> Lake:
     """The Tidegate service at `url`, else at `TIDEGATE_URL`; nothing is sent yet.
 
     `token` (else `TIDEGATE_TOKEN`) is sent as a bearer token and never shown. `timeout` in
     seconds bounds each call with its retries: no new attempt begins after it. `application_id`
     names the Spark application that calls; `Table.append` and its siblings know it by themselves.
+    `max_commit_attempts` is how often a proposal is sent at most, where the service does not take
+    it; without it, `timeout` alone bounds that.
 
     Raises `ValueError` for settings that cannot work.
     """
@@ -205,8 +241,10 @@ def connect(
         )
     if not timeout > 0:
         raise ValueError(f"expected a timeout above 0 seconds, found {timeout}")
+    if max_commit_attempts is not None and max_commit_attempts < 1:
+        raise ValueError(f"expected at least 1 commit attempt, found {max_commit_attempts}")
     transport = HttpTransport(address, token=secret)
-    policy = RetryPolicy(deadline_s=timeout)
+    policy = RetryPolicy(deadline_s=timeout, commit_attempts=max_commit_attempts)
     return Lake(Connection(transport, policy=policy, application_id=application_id), url=address)
 
 
@@ -225,9 +263,3 @@ def _address(url: str) -> str:
     if parts.query or parts.fragment:
         raise ValueError(f"expected a URL without query and fragment, found {url!r}")
     return url.rstrip("/")
-
-
-def _path(name: str) -> str:
-    if not name:
-        raise TableNotFound("the table's name is empty", definite=True)
-    return f"/tables/{segment(name)}"

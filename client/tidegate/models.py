@@ -1,29 +1,19 @@
-"""What the service answers with, as frozen values.
-
-Unknown fields are passed over, so that an older client reads a newer service.
-"""
+"""What the service answers with, as frozen values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from tidegate.errors import UnexpectedAnswer
-from tidegate.wire.exchange import NDJSON, REQUEST_ID_HEADER, Response
-from tidegate_protocol.base.text import excerpt
-from tidegate_protocol.log.actions import Action, Add, Metadata, Protocol
-from tidegate_protocol.log.codec import InvalidActionError, decode
+from tidegate.commit_stats import CommitStats
+from tidegate_protocol.log.actions import Add, Metadata, Protocol
 from tidegate_protocol.proposal.transaction import IsolationLevel
 from tidegate_protocol.schema.table_schema import StructType, parse_schema
 
 DataFile = Add
 """A data file is the log's `add` action: percent-encoded `path` relative to the table's
 location, `partition_values`, `size` in bytes, `stats` as JSON text, ..."""
-
-T = TypeVar("T")
-A = TypeVar("A", bound=Action)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +73,8 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
     `timestamp` in ms. `rebased_over` counts the winners between `read_version` and `version`.
     `published` says whether `<version>.json` was already visible in the log, `replayed` whether
-    an earlier copy of the same proposal had landed it.
+    an earlier copy of the same proposal had landed it. `stats` are of a commit by this process's
+    own transaction.
     """
 
     table: str
@@ -97,6 +88,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     published: bool
     replayed: bool
     metrics: CommitMetrics
+    stats: CommitStats | None = None
 
 
 class Commit(Struct, frozen=True, kw_only=True):
@@ -167,165 +159,3 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 
     commits: tuple[Commit, ...]
     next_to_version: int | None = None
-
-
-class _Head(Struct, frozen=True, kw_only=True):
-    id: str
-    name: str
-    location: str
-    latest_version: int
-    published_version: int
-    latest_timestamp: int
-    protocol: msgspec.Raw
-    metadata: msgspec.Raw
-    num_files: int
-    size_bytes: int
-    catalog_managed: bool
-    state: str
-    state_reason: str | None = None
-
-
-class _Created(Struct, frozen=True, kw_only=True):
-    warnings: list[str] = []
-
-
-class _Page(Struct, frozen=True, kw_only=True):
-    tables: list[_Head]
-    next_cursor: str | None = None
-
-
-class _Scan(Struct, frozen=True, kw_only=True):
-    version: int
-    timestamp: int
-    metadata: msgspec.Raw
-    protocol: msgspec.Raw
-    files: list[msgspec.Raw]
-
-
-class _AppTransaction(Struct, frozen=True, kw_only=True):
-    version: int
-
-
-def table_head(response: Response) -> TableHead:
-    return _head(decoded(response, _Head))
-
-
-def created(response: Response) -> tuple[TableHead, list[str]]:
-    """The head of a table that was made, and what is to be told of it."""
-    return table_head(response), decoded(response, _Created).warnings
-
-
-def table_page(response: Response) -> TablePage:
-    page = decoded(response, _Page)
-    return TablePage(tuple(_head(head) for head in page.tables), page.next_cursor)
-
-
-def history_page(response: Response) -> HistoryPage:
-    return decoded(response, HistoryPage)
-
-
-def scan_of(response: Response) -> Scan:
-    body = decoded(response, _Scan)
-    return Scan(
-        version=body.version,
-        timestamp=body.timestamp,
-        metadata=_action(b'{"metaData":%b}' % bytes(body.metadata), Metadata),
-        protocol=_action(b'{"protocol":%b}' % bytes(body.protocol), Protocol),
-        files=tuple(_action(bytes(line), Add) for line in body.files),
-    )
-
-
-def app_transaction_version(response: Response) -> int:
-    return decoded(response, _AppTransaction).version
-
-
-def transaction_status(response: Response) -> TransactionStatus:
-    """Raises `UnexpectedAnswer` also where a committed one comes without its receipt."""
-    status = decoded(response, TransactionStatus)
-    if status.state == "committed" and status.commit is None:
-        raise UnexpectedAnswer(
-            "expected the receipt of a committed transaction, found none", status=response.status
-        )
-    return status
-
-
-def receipt_of(response: Response, *, transaction_id: str) -> Receipt:
-    """Raises `UnexpectedAnswer` also for a receipt of another transaction."""
-    receipt = decoded(response, Receipt)
-    if receipt.transaction_id != transaction_id:
-        raise UnexpectedAnswer(
-            f"expected the receipt of transaction {transaction_id}, "
-            f"found that of {excerpt(receipt.transaction_id)}",
-            status=response.status,
-        )
-    return receipt
-
-
-def aborted(response: Response) -> None:
-    """Raises `UnexpectedAnswer` unless the service says that the id is aborted."""
-    found = decoded(response, TransactionStatus)
-    if found.state != "aborted":
-        raise UnexpectedAnswer(
-            f"expected an aborted transaction, found one that is {excerpt(found.state)}",
-            status=response.status,
-        )
-
-
-def forgotten(response: Response) -> None:
-    """Raises `UnexpectedAnswer` for any success but 204, which is the service's own."""
-    if response.status != 204:
-        raise UnexpectedAnswer(
-            f"expected status 204, found {response.status}", status=response.status
-        )
-
-
-def content(response: Response) -> bytes:
-    """Raises `UnexpectedAnswer` for another media type than a commit's."""
-    if response.media_type != NDJSON:
-        raise UnexpectedAnswer(
-            f"expected a commit as {NDJSON}, found {excerpt(response.media_type)}",
-            status=response.status,
-        )
-    return response.body
-
-
-def _head(body: _Head) -> TableHead:
-    return TableHead(
-        id=body.id,
-        name=body.name,
-        location=body.location,
-        version=body.latest_version,
-        published_version=body.published_version,
-        timestamp=body.latest_timestamp,
-        protocol=_action(b'{"protocol":%b}' % bytes(body.protocol), Protocol),
-        metadata=_action(b'{"metaData":%b}' % bytes(body.metadata), Metadata),
-        num_files=body.num_files,
-        size_bytes=body.size_bytes,
-        catalog_managed=body.catalog_managed,
-        state=body.state,
-        state_reason=body.state_reason,
-    )
-
-
-def decoded(response: Response, kind: type[T]) -> T:
-    """The body as a struct. Raises `UnexpectedAnswer` where it is none."""
-    try:
-        return msgspec.json.decode(response.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UnexpectedAnswer(
-            f"status {response.status} came with a body that is not this call's answer: {error}; "
-            f"found {excerpt(response.body[:512])}",
-            status=response.status,
-            request_id=response.headers.get(REQUEST_ID_HEADER),
-        ) from None
-
-
-def _action(line: bytes, kind: type[A]) -> A:
-    """Through the codec, so that fields nobody here knows are kept."""
-    try:
-        action = decode(line)
-    except InvalidActionError as error:
-        raise UnexpectedAnswer(f"the service sent an action that is none: {error}") from None
-    if not isinstance(action, kind):
-        raise UnexpectedAnswer(f"expected an action {kind.__name__}, found {excerpt(line[:512])}")
-    return action

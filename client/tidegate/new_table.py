@@ -1,12 +1,122 @@
-"""What the columns of a new table may not be, beyond what the service refuses, by Delta's rules."""
+"""The columns of a new table: what they may not be, beyond what the service refuses, by Delta's
+rules, and which of them it is clustered by."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
 
 from tidegate.errors import InvalidRequest
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.features.known import IDENTITY_START
+from tidegate_protocol.features.column_mapping import assign
+from tidegate_protocol.features.known import CLUSTERING, IDENTITY_START
+from tidegate_protocol.features.properties import (
+    COLUMN_MAPPING_MAX_ID,
+    InvalidProperty,
+    TableProperties,
+    canonical,
+)
+from tidegate_protocol.log.actions import DomainMetadata
+from tidegate_protocol.scan.clustering import (
+    InvalidClustering,
+    clustering_columns,
+    domain_of,
+    shown,
+)
 from tidegate_protocol.schema.data_types import ArrayType, DataType, MapType, StructType, walk
-from tidegate_protocol.schema.table_schema import InvalidSchema, parse_schema
+from tidegate_protocol.schema.table_schema import (
+    InvalidSchema,
+    check_partition_columns,
+    parse_schema,
+    to_json,
+    validate_table_schema,
+)
+
+CLUSTERING_FEATURE = f"delta.feature.{CLUSTERING}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewClustering:
+    """What the creation of a clustered table says of its clustering. `schema` is JSON, with the ids
+    and physical names of mapped columns: the domain has the physical names. `columns` are called as
+    in Delta's history."""
+
+    columns: Sequence[str]
+    schema: str
+    properties: Mapping[str, str]
+    domain: DomainMetadata
+
+
+def new_clustering(
+    names: Sequence[str],
+    schema_text: str,
+    properties: Mapping[str, str],
+    partition_by: Sequence[str],
+) -> NewClustering:
+    """A new table's clustering by columns of these names. Raises `InvalidRequest`."""
+    if any(name.lower() == CLUSTERING_FEATURE for name in properties):
+        raise _refused(
+            "Cannot enable clustering table feature using TBLPROPERTIES. Please use CREATE OR "
+            "REPLACE TABLE CLUSTER BY to create a Delta table with clustering",
+            error_class="DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+        )
+    try:
+        known = TableProperties.parse(canonical(properties))
+        schema = _marked(parse_schema(schema_text), known)
+        columns = clustering_columns(
+            names, schema=schema, properties=known, partition_columns=partition_by
+        )
+    except InvalidClustering as error:
+        raise _refused(str(error), error_class=error.error_class) from None
+    except (InvalidSchema, InvalidProperty) as error:
+        raise InvalidRequest(str(error), code=Code.INVALID_REQUEST, definite=True) from None
+    return NewClustering(
+        columns=[shown(column) for column in columns],
+        schema=to_json(schema) if known.column_mapping else schema_text,
+        properties={CLUSTERING_FEATURE: "supported"},
+        domain=domain_of(columns),
+    )
+
+
+def new_columns(schema_text: str, properties: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The JSON of a new table's columns as the log has them, and the properties that come with
+    them: where the given ones ask for column mapping, each column has an id and a physical name,
+    for files to know it by, and the table tells how far the ids go. The columns are such as
+    `check_columns` lets through."""
+    known = TableProperties.parse(canonical(properties))
+    schema = parse_schema(schema_text)
+    if not known.column_mapping:
+        return to_json(schema), {}
+    marked, highest = _with_marks(schema, known)
+    return to_json(marked), {COLUMN_MAPPING_MAX_ID: str(highest)}
+
+
+def _marked(schema: StructType, properties: TableProperties) -> StructType:
+    """With ids and physical names where columns are mapped; those that it has stay."""
+    return _with_marks(schema, properties)[0] if properties.column_mapping else schema
+
+
+def _with_marks(schema: StructType, properties: TableProperties) -> tuple[StructType, int]:
+    """The columns with ids and physical names, and the highest id."""
+    highest = properties.max_column_id or 0
+    return assign(schema, max_id=highest, new_name=lambda: f"col-{uuid4()}")
+
+
+def check_columns(
+    schema_text: str, properties: Mapping[str, str], partition_by: Sequence[str]
+) -> None:
+    """Raise the `InvalidRequest` of the service, and what `check_new_table` raises, for columns
+    that no table of these properties can have, and for what it cannot be partitioned by: whoever
+    writes its rows first is to know before."""
+    check_new_table(schema_text, partition_by)
+    try:
+        known = TableProperties.parse(canonical(properties))
+        schema = parse_schema(schema_text)
+        validate_table_schema(schema, column_mapping=known.column_mapping)
+        check_partition_columns(schema, partition_by)
+    except InvalidSchema as error:
+        raise InvalidRequest(str(error), code=Code.INVALID_SCHEMA, definite=True) from None
+    except InvalidProperty as error:
+        raise InvalidRequest(str(error), code=Code.INVALID_REQUEST, definite=True) from None
 
 
 def check_new_table(schema_text: str, partition_by: Sequence[str]) -> None:

@@ -4,18 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from tidegate.handle import TableHandle
 from tidegate.models import Receipt, TableVersion
+from tidegate.table_commands import TableCommands
 from tidegate.transaction import Transaction
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from tidegate.spark.commands.builder import MergeBuilder
-    from tidegate.spark.commands.outcome import Changed
+    from pyspark.sql import DataFrame, SparkSession
 
 
-class Table(TableHandle):
+class Table(TableCommands):
     """A handle on one table: its `id` and `location` never change, and everything else is asked
     of the service when it is wanted.
 
@@ -82,13 +79,16 @@ class Table(TableHandle):
         *,
         columns: Sequence[str] | None = None,
         user_metadata: str | None = None,
+        retries: int = 0,
     ) -> Receipt | None:
         """Append rows of Spark SQL expressions, as `INSERT INTO ... VALUES` does: for the named
-        columns, or for all in their order. `DEFAULT` stands for a column's default. See
-        `tidegate.spark.write.insert`. Needs the `spark` extra."""
+        columns, or for all in their order. `DEFAULT` stands for a column's default. `retries` are
+        as in `append`. See `tidegate.spark.write.insert`. Needs the `spark` extra."""
         from tidegate.spark.write import insert  # noqa: PLC0415 - as above
 
-        return insert.insert(self, spark, values, columns=columns, user_metadata=user_metadata)
+        return insert.insert(
+            self, spark, values, columns=columns, user_metadata=user_metadata, retries=retries
+        )
 
     def overwrite(
         self,
@@ -123,70 +123,29 @@ class Table(TableHandle):
             options=options,
         )
 
-    def delete(
-        self,
-        where: "Column | str | None" = None,
-        *,
-        spark: "SparkSession | None" = None,
-        user_metadata: str | None = None,
-        retries: int = 0,
-    ) -> "Changed":
-        """Delete the rows of which `where` is true, all without it, in one commit.
-
-        `spark` is the thread's session where none is given. With `retries`, a command that lost to
-        a concurrent commit is done anew on the newer version, so many times at most. See
-        `tidegate.spark.commands.delete.delete`. Needs the `spark` extra."""
-        from tidegate.spark.commands import plain  # noqa: PLC0415 - as above
-
-        return plain.delete(self, where, spark=spark, user_metadata=user_metadata, retries=retries)
-
-    def update(
-        self,
-        values: "Mapping[str, Column | str]",
-        where: "Column | str | None" = None,
-        *,
-        spark: "SparkSession | None" = None,
-        user_metadata: str | None = None,
-        retries: int = 0,
-    ) -> "Changed":
-        """Set columns, and fields of structs, of the rows of which `where` is true, of all without
-        it, in one commit: `update({"delay": "delay + 1"}, "month = 5")`. As `delete` otherwise. See
-        `tidegate.spark.commands.update.update`. Needs the `spark` extra."""
-        from tidegate.spark.commands import plain  # noqa: PLC0415 - as above
-
-        return plain.update(
-            self, values, where, spark=spark, user_metadata=user_metadata, retries=retries
-        )
-
-    def merge(
-        self, source: "DataFrame", on: "Column | str", *, alias: str | None = None
-    ) -> "MergeBuilder":
-        """Begin a MERGE of a Spark DataFrame's rows: clauses are added to what is returned, and its
-        `execute` does it in one commit. The table is called `alias` in expressions, or else by the
-        last part of its name. See `tidegate.spark.commands.builder`. Needs the `spark` extra."""
-        from tidegate.spark.commands import plain  # noqa: PLC0415 - as above
-
-        return plain.merge(self, source, on, alias=alias)
-
     def replace(
         self,
         df: "DataFrame",
         *,
         partition_by: Sequence[str] = (),
+        cluster_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         comment: str | None = None,
+        retries: int = 0,
     ) -> Receipt:
-        """Replace rows, columns, partitioning, properties and comment by a Spark DataFrame's and
-        what is given, in one commit (REPLACE TABLE AS SELECT). See
-        `tidegate.spark.write.as_select`. Needs the `spark` extra."""
+        """Replace rows, columns, partitioning, clustering, properties and comment by a Spark
+        DataFrame's and what is given, in one commit (REPLACE TABLE AS SELECT). `retries` are as in
+        `append`. See `tidegate.spark.write.as_select`. Needs the `spark` extra."""
         from tidegate.spark.write import as_select  # noqa: PLC0415 - as above
 
         return as_select.replace(
             self,
             df,
             partition_by=partition_by,
+            cluster_by=cluster_by,
             properties=properties or {},
             comment=comment,
+            retries=retries,
         )
 
     def sink(

@@ -1,8 +1,8 @@
 """What a transaction has read of its table, and what it would change."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -15,9 +15,6 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Action, Add, Metadata, Txn
 from tidegate_protocol.log.codec import InvalidActionError, decode, with_fields
 from tidegate_protocol.proposal.transaction import Reads
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 class TransactionContent(ABC):
@@ -55,6 +52,11 @@ class TransactionContent(ABC):
         """Whether a commit would say anything."""
         return bool(self._actions)
 
+    @property
+    @abstractmethod
+    def is_open(self) -> bool:
+        """Whether it still takes reads and actions."""
+
     @abstractmethod
     def _check_open(self) -> None:
         """Raise `TransactionClosed` where nothing more is taken."""
@@ -74,27 +76,20 @@ class TransactionContent(ABC):
             self._read_paths.update(file.path for file in scan.files)
         return list(scan.files)
 
-    def read(self, spark: "SparkSession", where: str | None = None) -> "DataFrame":
-        """The rows matching a predicate (all, without one) as a Spark DataFrame, at the read
-        version, recorded as `filter_files` records them. See `tidegate.spark.read.read`. Needs the
-        `spark` extra."""
-        from tidegate.spark.read import read  # noqa: PLC0415 - the HTTP client works without Spark
-
-        self._check_open()
-        return read.read_in(self, spark, where=where)
-
-    def rows_of(self, spark: "SparkSession", files: Sequence[DataFile]) -> "DataFrame":
-        """The rows of files that `filter_files` gave, which recorded them as read, as a Spark
-        DataFrame. Needs the `spark` extra."""
-        from tidegate.spark.read import read  # noqa: PLC0415 - the HTTP client works without Spark
-
-        self._check_open()
-        return read.read_files_in(self, spark, files)
+    def has_read(self, where: str) -> bool:
+        """Whether the predicate is among what is recorded as read."""
+        return self._whole_table or where in self._predicates
 
     def read_whole_table(self) -> None:
         """Record that every row was read, whichever way: any concurrent change will conflict."""
         self._check_open()
         self._whole_table = True
+
+    def read_files(self, files: Iterable[DataFile]) -> None:
+        """Record that live files were read, whichever way: a concurrent commit that removes one of
+        them will conflict."""
+        self._check_open()
+        self._read_paths.update(file.path for file in _data_files(files))
 
     def txn_version(self, app_id: str) -> int:
         """The last version that an application recorded, -1 for none, recorded as read: a
@@ -111,23 +106,6 @@ class TransactionContent(ABC):
         now_ms = self.table.connection.now_ms()
         self._actions.append(Txn(app_id=app_id, version=version, last_updated=now_ms))
 
-    def write_files(self, df: "DataFrame", **options: str | int | bool) -> list[DataFile]:
-        """Write a Spark DataFrame's rows into new data files of the table, as `Table.append` does,
-        and return the files for `add`. Options are `dataChange`, `maxRecordsPerFile` and
-        `compression`. See `tidegate.spark.write.files`. Needs the `spark` extra.
-
-        The files are nobody's until a commit names them. Where none ever does, they stay until
-        VACUUM finds them, because another transaction may still add them, if neither the table's
-        metadata nor what their rows were read from has changed.
-        """
-        from tidegate.spark.write import files  # noqa: PLC0415 - the HTTP client works without Spark
-
-        self._check_open()
-        found = files.write_files(self, df, options=options)
-        # The files are of the schema as it is now.
-        self._has_written = True
-        return list(found.adds)
-
     def add(self, files: Iterable[DataFile]) -> None:
         """Add data files that are already written below the table's location."""
         self._check_open()
@@ -138,11 +116,14 @@ class TransactionContent(ABC):
         """Remove live files. `data_change` False says that the table's rows stay the same,
         because other files that are added hold them (a rewrite)."""
         self._check_open()
+        self._actions.extend(self.removals(_data_files(files), data_change=data_change))
+
+    def removals(self, files: Iterable[DataFile], *, data_change: bool = True) -> Iterator[Action]:
+        """What `remove` adds to the commit, one action after the other, for
+        `Transaction.commit_large`."""
         now_ms = self.table.connection.now_ms()
-        self._actions.extend(
-            removal(file, deletion_timestamp=now_ms, data_change=data_change)
-            for file in _data_files(files)
-        )
+        for file in files:
+            yield removal(file, deletion_timestamp=now_ms, data_change=data_change)
 
     def update_metadata(
         self,
@@ -178,7 +159,8 @@ class TransactionContent(ABC):
     def move_identity_marks(self, schema: SchemaLike) -> None:
         """Record how far identity columns have come: the schema as it is but for their marks. It is
         known only after files are written, so unlike any other change of the metadata, this
-        comes then. The commit gets Delta's tag for it."""
+        comes then. The commit gets Delta's tag for it where it changes nothing else of the
+        metadata: Delta believes the tag."""
         self._check_open()
         moved = with_fields(self._metadata, {"schemaString": schema_text(schema)})
         if self._has_metadata:
@@ -187,22 +169,18 @@ class TransactionContent(ABC):
             ]
         else:
             self._actions.append(moved)
+            self._has_moved_marks = True
         self._has_metadata = True
-        self._has_moved_marks = True
         self._metadata = moved
 
-    def action(self, action: Mapping[str, Any]) -> None:
-        """Any one action as its log line has it: `{"domainMetadata": {...}}`.
+    def action(self, action: Mapping[str, Any] | Action) -> None:
+        """Any one action, as such or as its log line has it: `{"domainMetadata": {...}}`.
 
         Raises `InvalidProposal` where a known kind of action has the wrong shape, and for a
         metaData where `update_metadata` does.
         """
         self._check_open()
-        try:
-            found = decode(msgspec.json.encode(dict(action)))
-        except InvalidActionError as error:
-            raise InvalidProposal(str(error), code=Code.INVALID_ACTION, definite=True) from None
-        self._append(found)
+        self._append(_action(action))
 
     def _append(self, action: Action) -> None:
         match action:
@@ -245,3 +223,26 @@ def _data_files(files: Iterable[DataFile]) -> list[DataFile]:
         if not isinstance(file, Add):
             raise TypeError(f"expected tidegate.DataFile, found {type(file).__name__}")
     return found
+
+
+def large_action(action: Mapping[str, Any] | Action) -> Action:
+    """An action of a commit that is never held as a whole. Raises `InvalidProposal` as
+    `TransactionContent.action`, and for a metaData, which a transaction knows before."""
+    found = _action(action)
+    if isinstance(found, Metadata):
+        raise InvalidProposal(
+            "expected no metaData among the actions of a large commit, found one",
+            code=Code.INVALID_ACTION,
+            hint="update the metadata of the transaction before",
+            definite=True,
+        )
+    return found
+
+
+def _action(action: Mapping[str, Any] | Action) -> Action:
+    if not isinstance(action, Mapping):
+        return action
+    try:
+        return decode(msgspec.json.encode(dict(action)))
+    except InvalidActionError as error:
+        raise InvalidProposal(str(error), code=Code.INVALID_ACTION, definite=True) from None

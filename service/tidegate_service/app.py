@@ -15,25 +15,33 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from tidegate_service.api.application import Application, attach, build
-from tidegate_service.api.http.hosts import allowed
-from tidegate_service.api.http.limits import USUAL, Limits, ServerLimits
-from tidegate_service.api.http.requests import Gate
+from tidegate_service.api.http.request.hosts import allowed
+from tidegate_service.api.http.request.limits import USUAL, Limits, ServerLimits
+from tidegate_service.api.http.request.requests import Gate
 from tidegate_service.api.server.connections import Connections, most_connections
 from tidegate_service.api.server.server import Server
 from tidegate_service.background.background import Background, background_of
 from tidegate_service.background.forgetter import forgetting_on
 from tidegate_service.core.access.locations import LocationPolicy
+from tidegate_service.core.access.proxies import Proxies
 from tidegate_service.core.access.tokens import Authenticator
 from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.queue.limits import QueueLimits
-from tidegate_service.core.context import Context, nobody_waits
+from tidegate_service.core.context import SCANS, Context, nobody_waits
 from tidegate_service.core.errors import ServiceError, with_cause
+from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.sharing.pauses import Pauses
-from tidegate_service.database import CannotStart, database_beside, database_of, ensure_schema
+from tidegate_service.database import (
+    CannotStart,
+    database_beside,
+    database_of,
+    ensure_schema,
+    make_folder,
+)
 from tidegate_service.index.access.tokens import PostgresTokens
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.embedded.account import EmbeddedPostgresError
@@ -50,7 +58,6 @@ from tidegate_service.index.tables.forgettings import PostgresForgettings
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 from tidegate_service.settings import Settings
 from tidegate_service.storage.limits import StorageLimits
-from tidegate_service.storage.local.data_folder import make_data_folder
 from tidegate_service.storage.object_storage import ObjectStorage
 from tidegate_service.telemetry.exposition import Exposition, Instruments
 from tidegate_service.telemetry.metrics import Metrics
@@ -111,7 +118,11 @@ async def serve(
     listens. Raises `CannotStart`.
     """
     async with open_service(settings, faults=faults, among=among, limits=limits) as service:
-        bound = Connections(most_connections(settings.max_connections), send_s=limits.send_s)
+        bound = Connections(
+            most_connections(settings.max_connections),
+            send_s=limits.send_s,
+            proxies=Proxies(settings.trusted_proxies),
+        )
         server = Server(
             service.app,
             gate=service.gate,
@@ -131,7 +142,7 @@ async def open_publisher(settings: Settings, *, among: Peers) -> AsyncIterator[N
             world = await _opened(settings, stack)
             text = text_of(among.labelled(world.metrics.registry))
             await stack.enter_async_context(among.shown(text))
-            background = await _background(settings, world, NO_FAULTS)
+            background = await _background(settings, world, NO_FAULTS, OwnLogs())
         await stack.enter_async_context(background.running())
         yield
 
@@ -142,7 +153,7 @@ async def prepared(settings: Settings) -> AsyncIterator[Settings]:
     of each of them. Raises `CannotStart`."""
     async with AsyncExitStack() as stack:
         with _startable():
-            _make_folder(settings)
+            make_folder(settings)
             url = await database_of(settings, stack)
             await asyncio.to_thread(ensure_schema, settings, url)
         yield settings.model_copy(update={"database_url": SecretStr(url), "migrate": False})
@@ -195,7 +206,7 @@ class _World:
 
 async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
     locations = settings.locations()
-    _make_folder(settings)
+    make_folder(settings)
     storage = ObjectStorage(
         locations.warehouse,
         locations.prefixes,
@@ -205,6 +216,7 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
             commit_bytes=settings.max_log_file_bytes,
             actions=settings.max_stream_actions,
             files=settings.max_log_files,
+            readers=settings.max_checkpoint_readers,
         ),
     )
     url = await database_of(settings, stack)
@@ -214,6 +226,7 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
     stack.push_async_callback(engine.dispose)
     await stack.enter_async_context(sweeping(engine))
     await check_durability(engine)
+    stack.push_async_callback(storage.close)
     await storage.probe()
     metrics = Metrics()
     telemetry = Recorder(metrics, tracer=tracer_to(settings.otlp_endpoint, stack))
@@ -230,7 +243,9 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> _World:
     )
 
 
-async def _background(settings: Settings, world: _World, faults: FaultPoints) -> Background:
+async def _background(
+    settings: Settings, world: _World, faults: FaultPoints, own: OwnLogs
+) -> Background:
     return await background_of(
         world.index,
         world.upkeep,
@@ -245,6 +260,7 @@ async def _background(settings: Settings, world: _World, faults: FaultPoints) ->
         pauses=world.pauses,
         faults=faults,
         telemetry=world.telemetry,
+        own=own,
     )
 
 
@@ -256,7 +272,8 @@ async def _composed(
     server: ServerLimits,
 ) -> Service:
     world = await _opened(settings, stack)
-    background = await _background(settings, world, faults) if among is None else None
+    own_logs = OwnLogs()
+    background = await _background(settings, world, faults, own_logs) if among is None else None
     waiting, most = settings.max_waiting_per_table, most_held(settings.database_pool_size)
     groups = QueueLimits(waiting=waiting, own=most, keep_s=settings.keep_version_seconds)
     committer = CommitQueue(
@@ -270,6 +287,7 @@ async def _composed(
         monotonic_s=elapsed_s,
         now_ms=lambda: time.time_ns() // 1_000_000,
         commit=committer.commit,
+        late=committer.kept.late,
         commit_deadline_s=settings.deadline_seconds,
         long_deadline_s=settings.long_deadline_seconds,
         max_unpublished_versions=settings.max_unpublished_versions,
@@ -278,11 +296,15 @@ async def _composed(
         telemetry=world.telemetry,
         upkeep=world.upkeep,
         forgettings=world.forgettings,
+        own_logs=own_logs,
         limits=CommitLimits(table_hooks=frozenset(settings.table_hooks)),
     )
-    gate = Gate(per_principal=settings.max_requests_per_principal, most=settings.max_requests)
+    gate = Gate(
+        per_principal=settings.max_requests_per_principal, most=settings.max_requests, scans=SCANS
+    )
     limits = Limits(
         max_requests=settings.max_requests,
+        max_connections=most_connections(settings.max_connections),
         hosts=allowed(settings.allowed_hosts, authenticated=settings.auth == "tokens"),
         max_body_bytes=settings.max_body_bytes,
         max_stream_bytes=settings.max_stream_bytes,
@@ -320,13 +342,6 @@ async def _authenticator(settings: Settings, tokens: PostgresTokens) -> Authenti
     if not any(token.live for token in await tokens.all()):
         logger.warning("there is no valid token: make one with `tidegate token create`")
     return Authenticator(tokens, monotonic_s=elapsed_s)
-
-
-def _make_folder(settings: Settings) -> None:
-    """Where the database and the warehouse are others', nothing is kept in it."""
-    own = settings.warehouse is None
-    if own or settings.database_url is None:
-        make_data_folder(settings.data_dir, mode=settings.folder_mode, warehouse=own)
 
 
 async def _drained(gate: Gate, context: Context) -> None:

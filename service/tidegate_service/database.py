@@ -1,4 +1,5 @@
-"""The index's database as the settings have it: the instance's own server, or another one."""
+"""The index's database as the settings have it: the instance's own server, or another one; and the
+folder of what is the instance's own."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -7,6 +8,7 @@ from tidegate_service.index.embedded.database import embedded
 from tidegate_service.index.embedded.server import DataDirectoryInUse, EmbeddedPostgres
 from tidegate_service.index.postgres import migrate
 from tidegate_service.settings import Settings
+from tidegate_service.storage.local.data_folder import make_data_folder
 
 
 class CannotStart(Exception):
@@ -42,3 +44,10 @@ async def database_beside(settings: Settings, stack: AsyncExitStack) -> str:
     if settings.database_url is None:
         await asyncio.to_thread(migrate.upgrade, url)
     return url
+
+
+def make_folder(settings: Settings) -> None:
+    """Where the database and the warehouse are others', nothing is kept in it."""
+    own = settings.warehouse is None
+    if own or settings.database_url is None:
+        make_data_folder(settings.data_dir, mode=settings.folder_mode, warehouse=own)

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from benchmarks import kept, registry, report
+from benchmarks import registry
 from benchmarks.__main__ import main
 from benchmarks.frame import Bench, Figure, Limit, Pair, Result, at_least, at_most
+from benchmarks.reporting import kept, report
 from tests.repository import ROOT
 
 MACHINE = kept.Machine(cores=2, processor="Z80", memory_gb=1, filesystem="ext4", python="3.11.0")
@@ -149,4 +150,5 @@ class TestRegistry:
     def test_the_readme_has_a_row_for_each(self):
         text = (ROOT / "benchmarks" / "README.md").read_text()
         for name, module in registry.MODULES.items():
-            assert f"| {name.upper()} | `{module.partition('.')[2]}.py`" in text
+            file = module.removeprefix("benchmarks.").replace(".", "/")
+            assert f"| {name.upper()} | `{file}.py`" in text

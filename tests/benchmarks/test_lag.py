@@ -1,6 +1,6 @@
 """What looks at a table's head say of its log's lag."""
 
-from benchmarks.lag import Lag
+from benchmarks.upkeep.lag import Lag
 
 
 def lag_of(*looks: tuple[float, int, int]) -> Lag:

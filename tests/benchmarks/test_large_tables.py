@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks import large_tables
-from benchmarks.asking import Connection, p50s, version_of
-from benchmarks.large_tables import add_line, commits_url, file_path, partition
-from benchmarks.world import scratch, standing
+from benchmarks.load.asking import Connection, p50s, version_of
+from benchmarks.rig import large_tables
+from benchmarks.rig.large_tables import add_line, commits_url, file_path, partition
+from benchmarks.rig.world import scratch, standing
 from tidegate_protocol.log.codec import decode
 
 FILES, COMMITS, VERSIONS = 12, 3, 12

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from benchmarks import load, loading
-from benchmarks.load_plan import Kind, Plan
-from benchmarks.world import scratch, standing
-from benchmarks.writer_requests import Appends, Overwrites, Requests
+from benchmarks.load import generator, loading
+from benchmarks.load.plan import Kind, Plan
+from benchmarks.load.writer_requests import Appends, Overwrites, Requests
+from benchmarks.rig.world import scratch, standing
 
 TABLE = "main.bench.t"
 
@@ -63,8 +63,8 @@ class TestAnswers:
     @pytest.mark.parametrize("name", [b"content-length", b"Content-Length"])
     def test_length_and_version_are_found(self, name):
         answer = b"HTTP/1.1 201 Created\r\n%s: 17\r\n\r\n" % name + b'{"version": 1204}'
-        assert load.content_length(answer, answer.index(b"\r\n\r\n")) == 17
-        assert load.version_in(answer) == 1204
+        assert generator.content_length(answer, answer.index(b"\r\n\r\n")) == 17
+        assert generator.version_in(answer) == 1204
 
     @pytest.mark.parametrize(
         ("answers", "message"),
@@ -98,11 +98,11 @@ async def loaded(status, bodies):
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:
         found = plan(port=server.sockets[0].getsockname()[1], writers=1)
-        tally = load.Tally(found.tables)
+        tally = generator.Tally(found.tables)
         loop = asyncio.get_running_loop()
-        requests = next(load.requests_of(found))
+        requests = next(generator.requests_of(found))
         _, writer = await loop.create_connection(
-            lambda: load.Writer(requests, tally), found.host, found.port
+            lambda: generator.Writer(requests, tally), found.host, found.port
         )
         writer.start()
         try:

@@ -2,7 +2,7 @@
 
 import time
 
-from benchmarks.other_work import other_work
+from benchmarks.load.other_work import other_work
 
 
 def test_no_more_is_begun_than_may_be_left():

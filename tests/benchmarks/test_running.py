@@ -7,8 +7,9 @@ from types import ModuleType
 import pytest
 
 import benchmarks.__main__ as command
-from benchmarks import kept, registry, report
+from benchmarks import registry
 from benchmarks.frame import Bench, Figure, Pair, Result, at_least
+from benchmarks.reporting import kept, report
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import obstore
 import psycopg
 from obstore.store import LocalStore, ObjectStore, S3Store
 
-from tests.chaos.history import Final, Row
+from tests.chaos.judging.history import Final, Row
 from tests.chaos.load import REQUEST_TIMEOUT_S, SCHEMA
-from tests.failover import Failover
+from tests.servers.failover import Failover
 from tests.service.instances import Instance, instances
 from tests.service.serving import OF_NO_PAGE
 from tidegate_service.index.embedded.server import EmbeddedPostgres

@@ -18,7 +18,7 @@ from tests.chaos.cluster import Cluster, cluster
 from tests.chaos.nemesis import Damage, Pace
 from tests.chaos.running import Outcome, run
 from tests.chaos.scenarios import Size, four_tables
-from tests.failover import Failover, failover
+from tests.servers.failover import Failover, failover
 
 LAGGING_COMMITS = 25
 """Of what is acknowledged while the standby gets nothing any more."""

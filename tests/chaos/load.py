@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from tests.builders import lines
-from tests.chaos.history import (
+from tests.chaos.judging.history import (
     AbortedBy,
     Answer,
     History,

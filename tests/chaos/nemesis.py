@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from tests.chaos.cluster import Cluster
+from tests.chaos.judging.violations import Violation
 from tests.chaos.load import Counts
-from tests.chaos.violations import Violation
 from tests.service.instances import Deed, Instance
 from tidegate_service.core.observe.faults import Side, Step
 

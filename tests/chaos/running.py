@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.chaos.checker import check
 from tests.chaos.cluster import Cluster, urls
-from tests.chaos.history import History, Looked, Proposed
+from tests.chaos.judging.checker import check
+from tests.chaos.judging.history import History, Looked, Proposed
+from tests.chaos.judging.log_reading import read_log
+from tests.chaos.judging.violations import Kind, Violation
 from tests.chaos.load import Counts, Load
-from tests.chaos.log_reading import read_log
 from tests.chaos.nemesis import Damage, Deeds, Pace
-from tests.chaos.violations import Kind, Violation
 
 CLIENTS = 10
 

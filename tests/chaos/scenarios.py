@@ -15,8 +15,8 @@ from tests.chaos.nemesis import Damage, kill_instances, kill_postgres, stop_and_
 from tests.chaos.running import Outcome, run
 from tests.chaos.soak import Soak
 from tests.chaos.store_faults import store_faults
-from tests.service.process.crashing import crash_and_retry, pair
-from tests.store_proxy import StoreProxy
+from tests.servers.store_proxy import StoreProxy
+from tests.service.process.killed.crashing import crash_and_retry, pair
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.index.postgres import migrate

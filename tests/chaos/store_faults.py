@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from tests.chaos.cluster import Cluster
 from tests.chaos.nemesis import Damage, Deeds, Pace
-from tests.store_proxy import Seen, StoreFault, StoreProxy
+from tests.servers.store_proxy import Seen, StoreFault, StoreProxy
 
 OF_PUTS = (
     StoreFault.ANSWER_LOST,

@@ -29,6 +29,6 @@ def test_nothing_is_lost(name):
 
 
 def test_the_crash_matrix_of_the_full_run_is_that_of_the_tests():
-    # tests/service/process/test_crash_points.py goes through it once, `make chaos` ten times.
-    # And K13 takes an hour to say anything.
+    # tests/service/process/killed/test_crash_points.py goes through it once, `make chaos` ten
+    # times. And K13 takes an hour to say anything.
     assert {*OF_QUICK, "k3", *ONLY_OF_RELEASE} == set(RUNS)

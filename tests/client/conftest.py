@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.client import answers
-from tests.client.loopback import Loopback, loopback_server
 from tests.client.tables import new_table
+from tests.client.transport.loopback import Loopback, loopback_server
 from tidegate.lake import Lake, connect
 from tidegate.table import Table
 from tidegate.transaction import Transaction

@@ -5,8 +5,8 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from tests.client import answers
-from tests.client.loopback import Loopback
 from tests.client.tables import new_table
+from tests.client.transport.loopback import Loopback
 from tidegate import connect
 from tidegate.lake import Lake
 from tidegate.table import Table

@@ -6,7 +6,7 @@ import pytest
 
 import tidegate
 from tests.client import answers
-from tests.client.loopback import Drop, OfService, Reply
+from tests.client.transport.loopback import Drop, OfService, Reply
 from tidegate.errors import (
     InvalidRequest,
     ServiceUnavailable,
@@ -124,6 +124,7 @@ class TestCreate:
             comment="all of them",
             location="file:///elsewhere",
             catalog_managed=True,
+            user_metadata="why",
         )
         (seen,) = loopback.seen
         assert (seen.method, seen.path) == ("POST", "/api/v1/tables")
@@ -135,6 +136,7 @@ class TestCreate:
             "comment": "all of them",
             "location": "file:///elsewhere",
             "catalog_managed": True,
+            "user_metadata": "why",
         }
 
     def test_one_partition_column_may_be_named_by_itself(self, scripted_lake, loopback):

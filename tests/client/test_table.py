@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import flights
 from tests.client import answers
-from tests.client.loopback import CutOff, OfService
+from tests.client.transport.loopback import CutOff, OfService
 from tidegate import DataFile
 from tidegate.errors import (
     InvalidRequest,
@@ -166,6 +166,12 @@ class TestTransactionIds:
         loopback.answer(200, {"app_id": "s/1", "version": 7, "last_updated": None})
         assert scripted_table.txn_version("s/1") == 7
         assert loopback.seen[0].path == f"{TABLE}/app-transactions/s%2F1"
+
+    @pytest.mark.parametrize("configuration", ['{"n":1}', None])
+    def test_a_domains_configuration(self, scripted_table, loopback, configuration):
+        loopback.answer(200, {"domain": "my/own", "configuration": configuration})
+        assert scripted_table.domain("my/own") == configuration
+        assert loopback.seen[0].path == f"{TABLE}/domains/my%2Fown"
 
     def test_what_became_of_a_transaction(self, scripted_table, loopback):
         told = {"transaction_id": "tx", "state": "committed", "version": 7}

@@ -3,8 +3,8 @@
 import pytest
 
 import tidegate
-from tidegate.vacuum import vacuumed
 from tidegate.wire.exchange import Response
+from tidegate.wire.vacuum import vacuumed
 
 HEAD = b'{"table":"main.air.flights","warnings":["one"]}\n'
 

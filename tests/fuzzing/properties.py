@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 from pydantic_core import from_json
 
-from tests.spark.predicate_values import schema_string
+from tests.spark.predicates.values import schema_string
 from tidegate_protocol.log import codec
 from tidegate_protocol.log.actions import KINDS, Action, Add, CommitInfo, Remove, UnknownAction
 from tidegate_protocol.log.bulk import BulkDecoder

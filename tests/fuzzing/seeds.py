@@ -2,7 +2,7 @@
 
 import random
 
-from tests.spark.predicate_grammar import Grammar
+from tests.spark.predicates.grammar import Grammar
 from tidegate_protocol.scan.predicate.syntax.dialect import WORDS as GRAMMAR_WORDS
 
 _LINES = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.interop.foreign_spark import ForeignSpark, foreign_spark
+from tests.interop.processes.foreign_spark import ForeignSpark, foreign_spark
 from tests.interop.tables import new_table
 from tidegate import Lake, Table, connect
 
@@ -39,6 +39,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[1]")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

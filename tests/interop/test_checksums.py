@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.interop.foreign_spark import ForeignSpark
+from tests.interop.processes.foreign_spark import ForeignSpark
 from tests.interop.tables import append, check_agreement, folder_of, new_table
 from tests.interop.test_delta_spark import ROWS, insert
 from tidegate import Lake, Table

@@ -4,9 +4,16 @@ both write into one table, and read the same of it."""
 import itertools
 
 import pytest
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
-from tests.interop.test_client_features import theirs
+from tests.interop.test_client_features import past, theirs
 from tests.spark.tables import rows
 
 _numbers = itertools.count(1)
@@ -89,3 +96,37 @@ def test_tables_made_of_a_dataframe(spark, ours, lake, create):
     assert theirs(spark, table) == rows(table.read(ours)) == [(1, "x"), (2, "y"), (3, "y")]
     table.replace(ours.sql("SELECT 'new' name"))
     assert theirs(spark, table) == rows(table.read(ours)) == [("new",)]
+
+
+def test_timestamps_of_partitions_without_a_zone(spark, ours, lake):
+    columns = [StructField("a", IntegerType()), StructField("p", TimestampType())]
+    table = lake.create_table(
+        f"main.computed.t{next(_numbers)}", schema=StructType(columns), partition_by="p"
+    )
+    zone = "spark.sql.session.timeZone"
+    utc = "spark.databricks.delta.write.utcTimestampPartitionValues"
+    before = ours.conf.get(zone)
+    # The second is there twice, the third not at all.
+    times = ["2024-01-02 03:04:05.6", "2024-11-03 01:30:00", "2024-03-10 02:30:00"]
+    instants = "SELECT {}, unix_micros(p) FROM {{table}}"
+    try:
+        spark.run(f"SET {utc} = false")
+        spark.run(f"SET {zone} = America/Los_Angeles")
+        for number, time in enumerate(times):
+            past(spark, table, f"INSERT INTO {{table}} SELECT {number}, TIMESTAMP'{time}'")
+        spark.run(f"SET {utc} = true")
+        files = table.scan().files
+        assert len(files) == 3
+        assert not any(file.partition_values["p"].endswith("Z") for file in files)
+        for name in ("America/Los_Angeles", "Asia/Kolkata"):
+            spark.run(f"SET {zone} = {name}")
+            ours.conf.set(zone, name)
+            found = rows(table.read(ours).selectExpr("a", "unix_micros(p)"))
+            assert sorted(spark.sql(instants.format("a"), table)) == found
+        table.update({"a": "a + 10"}, spark=ours)
+        assert all(file.partition_values["p"].endswith("Z") for file in table.scan().files)
+        assert sorted(spark.sql(instants.format("a - 10"), table)) == found
+    finally:
+        spark.run(f"RESET {zone}")
+        spark.run(f"RESET {utc}")
+        ours.conf.set(zone, before)

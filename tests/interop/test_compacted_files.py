@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.foreign_spark import ForeignSpark
+from tests.interop.processes.foreign_spark import ForeignSpark
 from tests.interop.test_checkpoints import sql
 from tests.service.tables.delta_logs import names
-from tests.service.upkeep.checkpoints import checkpointed
+from tests.service.upkeep.checkpointed import checkpointed
 from tests.service.upkeep.compacting import written
 from tests.service.world import make_world
 from tidegate_service.core.maintenance.rebuild import rebuild_table
-from tidegate_service.core.ports.upkeep import UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import UpkeepRecord
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.core.upkeep.compaction import Compactions

@@ -11,7 +11,7 @@ from random import Random
 
 from tests.conflict_oracle import Judge, verdict
 from tests.conflict_schedules import Schedule, draw
-from tests.interop.foreign_spark import ForeignTransactions, foreign_transactions
+from tests.interop.processes.foreign_spark import ForeignTransactions, foreign_transactions
 from tests.protocol.schedules import judged
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 

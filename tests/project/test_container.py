@@ -20,7 +20,7 @@ from dockerfile_parse import DockerfileParser
 
 from demo.s3_server import executable
 from tests.repository import ROOT
-from tests.service.process.command_line import invoke
+from tests.service.process.cli.command_line import invoke
 from tidegate_service.settings import ENV_PREFIX, Settings, env_name, load
 
 PINNED = re.compile(r"[a-z0-9/]+:\d+(\.\d+)+(-[a-z0-9-]+)?")

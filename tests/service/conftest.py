@@ -1,4 +1,4 @@
-"""Clients of the running service, which `tests.server` starts."""
+"""Clients of the running service, which `tests.servers.server` starts."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator

@@ -15,8 +15,8 @@ import uvloop
 
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS
 from tidegate_service.api.answers import types, upkeep
-from tidegate_service.api.http.limits import USUAL, ServerLimits
-from tidegate_service.api.http.problems import ProblemBody
+from tidegate_service.api.http.problems.problems import ProblemBody
+from tidegate_service.api.http.request.limits import USUAL, ServerLimits
 from tidegate_service.api.server.server import Server, bound_socket, url_of
 from tidegate_service.app import application, serve
 from tidegate_service.settings import Settings

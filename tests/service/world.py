@@ -32,6 +32,10 @@ class World:
         limited = replace(self.context.limits, **limits)
         return replace(self, context=replace(self.context, limits=limited))
 
+    def over(self, index: Index) -> Self:
+        """The same world over another index."""
+        return replace(self, context=replace(self.context, index=index))
+
     async def create(self, *, catalog_managed: bool = False, **request: object) -> TableRecord:
         """A table partitioned by the integer `x`, under a name of its own."""
         asked = {

@@ -9,12 +9,12 @@ import argparse
 import sys
 import time
 
-from tests.simulation.mutations import MUTATIONS, without
-from tests.simulation.plan import draw
+from tests.simulation.judging.mutations import MUTATIONS, without
 from tests.simulation.running import Asked, firsts, run
 from tests.simulation.shrink import shrink
 from tests.simulation.story import story
-from tests.simulation.world import World
+from tests.simulation.worlds.plan import draw
+from tests.simulation.worlds.world import World
 
 TOLD = 5
 

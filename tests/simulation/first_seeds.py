@@ -8,10 +8,10 @@ the table of docs/faults.md are found again, once a change of the service has mo
 import argparse
 from collections.abc import Callable
 
-from tests.simulation.aimed import AIMED
-from tests.simulation.mutations import MUTATIONS, without
-from tests.simulation.plan import draw
-from tests.simulation.world import World
+from tests.simulation.judging.mutations import MUTATIONS, without
+from tests.simulation.worlds.aimed import AIMED
+from tests.simulation.worlds.plan import draw
+from tests.simulation.worlds.world import World
 
 MOST = 6_000
 """So many seeds are tried."""

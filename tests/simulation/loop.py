@@ -113,6 +113,12 @@ class InstanceLoop(asyncio.AbstractEventLoop):
     ) -> Any:
         return func(*args)
 
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: object = None
+    ) -> None:
+        # Only what `run_in_executor` does in the place of a thread calls it.
+        callback(*args)
+
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         if not self.is_dead and "exception" in context:
             self.defects.append(context)

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tests.simulation.mutations import without
-from tests.simulation.plan import Plan, draw
+from tests.simulation.judging.mutations import without
 from tests.simulation.shrink import signature
-from tests.simulation.world import World
+from tests.simulation.worlds.plan import Plan, draw
+from tests.simulation.worlds.world import World
 
 COLLECTED_EVERY = 500
 """Worlds leave circles of references behind; looking for them after each would cost more."""

@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tests.chaos.violations import Violation
-from tests.simulation.choices import Deviations
-from tests.simulation.plan import MOST_STEPS, Plan
+from tests.chaos.judging.violations import Violation
 from tests.simulation.ports.network import CALM
 from tests.simulation.ports.store import NO_STORE_FAULTS
 from tests.simulation.ports.unit import NO_DATABASE_FAULTS
-from tests.simulation.world import Result, World
+from tests.simulation.worlds.choices import Deviations
+from tests.simulation.worlds.plan import MOST_STEPS, Plan
+from tests.simulation.worlds.world import Result, World
 
 MOST_RUNS = 2_000
 

@@ -2,11 +2,11 @@
 
 from dataclasses import fields
 
-from tests.chaos.history import Proposed
-from tests.simulation.plan import Plan
+from tests.chaos.judging.history import Proposed
 from tests.simulation.ports.network import CALM, TEMPERS
 from tests.simulation.shrink import Failing
-from tests.simulation.world import World
+from tests.simulation.worlds.plan import Plan
+from tests.simulation.worlds.world import World
 
 _NAMES = {CALM: "calm", TEMPERS[1]: "unsteady", TEMPERS[2]: "slow"}
 

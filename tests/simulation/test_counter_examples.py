@@ -8,8 +8,8 @@ import pytest
 from tests.model.cases import RED
 from tests.model.defects import Defect
 from tests.model.explore import Step, explore
-from tests.simulation.counter_examples import COMES_TO, PREMISES
-from tests.simulation.scripted import NotThere, Played
+from tests.simulation.judging.counter_examples import COMES_TO, PREMISES
+from tests.simulation.judging.scripted import NotThere, Played
 
 every_defect = pytest.mark.parametrize("defect", Defect, ids=lambda defect: defect.name.lower())
 

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from tests.repository import ROOT
-from tests.simulation.aimed import AIMED
-from tests.simulation.mutations import MUTATIONS, without
-from tests.simulation.plan import draw
-from tests.simulation.world import World
+from tests.simulation.judging.mutations import MUTATIONS, without
+from tests.simulation.worlds.aimed import AIMED
+from tests.simulation.worlds.plan import draw
+from tests.simulation.worlds.world import World
 
 DRAWN = {
     "private-folders": 6,

@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from tests.simulation.plan import draw
 from tests.simulation.running import Asked, firsts, run
 from tests.simulation.shrink import shrink
 from tests.simulation.story import story
-from tests.simulation.world import World
+from tests.simulation.worlds.plan import draw
+from tests.simulation.worlds.world import World
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
 from tidegate_service.core.commit import group
 from tidegate_service.core.commit.early_check import check_early

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.chaos.history import AbortedBy, Answer, Proposed
-from tests.simulation.mutations import without
-from tests.simulation.plan import Deed, Kind, Plan, Task, draw
+from tests.chaos.judging.history import AbortedBy, Answer, Proposed
+from tests.simulation.judging.mutations import without
 from tests.simulation.ports.store import StoreFaults
 from tests.simulation.shrink import shrink, signature
 from tests.simulation.story import story
-from tests.simulation.world import World
+from tests.simulation.worlds.plan import Deed, Kind, Plan, Task, draw
+from tests.simulation.worlds.world import World
 
 APPENDS = (Task(kinds=(Kind.APPEND,), aborts=True), Task(kinds=(Kind.APPEND,), aborts=True))
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from demo.jars import JarsUnavailable, hadoop_aws
 from demo.s3_server import S3Server
 from tests.maven import jars
-from tests.postgres import cloned
+from tests.servers.postgres import cloned
 from tests.service.serving import running
 from tests.spark.s3 import configure, settings_of
 from tidegate import Lake, Table, connect
@@ -40,14 +40,21 @@ def spark(
         SparkSession.builder.master("local[2,2]")
         .appName("tidegate-tests")
         .config("spark.driver.memory", "1g")
-        # For jobs as short as these, the better compiler costs more than it gives.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        # For jobs as short as these, the better compiler and collector cost more than they give.
+        # What the compiler makes would be let go and made again in the room that it has usually.
+        .config(
+            "spark.driver.extraJavaOptions",
+            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m -XX:+UseSerialGC",
+        )
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.extraClassPath", _class_path(request.session.items))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
+        # Interop tests, the demo and the benches run compiled plans.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
         .getOrCreate()
@@ -73,11 +80,15 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 
     A further session would not do, because Spark looks for Python data sources in the first.
     """
-    before = dict(spark.conf.getAll)
+    settings = spark._jsparkSession.conf()
+    before = settings.getAllAsJava()
     yield spark
-    for name in spark.conf.getAll.keys() - before.keys():
+    # To fetch them takes as long as a query, and few tests change any.
+    if settings.getAllAsJava().equals(before):
+        return
+    for name in spark.conf.getAll.keys() - set(before):
         spark.conf.unset(name)
-    for name, value in before.items():
+    for name, value in dict(before).items():
         if spark.conf.get(name) != value:
             spark.conf.set(name, value)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pyspark.sql.types import StructType
 
+from tidegate.spark.data_files.staging import TransactionFolder
 from tidegate.spark.storage.arrow import ArrowStore
 from tidegate.spark.tables.layout import TRANSACTION_KEY, TableLayout
-from tidegate.spark.write.staging import TransactionFolder
 from tidegate_protocol.log.actions import Metadata
 
 

@@ -2,7 +2,11 @@
 
 import pytest
 
-from tidegate.spark.application import application_id
+from tidegate import connect
+from tidegate.spark import UnsupportedSession
+from tidegate.spark.application import application_id, table_of
+
+ATTEMPTS = "spark.databricks.delta.maxCommitAttempts"
 
 
 def tags(table):
@@ -31,3 +35,26 @@ def test_what_no_header_carries_is_replaced(session):
 def test_what_one_does_is_kept(session, given):
     session.conf.set("spark.app.id", given)
     assert application_id(session) == given
+
+
+def attempts(table, session) -> int | None:
+    return table_of(table, session).connection.policy.commit_attempts
+
+
+def test_the_session_says_how_often_a_commit_is_tried(session, create, lake):
+    table = create("id bigint")
+    assert attempts(table, session) is None
+    session.conf.set(ATTEMPTS, "3")
+    assert attempts(table, session) == 3
+    assert table.connection.policy.commit_attempts is None, "it is the session's, not the lake's"
+    assert table.append(session.range(1)).version == 1
+    with connect(lake.url, max_commit_attempts=7) as told:
+        assert attempts(told.table(table.id), session) == 7
+
+
+@pytest.mark.parametrize("given", ["0", "many"])
+def test_a_number_of_attempts_that_is_none_is_refused(session, create, given):
+    table = create("id bigint")
+    session.conf.set(ATTEMPTS, given)
+    with pytest.raises(UnsupportedSession, match="a whole number of at least 1"):
+        table.append(session.range(1))

@@ -26,7 +26,6 @@ def test_row_ids_are_given_out_to_what_spark_writes(spark, create):
 @pytest.mark.parametrize(
     ("properties", "named"),
     [
-        ({"delta.feature.clustering": "supported"}, "clustering"),
         (
             {"delta.enableIcebergCompatV2": "true", "delta.columnMapping.mode": "name"},
             "icebergCompatV2",

@@ -76,5 +76,21 @@ def test_what_was_appended_since_conflicts(spark, lake, table):
         table.append(table.read(spark))
 
 
+@pytest.mark.parametrize("how", [how for how in READING if how != "its files"])
+def test_what_was_appended_since_they_were_made_conflicts(spark, lake, table, how):
+    df = READING[how](spark, table)
+    lake.table(table.id).append(of_nothing_read(spark))
+    with pytest.raises(ConcurrentAppendException):
+        table.append(df)
+    df.unpersist()
+
+
+def test_files_tell_of_no_version(spark, lake, table):
+    df = READING["its files"](spark, table)
+    lake.table(table.id).append(of_nothing_read(spark))
+    receipt = table.append(df)
+    assert (receipt.read_version, receipt.is_blind_append) == (2, False)
+
+
 def of_nothing_read(spark):
     return spark.sql("SELECT 1 AS a, 1 AS month")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.spark.tables import folder_of, rows
 from tidegate import DataFile, InvalidRequest, VersionNotFound
+from tidegate.spark import UnsupportedTable
 from tidegate.spark.read.file_values import discovered
 from tidegate.spark.tables.layout import TRANSACTION_KEY, TableLayout
 
@@ -171,6 +172,15 @@ class TestFiles:
         data = {"extra": [1], "b": ["x"], "A": pa.array([7], pa.int32())}
         add_file(table, "part-0.parquet", data)
         assert rows(table.read(spark)) == [(7, "x", None)]
+
+    @pytest.mark.parametrize("path", ["_rows.parquet", "folder/.rows.parquet"])
+    def test_a_file_that_spark_would_pass_over_is_told(self, spark, source, create, path):
+        table = create("a int")
+        table.append(spark.sql("SELECT 1 AS a"))
+        add_file(table, path, {"a": pa.array([2], pa.int32())})
+        with pytest.raises(UnsupportedTable, match=path):
+            table.read(spark)
+        assert rows(source.read(table)) == [(1,), (2,)]
 
     def test_names_of_columns_are_taken_as_they_are(self, spark, create):
         table = create("`a.b` int, `p.q` int, `ä` int", "p.q")

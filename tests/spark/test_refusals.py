@@ -80,7 +80,7 @@ class TestWriting:
         with pytest.raises(UnsupportedTable, match=named):
             check_writable(layout_of("a int", properties=properties), PLAIN)
 
-    @pytest.mark.parametrize("name", ["brandNew", "clustering", "redirectWriterOnly-preview"])
+    @pytest.mark.parametrize("name", ["brandNew", "redirectWriterOnly-preview"])
     def test_a_feature_that_asks_for_more_is_named(self, name):
         with pytest.raises(UnsupportedTable, match=name):
             check_writable(layout_of("a int"), features(name))
@@ -96,6 +96,7 @@ class TestWriting:
             ({"delta.enableRowTracking": "true"}, features("rowTracking", "domainMetadata")),
             ({"delta.checkpointPolicy": "v2"}, features("checkpointProtection")),
             ({"delta.enableTypeWidening": "true"}, PLAIN),
+            ({}, features("clustering", "domainMetadata")),
         ],
     )
     def test_others_are_written_to(self, properties, protocol):

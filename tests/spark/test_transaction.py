@@ -14,6 +14,8 @@ from tidegate import (
     ConcurrentAppendException,
     ConcurrentDeleteReadException,
     InvalidProposal,
+    InvalidRequest,
+    Table,
     TransactionActive,
     TransactionClosed,
 )
@@ -32,6 +34,15 @@ def one_more(spark, table):
     """A row that says how many there were, in a month of its own."""
     count = table.read(spark).count()
     return spark.range(1).select(F.lit(count).cast("int").alias("a"), F.lit(9).alias("month"))
+
+
+def written(txn, df):
+    txn.add(txn.write_files(df))
+    return txn.commit("WRITE")
+
+
+def overwritten(txn, df):
+    return txn.table.overwrite(df, replace_where="month = 8", transaction=txn)
 
 
 class TestReads:
@@ -63,6 +74,69 @@ class TestReads:
         assert first.commit("WRITE").is_blind_append
         assert second.commit("WRITE").rebased_over == 1
         assert table.read(spark).count() == 2
+
+    @pytest.mark.parametrize("where", ["month = 1", None])
+    def test_what_was_read_before_it_began_is_known_where_it_is_written(
+        self, spark, lake, months, where
+    ):
+        total = months.read(spark, where).agg(F.sum("a").cast("int").alias("a"))
+        for write in (written, overwritten):
+            txn = months.transaction(version=1)
+            append_elsewhere(spark, lake, months, month=1)
+            with pytest.raises(ConcurrentAppendException):
+                write(txn, total.withColumn("month", F.lit(8)))
+        elsewhere = months.transaction(version=1)
+        elsewhere.add(elsewhere.write_files(spark.sql("SELECT 1 AS a, 8 AS month")))
+        assert elsewhere.commit("WRITE").is_blind_append
+
+    def test_what_was_read_before_others_committed_is_refused_to_a_later_one(
+        self, spark, lake, months
+    ):
+        df = months.read(spark, "month = 1")
+        past = months.read(spark, version=1)
+        append_elsewhere(spark, lake, months, month=1)
+        before = data_files(months)
+        txn = months.transaction()
+        with pytest.raises(InvalidRequest, match=r"as of version 1.* version 2"):
+            txn.write_files(df)
+        with pytest.raises(InvalidRequest, match=r"as of version 1.* version 2"):
+            months.overwrite(df, transaction=txn)
+        assert (data_files(months), months.version) == (before, 2)
+        txn.add(txn.write_files(past))
+        assert txn.commit("WRITE").is_blind_append
+
+    @pytest.mark.parametrize("with_older", [False, True])
+    def test_what_was_read_after_others_committed_is_refused_to_an_earlier_one(
+        self, spark, lake, months, with_older
+    ):
+        """What was committed between the two would be there twice."""
+        before = months.read(spark)
+        txn = months.transaction()
+        append_elsewhere(spark, lake, months, month=1)
+        df = months.read(spark)
+        df = df.union(before) if with_older else df
+        with pytest.raises(InvalidRequest, match=r"as of version 2.* version 1"):
+            months.overwrite(df, transaction=txn, dataChange=False)
+        with pytest.raises(InvalidRequest, match=r"as of version 2.* version 1"):
+            txn.write_files(df)
+        assert months.version == 2
+
+    def test_rows_of_files_that_it_gave_are_no_further_read(self, spark, lake, months):
+        txn = months.transaction()
+        files = txn.filter_files("month = 1")
+        txn.add(txn.write_files(txn.rows_of(spark, files)))
+        txn.remove(files)
+        append_elsewhere(spark, lake, months, month=2)
+        receipt = txn.commit("WRITE")
+        assert (receipt.rebased_over, receipt.is_blind_append) == (1, False)
+
+    def test_what_it_has_read_itself_is_not_asked_for_again(self, spark, months, monkeypatch):
+        with months.transaction() as txn:
+            df = months.read(spark, "month = 1")
+            with monkeypatch.context() as patched:
+                patched.setattr(Table, "scan", lambda *_, **__: pytest.fail("asked again"))
+                txn.add(txn.write_files(df))
+            assert not txn.commit("WRITE").is_blind_append
 
     def test_what_was_read_of_other_partitions_does_not_conflict(self, spark, lake, months):
         with months.transaction() as txn:

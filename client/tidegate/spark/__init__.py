@@ -9,7 +9,6 @@ tidegate.spark.register(spark)                       # the Python data source
 df.write.format("tidegate").mode("append").save("main.air.flights")
 """
 
-from tidegate.spark.commands.errors import InvalidCommand
 from tidegate.spark.errors import (
     ChangesUnavailable,
     CheckpointBehind,
@@ -20,6 +19,7 @@ from tidegate.spark.errors import (
     UnsupportedSession,
     UnsupportedTable,
 )
+from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.source.source import register
 
 __all__ = [

@@ -1,10 +1,12 @@
-"""Which Spark application is at work, for the service's log and the history."""
+"""Which Spark application is at work, for the service's log and the history, and how often it tries
+to commit."""
 
 import re
 
 from pyspark.sql import SparkSession
 
 from tidegate.handle import TableHandle
+from tidegate.spark.session_settings import COMMIT_ATTEMPTS, Settings, at_least
 
 _SETTING = "spark.app.id"
 _LONGEST = 128
@@ -18,5 +20,11 @@ def application_id(spark: SparkSession) -> str:
 
 
 def table_of(table: TableHandle, spark: SparkSession) -> TableHandle:
-    """The table, as the session's application uses it."""
-    return table.for_application(application_id(spark))
+    """The table, as the session's application uses it: under its id, and with proposals that are
+    sent as often at most as the session says by Delta's setting, where the lake was not told.
+    Raises `UnsupportedSession` for another value than a number of attempts."""
+    mine = table.for_application(application_id(spark))
+    most = Settings(spark).get(COMMIT_ATTEMPTS, at_least(1), None)
+    if most is not None and mine.connection.policy.commit_attempts is None:
+        mine.connection = mine.connection.with_commit_attempts(most)
+    return mine

@@ -79,6 +79,16 @@ class Connection:
         mine._application_id = _checked(application_id)
         return mine
 
+    def with_commit_attempts(self, most: int) -> Self:
+        """This connection, its transport shared, for proposals that are sent so often at most."""
+        mine = copy.copy(self)
+        mine.policy = replace(self.policy, commit_attempts=most)
+        return mine
+
+    def clock_s(self) -> float:
+        """Seconds of a clock that never goes back, for durations."""
+        return self._effects.clock()
+
     def now_ms(self) -> int:
         """Milliseconds since the epoch, for the timestamps that actions carry."""
         return int(self._wall_clock() * 1000)
@@ -90,10 +100,16 @@ class Connection:
         *,
         repeat: Repeat = Repeat.ALWAYS,
         policy: RetryPolicy | None = None,
+        max_attempts: int | None = None,
     ) -> T:
         """See `flow.call_flow`."""
         flow = call_flow(
-            request, decode, effects=self._effects, policy=policy or self.policy, repeat=repeat
+            request,
+            decode,
+            effects=self._effects,
+            policy=policy or self.policy,
+            repeat=repeat,
+            max_attempts=max_attempts,
         )
         return self._drive(flow)
 

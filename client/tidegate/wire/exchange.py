@@ -1,6 +1,6 @@
 """What flows and transports say to each other; no HTTP library in sight."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import quote
@@ -10,7 +10,18 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
 
-Body = bytes | tuple[bytes, ...]
+class Pieces(Protocol):
+    """A large content in pieces, which are the same each time that they are gone through."""
+
+    @property
+    def size(self) -> int:
+        """Of all together, in bytes."""
+        ...
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+Body = bytes | Pieces
 """A request's content, or its pieces where it is large: they are sent one after the other, and
 again for every further copy."""
 

@@ -34,6 +34,7 @@ from enum import Enum
 from typing import TypeVar
 
 from tidegate.errors import (
+    Attempts,
     CommitStateUnknown,
     ServiceUnavailable,
     TidegateError,
@@ -81,13 +82,15 @@ class RetryPolicy:
     No attempt begins after `deadline_s`. Before the n-th retry the flow waits a random part of
     `first_delay_s * 2**(n-1)`, at most of `longest_delay_s`; a `Retry-After` is waited for in
     full before that. `attempt_s` is a little more than the service's own deadline of 30 s, so
-    that its answer is waited for.
+    that its answer is waited for. `commit_attempts` is how often a proposal is sent at most; by
+    default the time alone bounds it.
     """
 
     deadline_s: float = 60.0
     attempt_s: float = 35.0
     first_delay_s: float = 0.1
     longest_delay_s: float = 5.0
+    commit_attempts: int | None = None
 
     def delay_s(self, *, retry: int, retry_after_s: float, jitter: float) -> float:
         """The wait before the `retry`-th retry, counted from 1; `jitter` is in [0, 1)."""
@@ -169,14 +172,18 @@ def call_flow(
     policy: RetryPolicy,
     repeat: Repeat = Repeat.ALWAYS,
     in_doubt: bool = False,
+    max_attempts: int | None = None,
 ) -> Flow[T]:
-    """Send the request until something is known, and return the decoded 2xx answer.
+    """Send the request until something is known, `max_attempts` times at most, and return the
+    decoded 2xx answer.
 
     `in_doubt` says that an earlier copy of the same request may have been executed. The error
-    raised has `definite` set by what all copies together prove. `decode` raises
-    `UnexpectedAnswer` for a 2xx body that is not the service's.
+    raised has `definite` set by what all copies together prove, and `attempts` where nothing but
+    time or a further copy was lacking. `decode` raises `UnexpectedAnswer` for a 2xx body that is
+    not the service's.
     """
-    give_up_at = effects.clock() + policy.deadline_s
+    started_s = effects.clock()
+    give_up_at = started_s + policy.deadline_s
     delay_s = 0.0
     retry = 0
     while True:
@@ -209,7 +216,8 @@ def call_flow(
         delay_s = policy.delay_s(
             retry=retry, retry_after_s=verdict.retry_after_s, jitter=effects.jitter()
         )
-        if effects.clock() + delay_s >= give_up_at:
+        if retry == max_attempts or effects.clock() + delay_s >= give_up_at:
+            error.attempts = Attempts(count=retry, seconds=effects.clock() - started_s)
             raise error
 
 
@@ -229,18 +237,27 @@ def propose_flow(
     """
     try:
         return (
-            yield from call_flow(request, decode, effects=effects, policy=policy, in_doubt=in_doubt)
+            yield from call_flow(
+                request,
+                decode,
+                effects=effects,
+                policy=policy,
+                in_doubt=in_doubt,
+                max_attempts=policy.commit_attempts,
+            )
         )
     except TidegateError as error:
         if error.definite or error.code in _LANDED:
             raise
-        raise CommitStateUnknown(
+        unknown = CommitStateUnknown(
             f"the commit may or may not have landed; the last answer was: {error.detail}",
             code=error.code,
             status=error.status,
             request_id=error.request_id,
             transaction_id=transaction_id,
-        ) from error
+        )
+        unknown.attempts = error.attempts
+        raise unknown from error
 
 
 def _foreign(response: Response, request_id: str) -> UnexpectedAnswer:

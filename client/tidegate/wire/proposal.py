@@ -1,13 +1,17 @@
 """A transaction on the wire: proposing it and aborting it."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from tidegate.wire.exchange import JSON, NDJSON, Body, Request, segment
 from tidegate.wire.flow import RetryPolicy
-from tidegate_protocol.log.actions import Add, Remove
+from tidegate.wire.pieces import HeldPieces, spooled
+from tidegate_protocol.log.actions import Action, Add, Remove
 from tidegate_protocol.log.codec import encode, encode_lines
 from tidegate_protocol.proposal.transaction import Proposal
 
@@ -33,7 +37,7 @@ def _proposal_request(path: str, body: Body) -> Request:
         method="POST",
         path=path,
         body=body,
-        content_type=NDJSON if isinstance(body, tuple) else JSON,
+        content_type=JSON if isinstance(body, bytes) else NDJSON,
     )
 
 
@@ -58,8 +62,31 @@ def encode_proposal(proposal: Proposal) -> Body:
 
     Raises `TypeError` where parameters or metrics hold something that JSON cannot.
     """
-    reads, actions = proposal.reads, proposal.actions
-    envelope: dict[str, Any] = {
+    actions = proposal.actions
+    if len(actions) < MANY_ACTIONS:
+        envelope = _envelope(proposal)
+        envelope["actions"] = [msgspec.Raw(encode(action)) for action in actions]
+        return msgspec.json.encode(envelope, order="deterministic")
+    return HeldPieces(_lines(proposal, actions))
+
+
+def spooled_proposal(proposal: Proposal, actions: Iterable[Action]) -> AbstractContextManager[Body]:
+    """An NDJSON body of a proposal without actions of its own, with these, however many they are:
+    they are taken one after the other, and kept as lines in a temporary file. Raises as
+    `encode_proposal`, and what the actions raise."""
+    return spooled(_lines(proposal, actions))
+
+
+def _lines(proposal: Proposal, actions: Iterable[Action]) -> Iterator[bytes]:
+    yield msgspec.json.encode(_envelope(proposal), order="deterministic") + b"\n"
+    coming = iter(actions)
+    while piece := tuple(islice(coming, _LINES_A_PIECE)):
+        yield encode_lines(piece)
+
+
+def _envelope(proposal: Proposal) -> dict[str, Any]:
+    reads = proposal.reads
+    return {
         "transaction_id": proposal.transaction_id,
         "read_version": proposal.read_version,
         "reads": {
@@ -77,16 +104,6 @@ def encode_proposal(proposal: Proposal) -> Body:
         "engine_info": proposal.engine_info,
         "skip_if_empty": proposal.skip_if_empty,
     }
-    if len(actions) < MANY_ACTIONS:
-        envelope["actions"] = [msgspec.Raw(encode(action)) for action in actions]
-        return msgspec.json.encode(envelope, order="deterministic")
-    return (
-        msgspec.json.encode(envelope, order="deterministic") + b"\n",
-        *(
-            encode_lines(actions[start : start + _LINES_A_PIECE])
-            for start in range(0, len(actions), _LINES_A_PIECE)
-        ),
-    )
 
 
 def removal(file: Add, *, deletion_timestamp: int, data_change: bool) -> Remove:

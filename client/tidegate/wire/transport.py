@@ -49,8 +49,8 @@ class HttpTransport:
         headers = {"Accept": request.accept}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
-        if isinstance(request.body, tuple):
-            headers["Content-Length"] = str(sum(map(len, request.body)))
+        if request.body is not None and not isinstance(request.body, bytes):
+            headers["Content-Length"] = str(request.body.size)
         if request.request_id is not None:
             headers[REQUEST_ID_HEADER] = request.request_id
         if request.application_id is not None:

@@ -16,6 +16,7 @@ def conflict(
     path: str | None = None,
     partition: PartitionValues | None = None,
     read_file: str | None = None,
+    read_vector: str | None = None,
     app_id: str | None = None,
     domain: str | None = None,
 ) -> Conflict:
@@ -28,6 +29,7 @@ def conflict(
         path=path,
         partition=partition,
         read_file=read_file,
+        read_vector=read_vector,
         app_id=app_id,
         domain=domain,
     )
@@ -62,7 +64,8 @@ def partition_hint(
 
 def with_hint(answer: Conflict, read: ReadState, values: PartitionValues | None) -> Conflict:
     """The conflict over a file that was read, told its partition values at the read version."""
-    return replace(answer, partition=partition_hint(read.metadata, values), read_file=None)
+    hint = partition_hint(read.metadata, values)
+    return replace(answer, partition=hint, read_file=None, read_vector=None)
 
 
 def _name(winner: WinningCommit) -> str:

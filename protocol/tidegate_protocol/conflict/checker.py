@@ -15,10 +15,9 @@ from tidegate_protocol.conflict.protocol import protocol_rule
 from tidegate_protocol.conflict.row_tracking import demands_rule, only_row_ids, row_tracking_rule
 from tidegate_protocol.features import row_tracking
 from tidegate_protocol.features.properties import TableProperties
-from tidegate_protocol.log.actions import DomainMetadata, UnknownAction, has_any
+from tidegate_protocol.log.actions import DomainMetadata, Metadata, UnknownAction, file_key, has_any
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.log.paths import identity
-from tidegate_protocol.prepare.system_domains import CLUSTERING_DOMAIN
 from tidegate_protocol.proposal import isolation, operations
 from tidegate_protocol.proposal.transaction import (
     Conflict,
@@ -26,6 +25,7 @@ from tidegate_protocol.proposal.transaction import (
     PreparedTransaction,
     WinningCommit,
 )
+from tidegate_protocol.scan.clustering import CLUSTERING_DOMAIN
 
 Rule = Callable[[PreparedTransaction, WinningCommit], PreparedTransaction | Conflict]
 
@@ -49,6 +49,11 @@ def check_conflicts(
             txn = outcome
         through = winner.version
     return txn if through == txn.checked_through else replace(txn, checked_through=through)
+
+
+def spares_by_statistics(metadata: Metadata) -> bool:
+    """Whether the table has added files spared whose statistics prove that no row was read."""
+    return TableProperties.parse(metadata.configuration).statistics_disjointness
 
 
 def unknown_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
@@ -114,10 +119,8 @@ def added_files_rule(
     )
     if spared:
         return txn
-    properties = TableProperties.parse(txn.metadata.configuration)
-    match = txn.read_filter.first_match(
-        winner.adds, use_statistics=properties.statistics_disjointness
-    )
+    use_statistics = txn.made.of(txn.metadata, spares_by_statistics)
+    match = txn.read_filter.first_match(winner.adds, use_statistics=use_statistics)
     if match is None:
         return txn
     return conflict(
@@ -148,6 +151,7 @@ def removed_read_rule(
                 what,
                 path=removed.path,
                 read_file=removed.path,
+                read_vector=file_key(removed)[1],
             )
     if reads.whole_table:
         removed = winner.removes[0]

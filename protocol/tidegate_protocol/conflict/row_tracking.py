@@ -16,7 +16,7 @@ from tidegate_protocol.features.file_demands import first_violation
 from tidegate_protocol.features.known import ROW_TRACKING
 from tidegate_protocol.log.actions import Action, Add, AddCDCFile, Remove
 from tidegate_protocol.log.codec import with_fields
-from tidegate_protocol.log.paths import decode
+from tidegate_protocol.log.paths import identity
 from tidegate_protocol.proposal import operations
 from tidegate_protocol.proposal.transaction import (
     Conflict,
@@ -100,20 +100,20 @@ def _unbackfilled(
 def _without_files_of(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction:
     """Files that the winner committed again or removed are none of the transaction's business."""
     files: tuple[Add | Remove, ...] = (*winner.adds, *winner.removes)
-    theirs = {decode(action.path) for action in files}
+    theirs = {identity(action.path) for action in files}
     kept = tuple(
         action
         for action in txn.actions
-        if not isinstance(action, Add) or decode(action.path) not in theirs
+        if not isinstance(action, Add) or identity(action.path) not in theirs
     )
     return replace(txn, actions=kept, excused_reads=txn.excused_reads | theirs)
 
 
 def _with_backfilled_ids(actions: Sequence[Action], winner: WinningCommit) -> tuple[Action, ...]:
-    theirs = {decode(add.path): add for add in winner.adds}
+    theirs = {identity(add.path): add for add in winner.adds}
     return tuple(
-        _like(action, theirs[decode(action.path)])
-        if isinstance(action, Add | Remove) and decode(action.path) in theirs
+        _like(action, theirs[identity(action.path)])
+        if isinstance(action, Add | Remove) and identity(action.path) in theirs
         else action
         for action in actions
     )
@@ -130,8 +130,9 @@ def _like(action: Add | Remove, backfilled: Add) -> Add | Remove:
 
 
 def _released(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
-    """The transaction ready for row ids, also where the winner introduced them."""
-    if txn.row_ids_released or not row_tracking.assigns(txn.protocol, txn.metadata):
+    """The transaction ready for row ids, which the table supports, also where the winner introduced
+    them."""
+    if txn.row_ids_released or txn.made.of(txn.metadata, row_tracking.asks_suspension):
         return txn
     freed = row_tracking.released(
         txn.actions, mark=row_tracking.NO_ROW_IDS, read_version=txn.read.version

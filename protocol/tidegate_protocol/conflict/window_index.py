@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterator, Sequence
 from heapq import merge
 from typing import NamedTuple
 
+from tidegate_protocol.conflict.checker import spares_by_statistics
 from tidegate_protocol.conflict.postings import Postings, tail
 from tidegate_protocol.conflict.row_tracking import only_row_ids
 from tidegate_protocol.features import table_features
 from tidegate_protocol.features.known import ROW_TRACKING
-from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.log.actions import Partition, UnknownAction, has_any
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.proposal import isolation
@@ -124,7 +124,7 @@ class WinnerIndex:
             txn.isolation_level is IsolationLevel.WRITE_SERIALIZABLE and not txn.metadata_changed
         )
         looked_at = [self._added] if spares_blind else [self._added, self._blindly_added]
-        use_statistics = TableProperties.parse(txn.metadata.configuration).statistics_disjointness
+        use_statistics = txn.made.of(txn.metadata, spares_by_statistics)
         everything = txn.read_filter.covers_everything(use_statistics=use_statistics)
         for postings in looked_at:
             if everything:

@@ -20,6 +20,7 @@ from tidegate_protocol.schema.data_types import (
     StructType,
     physical_name,
     walk,
+    without_metadata,
 )
 from tidegate_protocol.schema.table_schema import InvalidSchema
 
@@ -194,23 +195,7 @@ def asks_for_rewriting(properties: TableProperties, schema: StructType) -> bool:
 
 def without_marks(schema: StructType) -> StructType:
     """The schema with nothing of column mapping in it."""
-    return StructType(fields=tuple(_unmarked(field) for field in schema.fields))
-
-
-def _unmarked(field: Field) -> Field:
-    def bare(data_type: DataType) -> DataType:
-        match data_type:
-            case StructType():
-                return without_marks(data_type)
-            case ArrayType(element=element):
-                return replace(data_type, element=bare(element))
-            case MapType(key=key, value=value):
-                return replace(data_type, key=bare(key), value=bare(value))
-            case _:
-                return data_type
-
-    metadata = {name: value for name, value in field.metadata.items() if name not in MARKS}
-    return replace(field, type=bare(field.type), metadata=metadata)
+    return without_metadata(schema, MARKS)
 
 
 def _check_mode(old: str, new: str, *, may_remove: bool) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Action, Add, Remove
-from tidegate_protocol.log.paths import decode
+from tidegate_protocol.log.paths import identity
 from tidegate_protocol.log.statistics import FileStatistics, statistics_of
 from tidegate_protocol.proposal.transaction import (
     Demand,
@@ -26,8 +26,8 @@ def first_violation(
         if unmet is None:
             continue
         if replaced is None:
-            replaced = {decode(a.path) for a in actions if isinstance(a, Add | Remove)}
-        if decode(add.path) not in replaced:
+            replaced = {identity(a.path) for a in actions if isinstance(a, Add | Remove)}
+        if identity(add.path) not in replaced:
             return add, unmet
     return None
 

@@ -40,8 +40,7 @@ IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP = "delta.inCommitTimestampEnablementTimesta
 
 _T = TypeVar("_T")
 _Items = tuple[tuple[str, str], ...]
-_DELTA = "delta."
-_TIDEGATE = "tidegate."
+_RESERVED = ("delta.", "tidegate.")
 _OPEN_PREFIXES = (CONSTRAINT_PREFIX, FEATURE_PREFIX, "delta.universalformat.config.")
 _LONG = re.compile(r"[+-]?[0-9]{1,18}")
 _INTERVAL = re.compile(
@@ -52,6 +51,10 @@ _NO_LIMIT = 2**63
 
 class InvalidProperty(ValueError):
     """A table property has a value or name that is not allowed; the message says which."""
+
+
+class UnknownProperty(InvalidProperty):
+    """A name that is reserved, and that nobody knows."""
 
 
 def _boolean(text: str) -> bool:
@@ -214,8 +217,7 @@ class TableProperties:
     def parse(cls, configuration: Mapping[str, str]) -> "TableProperties":
         """The properties of a metaData action; those of a table to be go through `canonical`
         first. Unknown ones are kept in `configuration`. Raises `InvalidProperty` for a value that
-        this class cannot hold or that is too long, and for too many.
-        """
+        this class cannot hold or that is too long, and for too many."""
         if len(configuration) > MAX_PROPERTIES:
             raise InvalidProperty(
                 f"there are {len(configuration)} table properties; no more than {MAX_PROPERTIES} "
@@ -267,11 +269,9 @@ class TableProperties:
         )
 
 
-def _size(items: _Items) -> int:
-    return sum([len(name) + len(value) for name, value in items])
-
-
-_remembered = remember(TableProperties._parse, weigh=_size)
+_remembered = remember(
+    TableProperties._parse, weigh=lambda items: sum([len(n) + len(text) for n, text in items])
+)
 
 
 def check_new(configuration: Mapping[str, str]) -> None:
@@ -288,10 +288,10 @@ def check_new(configuration: Mapping[str, str]) -> None:
         known = _SPELLING.get(lower)
         if known is not None:
             _parsed(known, value)
-        elif lower.startswith((_DELTA, _TIDEGATE)) and not lower.startswith(_OPEN_PREFIXES):
-            raise InvalidProperty(
-                f"there is no table property {excerpt(name)}; names that start with "
-                f"{_DELTA!r} or {_TIDEGATE!r} are reserved, others are free"
+        elif lower.startswith(_RESERVED) and not lower.startswith(_OPEN_PREFIXES):
+            raise UnknownProperty(
+                f"there is no table property {excerpt(name)}; names that start with 'delta.' or "
+                "'tidegate.' are reserved, others are free"
             )
     _requested_features(configuration)
 

@@ -20,6 +20,8 @@ from tidegate_protocol.log.statistics import statistics_of
 from tidegate_protocol.proposal.transaction import Invalid, WinningCommit
 
 DOMAIN = "delta.rowTracking"
+ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
+"""While it is true, no file is given ids."""
 ROW_TRACKING_PRESERVED_TAG = "delta.rowTracking.preserved"
 """The tag of commitInfo that says whether rows that were updated or copied kept their ids."""
 NO_ROW_IDS = -1
@@ -49,10 +51,12 @@ def assigns(protocol: Protocol, metadata: Metadata) -> bool:
 
 def is_suspended(protocol: Protocol, metadata: Metadata) -> bool:
     """Whether the table supports row ids, but takes none until further notice."""
-    return (
-        supports(protocol, ROW_TRACKING)
-        and TableProperties.parse(metadata.configuration).row_tracking_suspended
-    )
+    return supports(protocol, ROW_TRACKING) and asks_suspension(metadata)
+
+
+def asks_suspension(metadata: Metadata) -> bool:
+    """Whether the table takes no row ids until further notice, if it supports them."""
+    return TableProperties.parse(metadata.configuration).row_tracking_suspended
 
 
 def high_water_mark(domain: DomainMetadata | None) -> int:
@@ -63,7 +67,7 @@ def high_water_mark(domain: DomainMetadata | None) -> int:
     is_short = len(domain.configuration) <= _MAX_LENGTH
     try:
         mark = _MARK.decode(domain.configuration).row_id_high_water_mark if is_short else _INVALID
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         mark = _INVALID
     if not NO_ROW_IDS <= mark <= MAX_ROW_ID:
         raise InvalidHighWaterMark(

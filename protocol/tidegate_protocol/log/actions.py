@@ -26,6 +26,10 @@ Partition = tuple[tuple[str, str | None], ...]
 """The items of an add's partition values, in their order."""
 
 
+Z85_UUID_LENGTH = 20
+"""A UUID's characters in the name of a deletion vector's file."""
+
+
 class DeletionVector(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """PROTOCOL.md, "Deletion Vector Descriptor Schema"."""
 
@@ -40,6 +44,17 @@ class DeletionVector(Struct, frozen=True, kw_only=True, rename="camel", omit_def
         """`<storageType><pathOrInlineDv>[@offset]`: what tells two vectors of one file apart."""
         base = f"{self.storage_type}{self.path_or_inline_dv}"
         return base if self.offset is None else f"{base}@{self.offset}"
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it lies in a file of the table's folder, named by a UUID and a prefix that names
+        no folder elsewhere."""
+        prefix = self.path_or_inline_dv[:-Z85_UUID_LENGTH]
+        return (
+            self.storage_type == "u"
+            and len(self.path_or_inline_dv) >= Z85_UUID_LENGTH
+            and (prefix == "" or prefix.isalnum())
+        )
 
 
 class Add(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -15,6 +15,8 @@ MAX_PATH_BYTES = 1024
 LOG_FOLDER = "_delta_log"
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# What stands before the first folder of an absolute path: `/`, `file:/`, `file:///`, `s3://bucket/`.
+_ROOT = re.compile(r"(?:[a-z][a-z0-9+.-]*:(?://[A-Za-z0-9._@-]*)?)?/")
 # What Hadoop's Path.toUri leaves alone; partition values of Hive-style folders arrive here
 # already escaped once, and their "%" is escaped again.
 _SAFE = "/!$&'()*+,;=:@-._~"
@@ -82,10 +84,7 @@ def encode(path: str) -> str:
 
 
 def check(path: str) -> None:
-    """Raise `InvalidPath` unless `path` names a data file inside the table's folder.
-
-    Absolute paths are refused here; a caller that allows some checks them itself before.
-    """
+    """Raise `InvalidPath` unless `path` names a data file inside the table's folder."""
     if len(path) <= MAX_PATH_BYTES and _PLAIN.fullmatch(path):
         return
     if not path:
@@ -112,6 +111,27 @@ def check(path: str) -> None:
         # Some stores do not tell case apart.
         if segments[0].lower() == LOG_FOLDER:
             raise InvalidPath(f"{excerpt(path)} lies under {LOG_FOLDER}, where only the log may be")
+
+
+def check_anywhere(path: str) -> None:
+    """As `check`, but a path may be absolute, too, as those of a shallow clone are. Whether a table
+    may have files in that place is for the caller to judge."""
+    root = _ROOT.match(path)
+    if root is None:
+        check(path)
+        return
+    # Only ASCII is before what is checked as any other path is.
+    if len(path.encode("utf-8", "surrogatepass")) > MAX_PATH_BYTES:
+        raise InvalidPath(f"the path is longer than {MAX_PATH_BYTES} bytes")
+    inner = path[root.end() :]
+    check(inner)
+    if LOG_FOLDER in decode(inner).lower().split("/"):
+        raise InvalidPath(f"{excerpt(path)} lies under {LOG_FOLDER}, where only the log may be")
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path that `check_anywhere` takes is absolute."""
+    return _ROOT.match(path) is not None
 
 
 def _check_uri(path: str) -> None:

@@ -19,6 +19,9 @@ from tidegate_protocol.log.file_names import (
     parse,
 )
 
+MAX_HEAD = 2**62
+"""Versions are 64-bit numbers, and a table goes on behind the newest one."""
+
 
 class BrokenLog(ValueError):
     """The log cannot be read as a table; the message says what is missing or wrong."""
@@ -110,7 +113,7 @@ def _prefer(
 def choose_segment(found: Listing, *, least: int = 0, through: int | None = None) -> LogSegment:
     """The segment with the oldest base. A checkpoint of a version before `least` is taken as not
     there, and so is whatever is of a version after `through`. Raises `BrokenLog` where no version
-    can be made, or the newest one cannot be reached."""
+    can be made, or the newest one cannot be reached, or is beyond `MAX_HEAD`."""
     commits, checkpoints = found.commits, found.checkpoints()
     if through is not None:
         commits = {version for version in commits if version <= through}
@@ -122,6 +125,8 @@ def choose_segment(found: Listing, *, least: int = 0, through: int | None = None
     if not commits and not checkpoints:
         raise BrokenLog("there is no commit and no complete checkpoint in it")
     head = max(max(commits, default=-1), max(checkpoints, default=-1))
+    if head > MAX_HEAD:
+        raise BrokenLog(f"the newest version is {head}; expected none beyond {MAX_HEAD}")
     first = head + 1
     while first - 1 in commits:
         first -= 1

@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from functools import lru_cache
 from math import isnan
 from operator import attrgetter
 from typing import Annotated, Protocol, cast
 
 import msgspec
 
+from tidegate_protocol.base.memo import remember
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.schema.data_types import DataType, DecimalType, PrimitiveType
 from tidegate_protocol.schema.values import (
@@ -38,6 +38,10 @@ _PARTS = attrgetter("min_values", "max_values", "null_count")
 _ABSENT = msgspec.Raw(b"")
 _NEEDS_ESCAPES = re.compile(r'["\\\x00-\x1f]')
 _MILLISECOND = timedelta(milliseconds=1)
+_BYTES_A_COLUMN = 512
+"""Of what reads some columns' statistics alone."""
+_LONGEST_BOUND = 16 * 1024
+"""In bytes; of a longer one nothing is known. Each predicate reads it anew."""
 
 # delta-rs takes decimals through 8-byte numbers, which hold 15 digits for sure; what it writes of
 # longer ones is off by up to two units in the last binary place (2 ** -52 of the value).
@@ -192,8 +196,7 @@ def statistics_reader(columns: Collection[str]) -> Callable[[str | None], FileSt
     return _reader(frozenset(columns))
 
 
-@lru_cache(maxsize=64)
-def _reader(columns: frozenset[str]) -> Callable[[str | None], FileStatistics | None]:
+def _read_by(columns: frozenset[str]) -> Callable[[str | None], FileStatistics | None]:
     fields = {name: f"c{index}" for index, name in enumerate(sorted(columns))}
 
     def get(part: msgspec.Struct, path: _Path) -> msgspec.Raw | None:
@@ -234,6 +237,11 @@ def _reader(columns: frozenset[str]) -> Callable[[str | None], FileStatistics | 
     return read
 
 
+_reader = remember(
+    _read_by, weigh=lambda columns: _BYTES_A_COLUMN * len(columns) + sum(map(len, columns))
+)
+
+
 class _Columns(Protocol):
     """What one of the parts of statistics says of columns, by their physical paths."""
 
@@ -264,7 +272,7 @@ class _Part:
 def _columns(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
     try:
         return {} if raw is None else _COLUMNS.decode(raw)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
 
 
@@ -274,7 +282,7 @@ def _known(
     raw: msgspec.Raw | None,
 ) -> Value | None:
     try:
-        return None if raw is None else bound(data_type, raw)
+        return None if raw is None or len(raw) > _LONGEST_BOUND else bound(data_type, raw)
     except (InvalidValue, msgspec.DecodeError, UnicodeError, OverflowError):
         return None
 

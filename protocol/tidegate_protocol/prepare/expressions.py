@@ -5,13 +5,13 @@ Whether rows obey them is the writers' duty. A text that no writer could read wo
 to all of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features.known import GENERATION_EXPRESSION
 from tidegate_protocol.features.properties import TableProperties
-from tidegate_protocol.scan.predicates import InvalidPredicate, check_expression
+from tidegate_protocol.scan.predicates import InvalidPredicate, check_expression, go_on
 from tidegate_protocol.schema.data_types import StructType
 from tidegate_protocol.schema.table_schema import InvalidSchema
 
@@ -28,10 +28,10 @@ class _Expression:
     columns: StructType
     is_condition: bool
 
-    def reason(self) -> str | None:
+    def reason(self, pause: Callable[[], None]) -> str | None:
         """What is wrong with it."""
         try:
-            check_expression(self.text, self.columns, is_condition=self.is_condition)
+            check_expression(self.text, self.columns, is_condition=self.is_condition, pause=pause)
         except InvalidPredicate as error:
             return str(error)
         return None
@@ -42,10 +42,13 @@ def check_expressions(
     schema_before: StructType,
     properties: TableProperties,
     schema: StructType,
+    *,
+    pause: Callable[[], None] = go_on,
 ) -> None:
     """Raise `InvalidSchema` where an expression does not parse, or names a column that the table
     does not have. One that the table had is let be where it was no better there, and all beyond
-    the first `MOST_TEXT` characters of what is new: reading them takes too long."""
+    the first `MOST_TEXT` characters of what is new: reading them takes too long. `pause` is that of
+    `predicates.parse_predicate`."""
     known = {
         (expression.owner, expression.text): expression
         for expression in _expressions(properties_before, schema_before)
@@ -58,8 +61,8 @@ def check_expressions(
         read += len(expression.text)
         if read > MOST_TEXT:
             return
-        reason = expression.reason()
-        if reason is not None and (before is None or before.reason() is None):
+        reason = expression.reason(pause)
+        if reason is not None and (before is None or before.reason(pause) is None):
             raise InvalidSchema(f"{expression.owner} ({excerpt(expression.text)}): {reason}")
 
 

@@ -23,7 +23,9 @@ from tidegate_protocol.features.properties import (
     CHECKPOINT_PROTECTION,
     IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP,
     IN_COMMIT_TIMESTAMPS_SINCE_VERSION,
+    TableProperties,
 )
+from tidegate_protocol.features.row_tracking import ROW_TRACKING_SUSPENDED
 from tidegate_protocol.log.actions import Protocol
 from tidegate_protocol.prepare.table import TableAfter
 from tidegate_protocol.proposal.transaction import FileDemand, Invalid
@@ -54,8 +56,16 @@ def check_removal(old: Protocol, new: Protocol, parameters: Mapping[str, Any]) -
     return None
 
 
-def check_left_over(dropped: frozenset[str], table: TableAfter) -> Invalid | None:
-    """What of the table after the commit still needs a feature that it drops."""
+def check_left_over(
+    dropped: frozenset[str], table: TableAfter, before: TableProperties
+) -> Invalid | None:
+    """What of the table after the commit still needs a feature that it drops. `before` are the
+    properties that the table had."""
+    suspended = before.row_tracking_suspended or table.properties.row_tracking_suspended
+    if ROW_TRACKING in dropped and not suspended:
+        return _downgrade(
+            f"the feature {ROW_TRACKING} cannot be dropped: {ROW_TRACKING_SUSPENDED} is not true"
+        )
     for name in sorted(dropped & _LEFT_OVER.keys()):
         reason = _LEFT_OVER[name](table)
         if reason is not None:
@@ -104,10 +114,7 @@ def _mapping(table: TableAfter) -> str | None:
 
 
 def _row_tracking(table: TableAfter) -> str | None:
-    if table.properties.row_tracking:
-        return "delta.enableRowTracking is true"
-    suspended = table.properties.row_tracking_suspended
-    return None if suspended else "delta.rowTrackingSuspended is not true"
+    return "delta.enableRowTracking is true" if table.properties.row_tracking else None
 
 
 def _widening(table: TableAfter) -> str | None:

@@ -4,6 +4,7 @@ The table after the transaction comes in as its actions say, and goes out as it 
 where a feature leaves no choice, refused where one forbids it.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID, uuid5
 
@@ -37,6 +38,7 @@ from tidegate_protocol.prepare.manifests import check_manifests
 from tidegate_protocol.prepare.table import TableAfter
 from tidegate_protocol.proposal import operations
 from tidegate_protocol.proposal.transaction import FileDemand, Invalid, Proposal, ReadState
+from tidegate_protocol.scan.predicates import go_on
 from tidegate_protocol.schema.table_schema import (
     InvalidSchema,
     StructType,
@@ -53,13 +55,18 @@ _CHANGE_DATA_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_ti
 
 
 def complete_features(
-    table: TableAfter, *, proposal: Proposal, read: ReadState
+    table: TableAfter,
+    *,
+    proposal: Proposal,
+    read: ReadState,
+    pause: Callable[[], None] = go_on,
 ) -> TableAfter | Invalid:
-    """The table after the proposal as its features complete it, or what they forbid."""
+    """The table after the proposal as its features complete it, or what they forbid. `pause` is
+    that of `prepare.prepare`."""
     try:
         checked = _protocol(table, proposal=proposal, read=read)
         if not isinstance(checked, Invalid) and checked.own_metadata is not None:
-            checked = _metadata(checked, proposal=proposal, read=read)
+            checked = _metadata(checked, proposal=proposal, read=read, pause=pause)
         if not isinstance(checked, Invalid):
             checked = check_manifests(checked, read=read)
         if isinstance(checked, Invalid):
@@ -83,7 +90,7 @@ def _protocol(table: TableAfter, *, proposal: Proposal, read: ReadState) -> Tabl
         return table
     invalid = check_removal(
         read.protocol, table.protocol, proposal.operation_parameters
-    ) or check_left_over(dropped, table)
+    ) or check_left_over(dropped, table, _before(read)[1])
     if invalid is not None:
         return invalid
     if protects_history(dropped) and table_features.supports(
@@ -93,7 +100,9 @@ def _protocol(table: TableAfter, *, proposal: Proposal, read: ReadState) -> Tabl
     return replace(table, demands=(*table.demands, *demands_of(dropped)))
 
 
-def _metadata(table: TableAfter, *, proposal: Proposal, read: ReadState) -> TableAfter | Invalid:
+def _metadata(
+    table: TableAfter, *, proposal: Proposal, read: ReadState, pause: Callable[[], None]
+) -> TableAfter | Invalid:
     before, properties_before, schema_before = _before(read)
     replaces = operations.replaces_table(proposal.operation)
     column_mapping.check_change(
@@ -129,11 +138,13 @@ def _metadata(table: TableAfter, *, proposal: Proposal, read: ReadState) -> Tabl
         if before is not None:
             table = _changed_columns(table, properties_before, schema_before)
     if not operations.brings_columns_back(proposal.operation):
-        check_expressions(properties_before, schema_before, table.properties, table.schema)
+        check_expressions(
+            properties_before, schema_before, table.properties, table.schema, pause=pause
+        )
     invalid = _check_change_data(table, properties_before, schema_before, proposal=proposal)
     if invalid is not None:
         return invalid
-    return _with_row_tracking(table, before, properties_before)
+    return _with_row_tracking(table, before, properties_before, read_version=read.version)
 
 
 def _changed_columns(
@@ -196,9 +207,15 @@ def _check_change_data(
 
 
 def _with_row_tracking(
-    table: TableAfter, before: Metadata | None, properties_before: TableProperties
+    table: TableAfter,
+    before: Metadata | None,
+    properties_before: TableProperties,
+    *,
+    read_version: int,
 ) -> TableAfter | Invalid:
-    """Row ids that writers keep stand in columns whose names belong to the table for ever."""
+    """Row ids that writers keep stand in columns whose names belong to the table for ever. A table
+    that the feature was dropped from gets other names the next time: files still have the columns,
+    and ids that are given out anew."""
     if not table_features.supports(table.protocol, ROW_TRACKING):
         return table
     names: dict[str, str] = {}
@@ -207,7 +224,8 @@ def _with_row_tracking(
         if property_name in known:
             names[property_name] = known[property_name]
         elif table.properties.row_tracking and property_name not in table.metadata.configuration:
-            names[property_name] = f"{prefix}{uuid5(_NAMES, prefix + table.metadata.id)}"
+            since = "" if before is None else f" {read_version}"
+            names[property_name] = f"{prefix}{uuid5(_NAMES, prefix + table.metadata.id + since)}"
     table = _configured(table, names)
     chosen = [
         table.metadata.configuration[name]

@@ -1,6 +1,6 @@
 """What a transaction's file actions must be (Delta: prepareCommit and commitImpl's checks)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tidegate_protocol.base.problems import Code
@@ -9,6 +9,7 @@ from tidegate_protocol.features import table_features
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.log import paths
 from tidegate_protocol.log.actions import (
+    Z85_UUID_LENGTH,
     Action,
     Add,
     AddCDCFile,
@@ -28,8 +29,6 @@ from tidegate_protocol.schema.partition_values import (
     parse_value,
 )
 from tidegate_protocol.schema.table_schema import Field, parse_schema, physical_name
-
-_Z85_UUID_LENGTH = 20
 
 
 def check_files(
@@ -52,7 +51,7 @@ def check_files(
 def check_duplicates(actions: Sequence[Action]) -> Invalid | None:
     """A path is added at most once and removed at most once, and what is added again is another
     logical file than what is removed: same path, other deletion vector."""
-    files = [paths.decode(a.path) for a in actions if isinstance(a, Add | Remove)]
+    files = [paths.identity(a.path) for a in actions if isinstance(a, Add | Remove)]
     if len(files) < 2 or len(set(files)) == len(files):
         return None
     added: dict[str, str | None] = {}
@@ -60,7 +59,7 @@ def check_duplicates(actions: Sequence[Action]) -> Invalid | None:
     for index, action in enumerate(actions):
         if not isinstance(action, Add | Remove):
             continue
-        path, vector = paths.decode(action.path), _vector_id(action)
+        path, vector = paths.identity(action.path), _vector_id(action)
         mine, other = (added, removed) if isinstance(action, Add) else (removed, added)
         if path in mine:
             what = "added" if mine is added else "removed"
@@ -92,7 +91,7 @@ def _check_add_alone(add: Add) -> Invalid | None:
     vector = add.deletion_vector
     statistics = _statistics_of(add)
     return (
-        _check_path(add.path)
+        _check_path(add.path, paths.check_anywhere)
         or _check_numbers(add)
         or (statistics if isinstance(statistics, Invalid) else None)
         or (None if vector is None else _check_vector(add.path, vector))
@@ -128,7 +127,7 @@ class _FileCheck:
                 return self._partition(action)
             case Add():
                 return (
-                    _check_path(action.path)
+                    _check_path(action.path, paths.check_anywhere)
                     or _check_numbers(action)
                     or self._partition(action)
                     or self._statistics_and_vector(action)
@@ -136,9 +135,9 @@ class _FileCheck:
             case SpooledRemove():
                 return self._remove(action)
             case Remove():
-                return _check_path(action.path) or self._remove(action)
+                return _check_path(action.path, paths.check_anywhere) or self._remove(action)
             case AddCDCFile():
-                return _check_path(action.path) or self._change_data(action)
+                return _check_path(action.path, paths.check) or self._change_data(action)
             case _:
                 return None
 
@@ -282,33 +281,37 @@ def _statistics_of(add: Add) -> FileStatistics | Invalid | None:
         return _invalid(add.path, f"stats: {error}")
 
 
-def _check_path(path: str) -> Invalid | None:
+def _check_path(path: str, check: Callable[[str], None]) -> Invalid | None:
     try:
-        paths.check(path)
+        check(path)
     except paths.InvalidPath as error:
         return Invalid(code=Code.INVALID_PATH, detail=str(error), path=path)
     return None
 
 
 def _check_vector(path: str, vector: DeletionVector) -> Invalid | None:
-    if vector.storage_type not in ("u", "i"):
+    if vector.storage_type not in ("u", "i", "p"):
         return Invalid(
             code=Code.INVALID_PATH,
             detail=f"{path!r}: a deletion vector of storage type {vector.storage_type!r}; "
-            "expected 'u' (a file inside the table) or 'i' (inline)",
+            "expected 'u' (a file inside the table), 'i' (inline) or 'p' (an absolute path)",
             path=path,
         )
-    if vector.storage_type == "u":
-        prefix = vector.path_or_inline_dv[:-_Z85_UUID_LENGTH]
-        if len(vector.path_or_inline_dv) < _Z85_UUID_LENGTH or not (
-            prefix == "" or prefix.isalnum()
-        ):
-            return Invalid(
-                code=Code.INVALID_PATH,
-                detail=f"{path!r}: {vector.path_or_inline_dv!r} does not name a deletion vector "
-                f"file; expected a prefix and {_Z85_UUID_LENGTH} characters",
-                path=path,
-            )
+    if vector.storage_type == "p":
+        found = vector.path_or_inline_dv
+        invalid = _check_path(found, paths.check_anywhere)
+        if invalid is None and not paths.is_absolute(found):
+            detail = f"{found!r} is not absolute, as the path of a deletion vector of type 'p' is"
+            invalid = Invalid(code=Code.INVALID_PATH, detail=detail)
+        if invalid is not None:
+            return replace(invalid, detail=f"{path!r}: {invalid.detail}", path=path)
+    if vector.storage_type == "u" and not vector.is_inside:
+        return Invalid(
+            code=Code.INVALID_PATH,
+            detail=f"{path!r}: {vector.path_or_inline_dv!r} does not name a deletion vector "
+            f"file; expected a prefix and {Z85_UUID_LENGTH} characters",
+            path=path,
+        )
     numbers = (vector.size_in_bytes, vector.cardinality, vector.offset or 0)
     if min(numbers) < 0:
         return _invalid(path, "the deletion vector has a negative size, offset or cardinality")

@@ -5,7 +5,7 @@ commit is refused here, as a value. The first thing wrong is the answer, in this
 of action, application transactions, protocol and metadata, files, domains, reads, isolation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tidegate_protocol.base.problems import Code
@@ -28,7 +28,7 @@ from tidegate_protocol.prepare.system_domains import check_domain
 from tidegate_protocol.prepare.table import TableAfter, define_table
 from tidegate_protocol.proposal import isolation
 from tidegate_protocol.proposal.transaction import Invalid, PreparedTransaction, Proposal, ReadState
-from tidegate_protocol.scan.predicates import InvalidPredicate
+from tidegate_protocol.scan.predicates import InvalidPredicate, go_on
 from tidegate_protocol.scan.reads import ReadPredicates
 from tidegate_protocol.schema.table_schema import InvalidSchema
 
@@ -36,12 +36,15 @@ from tidegate_protocol.schema.table_schema import InvalidSchema
 _CHECKPOINT_KINDS = frozenset({"checkpointMetadata", "sidecar"})
 
 
-def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invalid:
+def prepare(
+    proposal: Proposal, read: ReadState, *, pause: Callable[[], None] = go_on
+) -> PreparedTransaction | Invalid:
     """The transaction that the proposal is, at the version it read.
 
     `read` is the table at `proposal.read_version`, or at the head where that is None; version
-    -1 with neither protocol nor metadata where there is no table yet. Raises `ValueError` where
-    `read` is of another version than the proposal's.
+    -1 with neither protocol nor metadata where there is no table yet. `pause` is called every few
+    microseconds while expressions and predicates are read. Raises `ValueError` where `read` is of
+    another version than the proposal's.
     """
     if proposal.read_version not in (None, read.version):
         raise ValueError(f"read version {proposal.read_version}, but state of {read.version}")
@@ -53,7 +56,7 @@ def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invali
         return actions
     table = define_table(proposal, read)
     if not isinstance(table, Invalid):
-        table = complete_features(table, proposal=proposal, read=read)
+        table = complete_features(table, proposal=proposal, read=read, pause=pause)
     if isinstance(table, Invalid):
         return table
     invalid = check_files(
@@ -61,7 +64,7 @@ def prepare(proposal: Proposal, read: ReadState) -> PreparedTransaction | Invali
     ) or _check_domains(proposal.actions, table)
     if invalid is not None:
         return invalid
-    read_filter = _read_filter(proposal, read, table)
+    read_filter = _read_filter(proposal, read, table, pause)
     if isinstance(read_filter, Invalid):
         return read_filter
     prepared = actions
@@ -202,14 +205,14 @@ def _check_domains(actions: Sequence[Action], table: TableAfter) -> Invalid | No
 
 
 def _read_filter(
-    proposal: Proposal, read: ReadState, table: TableAfter
+    proposal: Proposal, read: ReadState, table: TableAfter, pause: Callable[[], None]
 ) -> ReadPredicates | Invalid:
     """The reads, over the schema and partition columns of the version that was read; a table
     that did not exist yet had none."""
     try:
         if read.metadata is None:
-            return ReadPredicates.parse(proposal.reads, table.schema, ())
-        return ReadPredicates.over(proposal.reads, read.metadata)
+            return ReadPredicates.parse(proposal.reads, table.schema, (), pause=pause)
+        return ReadPredicates.over(proposal.reads, read.metadata, pause=pause)
     except InvalidPredicate as error:
         return Invalid(code=Code.INVALID_PREDICATE, detail=str(error))
     except InvalidSchema as error:

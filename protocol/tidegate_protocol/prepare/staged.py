@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features import row_tracking
-from tidegate_protocol.features.known import UNITY_TABLE_ID
 from tidegate_protocol.features.row_tracking import InvalidHighWaterMark
 from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Protocol
 from tidegate_protocol.proposal.staged import StagedCommit
@@ -31,7 +30,6 @@ def complete_staged(
     invalid = (
         _check_timestamp(staged, previous_timestamp)
         or _check_changes(txn, staged)
-        or _check_table_id(txn)
         or _check_row_ids(txn, staged)
     )
     if invalid is not None:
@@ -68,15 +66,6 @@ def _check_changes(txn: PreparedTransaction, staged: StagedCommit) -> Invalid | 
                 "than it has",
             )
     return None
-
-
-def _check_table_id(txn: PreparedTransaction) -> Invalid | None:
-    before = None if txn.read.metadata is None else txn.read.metadata.configuration
-    known = None if before is None else before.get(UNITY_TABLE_ID)
-    found = txn.metadata.configuration.get(UNITY_TABLE_ID)
-    if known is None or found == known:
-        return None
-    return _invalid(f"the property {UNITY_TABLE_ID} cannot be changed from {known!r} to {found!r}")
 
 
 def _check_row_ids(txn: PreparedTransaction, staged: StagedCommit) -> Invalid | None:

@@ -3,8 +3,6 @@
 Their names start with `delta.`; who may write them, and what, is the feature's matter.
 """
 
-import msgspec
-
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features import row_tracking, table_features
@@ -12,6 +10,7 @@ from tidegate_protocol.features.known import CLUSTERING, ROW_TRACKING
 from tidegate_protocol.log.actions import DomainMetadata
 from tidegate_protocol.prepare.table import TableAfter
 from tidegate_protocol.proposal.transaction import Invalid
+from tidegate_protocol.scan.clustering import CLUSTERING_DOMAIN, physical_paths
 from tidegate_protocol.schema.data_types import (
     VARIANT,
     VOID,
@@ -22,18 +21,9 @@ from tidegate_protocol.schema.data_types import (
     physical_name,
 )
 
-CLUSTERING_DOMAIN = "delta.clustering"
 MAX_CLUSTERING_COLUMNS = 1_000
 _PREFIX = "delta."
 _UNCLUSTERED = (VARIANT, VOID)
-
-
-class _Clustering(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    # A column is a path of names; the protocol's example has a name in its place.
-    clustering_columns: list[str | list[str]]
-
-
-_CLUSTERING = msgspec.json.Decoder(_Clustering)
 
 
 def check_domain(action: DomainMetadata, table: TableAfter) -> Invalid | None:
@@ -71,20 +61,18 @@ def _check_row_tracking(action: DomainMetadata, table: TableAfter) -> Invalid | 
 
 def _check_clustering(action: DomainMetadata, table: TableAfter) -> Invalid | None:
     try:
-        columns = _CLUSTERING.decode(action.configuration).clustering_columns
-    except (msgspec.DecodeError, UnicodeError) as error:
+        paths = physical_paths(action.configuration)
+    except ValueError as error:
         return _invalid(f"the metadata domain {action.domain!r}: {error}")
-    if columns and table.metadata.partition_columns:
+    if paths and table.metadata.partition_columns:
         return _invalid(
             "a table cannot be clustered and partitioned; it is partitioned by "
             f"{list(table.metadata.partition_columns)}"
         )
-    if len(columns) > MAX_CLUSTERING_COLUMNS:
+    if len(paths) > MAX_CLUSTERING_COLUMNS:
         return _invalid(
-            f"there are {len(columns)} clustering columns; at most {MAX_CLUSTERING_COLUMNS} are "
-            "taken"
+            f"there are {len(paths)} clustering columns; at most {MAX_CLUSTERING_COLUMNS} are taken"
         )
-    paths = [(column,) if isinstance(column, str) else tuple(column) for column in columns]
     orderable = _Orderable(table.schema)
     seen: set[tuple[str, ...]] = set()
     for path in paths:

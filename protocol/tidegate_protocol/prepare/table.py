@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tidegate_protocol.base.memo import SMALL, remember
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features import table_features
-from tidegate_protocol.features.known import CATALOG_MANAGED
+from tidegate_protocol.features.known import CATALOG_MANAGED, UNITY_TABLE_ID
 from tidegate_protocol.features.properties import (
     IN_COMMIT_TIMESTAMPS,
     MAX_PROPERTIES,
@@ -294,7 +294,16 @@ def _check_change(own: Metadata, *, proposal: Proposal, read: ReadState) -> Inva
             f"the operation {proposal.operation!r} cannot change the table's id from "
             f"{before.id!r} to {own.id!r}"
         )
-    return None
+    return _check_table_id(own, before) if is_catalog_managed(read.protocol) else None
+
+
+def _check_table_id(own: Metadata, before: Metadata) -> Invalid | None:
+    """The id that Unity Catalog's clients know a table by is given once."""
+    known = before.configuration.get(UNITY_TABLE_ID)
+    found = own.configuration.get(UNITY_TABLE_ID)
+    if known is None or found == known:
+        return None
+    return _invalid(f"the property {UNITY_TABLE_ID} cannot be changed from {known!r} to {found!r}")
 
 
 def _implied_protocol(

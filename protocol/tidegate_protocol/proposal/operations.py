@@ -75,7 +75,7 @@ _REPLACES_TABLE = frozenset(
 
 _DROPS_CLUSTERING = _REPLACES_TABLE - {"CLONE"}
 
-_MAY_REPARTITION = frozenset({"Manual Update", "RENAME COLUMN"})
+_MAY_REPARTITION = frozenset({"Manual Update", "RENAME COLUMN", "RESTORE"})
 
 
 def changes_data(operation: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate_protocol.base.made import Made
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import (
     Action,
@@ -237,7 +238,8 @@ class Conflict:
     """A winner got there first, and the transaction must be done again on a newer version.
 
     `partition` is the hint by column name; `read_file` asks the caller, who knows the snapshot
-    at the read version, to fill the hint from that file's partition values.
+    at the read version, to fill the hint from that file's partition values; `read_vector` is the
+    id of its deletion vector, as the winner's remove names it.
     """
 
     code: Code
@@ -246,6 +248,7 @@ class Conflict:
     path: str | None = None
     partition: PartitionValues | None = None
     read_file: str | None = None
+    read_vector: str | None = None
     app_id: str | None = None
     domain: str | None = None
 
@@ -315,18 +318,16 @@ class PreparedTransaction:
     row_ids_released: bool = False
     excused_reads: frozenset[str] = frozenset()
     demands: tuple[Demand, ...] = ()
-    _removed: Mapping[str, Remove] | None = field(
-        default=None, init=False, repr=False, compare=False
-    )
+    made: Made = field(default_factory=Made, repr=False, compare=False)
+    """What was made of its parts: a transaction is another one with each winner."""
 
     def removed_files(self) -> Mapping[str, Remove]:
         """The removes among the actions by the `paths.identity` of their file, made once."""
-        if self._removed is None:
-            removes = [action for action in self.actions if isinstance(action, Remove)]
-            removed = {identity(action.path): action for action in removes}
-            object.__setattr__(self, "_removed", removed)
-        assert self._removed is not None
-        return self._removed
+        return self.made.of(self.actions, _removed_files)
+
+
+def _removed_files(actions: Sequence[Action]) -> Mapping[str, Remove]:
+    return {identity(action.path): action for action in actions if isinstance(action, Remove)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

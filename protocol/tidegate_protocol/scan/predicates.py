@@ -4,16 +4,22 @@ A predicate is Spark SQL text, the whole filter of one scan. It is evaluated fro
 of a file: its partition values, and its statistics where they are asked for. The answer is "may
 match": False only where it is proven that no row of the file can make the predicate true, in
 either of Spark's modes (ANSI or not), with the session's time zone at UTC.
+
+A timestamp without a zone among the partition values is one of the session's zone, too, as engines
+on Spark read it. A predicate that names points in time by their zone, or as numbers, may be of a
+session of any zone, and so may one that names several columns of timestamps: for these such a
+value is any instant that it may be.
 """
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from functools import partial
 
 from tidegate_protocol.log.actions import Partition, PartitionValues
 from tidegate_protocol.log.statistics import FileStatistics
 from tidegate_protocol.scan.predicate.binding import bind
+from tidegate_protocol.scan.predicate.columns import column_node, is_column
 from tidegate_protocol.scan.predicate.errors import InvalidPredicate
 from tidegate_protocol.scan.predicate.evaluation import nodes
 from tidegate_protocol.scan.predicate.evaluation.datetimes import from_date, from_datetime
@@ -25,23 +31,23 @@ from tidegate_protocol.scan.predicate.evaluation.values import (
     Truth,
     Value,
 )
-from tidegate_protocol.scan.predicate.syntax.names import opaque
+from tidegate_protocol.scan.predicate.syntax.names import changing, opaque
 from tidegate_protocol.scan.predicate.syntax.parsing import parse
 from tidegate_protocol.scan.predicate.syntax.queries import is_expression
 from tidegate_protocol.scan.predicate.syntax.terms import terms_of
 from tidegate_protocol.schema.data_types import (
+    LENGTH_KEY,
+    TIMESTAMP,
     TYPE_CHANGES,
-    VARIANT,
-    ArrayType,
     DataType,
     DecimalType,
     Field,
     Leaf,
-    MapType,
     PrimitiveType,
     StructType,
 )
-from tidegate_protocol.schema.partition_values import InvalidValue, parse_value
+from tidegate_protocol.schema.partition_values import InvalidValue, is_local, parse_value
+from tidegate_protocol.schema.values import WIDEST_OFFSET
 from tidegate_protocol.schema.values import Value as TypedValue
 
 __all__ = [
@@ -51,14 +57,18 @@ __all__ = [
     "go_on",
     "parse_predicate",
     "terms_of",
+    "work_of",
 ]
 
 _REMEMBERED_PARTITIONS = 512
 # Of a partition, about: writers may name many columns, and make values as long as they like.
 _REMEMBERED_BYTES = 512
 _ITEM_BYTES = 64
-# Spark pads what it reads of CHAR columns, and compares collated text by other rules.
-_CHAR = "__CHAR_VARCHAR_TYPE_STRING"
+_ANY_ZONE = WIDEST_OFFSET // timedelta(microseconds=1)
+_CHARACTERS_A_VALUE = 64
+_LOOKED_INTO = 16 * 1024
+"""Characters of a partition value; a longer one is unknown. Each term may go through all of it."""
+# Text of these columns is compared by other rules.
 _COLLATIONS = "__COLLATIONS"
 
 
@@ -95,12 +105,18 @@ class Predicate:
     def may_match(self, partition_values: PartitionValues, stats: FileStatistics | None) -> bool:
         """Whether rows of a file with these partition values and statistics may match: the whole
         predicate is looked at. Where `matches_partition` says no, this does, too."""
-        row = [column.value(partition_values, stats) for column in self._columns]
+        row = nodes.Row([column.value(partition_values, stats) for column in self._columns])
         return self._whole(row) & TRUE != 0
 
 
 def go_on() -> None:
     """For work that nobody waits beside."""
+
+
+def work_of(terms: int, characters: int) -> int:
+    """How much work it is to judge a file by predicates of so many terms, in terms, where its
+    partition values have so many characters: each term may go through all of them."""
+    return terms * (1 + characters // _CHARACTERS_A_VALUE)
 
 
 def parse_predicate(
@@ -116,25 +132,29 @@ def parse_predicate(
     columns: dict[Leaf, int] = {}
 
     def slot(path: Sequence[str]) -> nodes.Scalar | None:
-        return _column_node(schema, path, columns)
+        return column_node(schema, path, columns)
 
-    tree = parse(text, is_column=lambda word: schema.field(word) is not None, pause=pause)
+    tree = parse(text, is_column=partial(is_column, schema), pause=pause)
     try:
-        conjuncts = bind(tree, slot, pause=pause)
+        bound = bind(tree, slot, pause=pause)
     except RecursionError:
         raise InvalidPredicate("the predicate is nested too deeply") from None
+    # Beside a column of timestamps that have a zone, too.
+    moments = sum(leaf.type == TIMESTAMP for leaf in columns)
+    in_any_zone = bound.names_instants or moments > 1
     described = tuple(
         _Column(
             leaf=leaf,
             is_partition=leaf.path[0].lower() in partition_fields,
             is_plain=_is_plain(schema, leaf),
+            in_any_zone=in_any_zone,
         )
         for leaf in columns
     )
     of_partition = nodes.conjunction(
         [
             conjunct
-            for conjunct in conjuncts
+            for conjunct in bound.conjuncts
             if all(described[index].is_partition for index in conjunct.columns)
         ]
     )
@@ -142,41 +162,51 @@ def parse_predicate(
         text=text,
         _columns=described,
         may_match_files_of=_partition_test(of_partition, described),
-        _whole=nodes.conjunction(conjuncts).run,
+        _whole=nodes.conjunction(bound.conjuncts).run,
     )
 
 
-def check_expression(text: str, schema: StructType, *, is_condition: bool) -> None:
-    """Raise `InvalidPredicate` unless the text is an expression over these columns.
+def check_expression(
+    text: str, schema: StructType, *, is_condition: bool, pause: Callable[[], None] = go_on
+) -> None:
+    """Raise `InvalidPredicate` unless the text is an expression over these columns: a condition, or
+    what computes a column, which has to give the same value for a row every time. One that is too
+    complex to tell is refused, too. `pause` is that of `parse_predicate`.
 
     Of what is read by Spark's whole grammar alone, the names are not looked at.
     """
 
     def slot(path: Sequence[str]) -> nodes.Scalar | None:
-        return _column_node(schema, path, {})
+        return column_node(schema, path, {})
 
+    known = partial(is_column, schema)
     try:
-        tree = parse(text, is_column=lambda word: schema.field(word) is not None, pause=go_on)
+        tree = parse(text, is_column=known, pause=pause, must_be_read=True)
     except InvalidPredicate:
-        if is_expression(text):
+        if is_expression(text, pause=pause):
             return
         raise
     try:
         if is_condition:
-            bind(tree, slot, pause=go_on)
-        else:
-            opaque(tree, slot)
+            bind(tree, slot, pause=pause)
+            return
+        opaque(tree, slot)
+        found = changing(tree, slot)
     except RecursionError:
         raise InvalidPredicate("it is nested too deeply") from None
+    if found is not None:
+        raise InvalidPredicate(f"{found} may have another value each time")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """A column that a predicate names. `is_plain` says that its values are what the log says."""
+    """A column that a predicate names. `is_plain` says that its values are what the log says,
+    `in_any_zone` that those without a zone may be of any."""
 
     leaf: Leaf
     is_partition: bool
     is_plain: bool
+    in_any_zone: bool
 
     @property
     def name(self) -> str:
@@ -191,13 +221,21 @@ class _Column:
 
     def of_text(self, text: str | None) -> Value:
         """What a partition value says."""
+        if text is not None and len(text) > _LOOKED_INTO:
+            return UNKNOWN
         if not self.is_plain:
             return UNKNOWN if text else None
         try:
             value = parse_value(self.leaf.type, text)
         except InvalidValue:
             return UNKNOWN
-        return None if value is None else _value(value)
+        if value is None:
+            return None
+        known = _value(value)
+        if self.in_any_zone and is_local(self.leaf.type, text):
+            assert isinstance(known, int)
+            return Range(known - _ANY_ZONE, known + _ANY_ZONE, nullable=False)
+        return known
 
     def _of_statistics(self, stats: FileStatistics) -> Value:
         path, type_ = self.leaf.physical_path, self.leaf.type
@@ -215,36 +253,6 @@ class _Column:
         )
 
 
-def _column_node(
-    schema: StructType, path: Sequence[str], columns: dict[Leaf, int]
-) -> nodes.Scalar | None:
-    """The column at a path, in its slot. A path that leads into an array, a map or a variant is
-    a value that is not known, of the column that holds it."""
-    leaf = schema.leaf(path)
-    end = len(path)
-    while leaf is None and end > 1:
-        end -= 1
-        leaf = schema.leaf(path[:end])
-        if leaf is not None and not _has_inside(leaf.type):
-            return None
-    if leaf is None:
-        return None
-    index = columns.setdefault(leaf, len(columns))
-    return nodes.Scalar(
-        type=leaf.type if end == len(path) else None,
-        run=operator.itemgetter(index) if end == len(path) else _unknown,
-        columns=frozenset({index}),
-    )
-
-
-def _has_inside(type_: DataType) -> bool:
-    return isinstance(type_, ArrayType | MapType) or type_ == VARIANT
-
-
-def _unknown(_: nodes.Row) -> Value:
-    return UNKNOWN
-
-
 def _partition_test(
     condition: nodes.Condition, columns: Sequence[_Column]
 ) -> Callable[[Partition], bool]:
@@ -255,7 +263,7 @@ def _partition_test(
 
     def test(partition: Partition) -> bool:
         values = dict(partition)
-        row: list[Value] = [UNKNOWN] * len(columns)
+        row = nodes.Row([UNKNOWN] * len(columns))
         for index, column in used:
             if column.name not in values:
                 return True
@@ -286,7 +294,8 @@ def _is_plain(schema: StructType, leaf: Leaf) -> bool:
         found = struct.field(name) if isinstance(struct, StructType) else None
         if found is None:
             return False
-        if str(found.metadata.get(_CHAR, "")).lower().startswith("char"):
+        # Spark pads what it reads of CHAR columns.
+        if str(found.metadata.get(LENGTH_KEY, "")).lower().startswith("char"):
             return False
         if _COLLATIONS in found.metadata or _was_float(found):
             return False

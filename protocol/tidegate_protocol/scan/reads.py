@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 
 from tidegate_protocol.base.memo import remember
 from tidegate_protocol.log.actions import Add, Metadata, Partition
@@ -13,32 +14,57 @@ from tidegate_protocol.scan.predicates import (
     go_on,
     parse_predicate,
     terms_of,
+    work_of,
 )
 from tidegate_protocol.schema.data_types import StructType
 from tidegate_protocol.schema.table_schema import parse_schema
 
 MOST_WORK = 1_000_000
-"""Terms of predicates times partitions, or files, that they are evaluated for; about a second."""
-_SEEN_PARTITIONS = 4_096
+"""Terms of predicates times partitions, or files, that they are evaluated for (`work_of`); about a
+second."""
+_REMEMBERED_BYTES = 1024 * 1024
+"""Of partitions that a transaction was judged by, some five thousand: winners add files to the same
+ones again and again."""
+_PARTITION_BYTES = 128
+_ITEM_BYTES = 64
+_PLACE_BYTES = 40
+_VALUE_CHARACTERS = 4
+"""As which a partition value counts besides."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """What may still be evaluated. A partition that was seen costs nothing: it is remembered."""
+    """What may still be evaluated, and which of the predicates rows of a partition may match, by
+    their places."""
 
     left: int = MOST_WORK
-    _seen: set[int] = field(default_factory=set)
+    _known: dict[Partition, Sequence[int]] = field(default_factory=dict)
+    _room: int = _REMEMBERED_BYTES
 
-    def is_over(self, terms: int, partition: Partition) -> bool:
-        """Charge for one more partition."""
-        # Not the partition itself: its values may be as long as they like.
-        seen = hash(partition)
-        if seen not in self._seen:
-            if len(self._seen) >= _SEEN_PARTITIONS:
-                self._seen.clear()
-            self._seen.add(seen)
-            self.left -= terms
-        return self.left < 0
+    def known(self, partition: Partition) -> Sequence[int] | None:
+        return self._known.get(partition)
+
+    def charge(self, terms: int, partition: Partition) -> bool:
+        """Charge for one more partition, or file of it. False where that is more than is left."""
+        # Each predicate goes through all values, empty ones, too.
+        self.left -= work_of(terms, _characters(partition) + _VALUE_CHARACTERS * len(partition))
+        return self.left >= 0
+
+    def remember(self, partition: Partition, matching: Sequence[int]) -> None:
+        """A partition that is remembered costs nothing. One whose values are very long is not."""
+        size = _PARTITION_BYTES + _ITEM_BYTES * len(partition) + _characters(partition)
+        size += _PLACE_BYTES * len(matching)
+        if size > _REMEMBERED_BYTES:
+            return
+        if size > self._room:
+            self._known.clear()
+            self._room = _REMEMBERED_BYTES
+        self._known[partition] = matching
+        self._room -= size
+
+
+def _characters(partition: Partition) -> int:
+    return sum([len(text or "") for _, text in partition])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,20 +83,29 @@ class ReadPredicates:
 
     @classmethod
     def parse(
-        cls, reads: Reads, schema: StructType, partition_columns: Sequence[str]
+        cls,
+        reads: Reads,
+        schema: StructType,
+        partition_columns: Sequence[str],
+        *,
+        pause: Callable[[], None] = go_on,
     ) -> "ReadPredicates":
-        """Raises `InvalidPredicate`, naming the predicate."""
+        """`pause` as of `parse_predicate`. Raises `InvalidPredicate`, naming the predicate."""
         return cls._of(
-            reads, partition_columns, lambda text: parse_predicate(text, schema, partition_columns)
+            reads,
+            partition_columns,
+            lambda text: parse_predicate(text, schema, partition_columns, pause=pause),
         )
 
     @classmethod
-    def over(cls, reads: Reads, metadata: Metadata) -> "ReadPredicates":
+    def over(
+        cls, reads: Reads, metadata: Metadata, *, pause: Callable[[], None] = go_on
+    ) -> "ReadPredicates":
         """`parse`, over the columns of the table, which remembers short predicates: whoever
         overwrites a partition does so again and again. The reads remember all of theirs, as
         long as they live. Raises `InvalidSchema`, too."""
         columns = tuple(metadata.partition_columns)
-        return cls._of(reads, columns, lambda text: parse_once(reads, text, metadata))
+        return cls._of(reads, columns, lambda text: parse_once(reads, text, metadata, pause=pause))
 
     @classmethod
     def _of(
@@ -103,18 +138,36 @@ class ReadPredicates:
             return None
         if self.covers_everything(use_statistics=use_statistics):
             return adds[0]
-        for predicate in self.predicates:
-            for add in adds:
-                if self._work.is_over(self.terms, tuple(add.partition_values.items())):
-                    return add
-                if not predicate.matches_partition(add.partition_values):
-                    continue
-                if not use_statistics:
-                    return add
-                self._work.left -= self.terms
-                if predicate.may_match(add.partition_values, statistics_of(add.stats)):
-                    return add
+        of_partition: dict[Partition, list[int]] = {}
+        for place, add in enumerate(adds):
+            of_partition.setdefault(tuple(add.partition_values.items()), []).append(place)
+        matched: dict[int, list[Sequence[int]]] = {}
+        for partition, places in of_partition.items():
+            matching = self._matching(partition)
+            if matching is None:
+                return adds[places[0]]
+            for index in matching:
+                matched.setdefault(index, []).append(places)
+        # As Delta asks them: the first predicate that any file matches, of all files.
+        for index in sorted(matched):
+            for place in merge(*matched[index]):
+                if not use_statistics or self._may_match(self.predicates[index], adds[place]):
+                    return adds[place]
         return None
+
+    def _may_match(self, predicate: Predicate, add: Add) -> bool:
+        is_judged = self._work.charge(self.terms, tuple(add.partition_values.items()))
+        return not is_judged or predicate.may_match(add.partition_values, statistics_of(add.stats))
+
+    def _matching(self, partition: Partition) -> Sequence[int] | None:
+        """Which predicates rows of the partition may match, by their places; None where judging it
+        would be too much."""
+        known = self._work.known(partition)
+        if known is None and self._work.charge(self.terms, partition):
+            predicates = enumerate(self.predicates)
+            known = [index for index, each in predicates if each.may_match_files_of(partition)]
+            self._work.remember(partition, known)
+        return known
 
     def covers_everything(self, *, use_statistics: bool) -> bool:
         """Whether every file counts, whatever it says of itself."""
@@ -124,11 +177,9 @@ class ReadPredicates:
     def covered(self, partitions: Iterable[Partition]) -> Iterator[Partition]:
         """Those of the partitions whose rows a predicate may match; `first_match` is of such a one,
         where not every file counts."""
-        evaluators = [predicate.may_match_files_of for predicate in self.predicates]
         for partition in partitions:
-            if self._work.is_over(self.terms, partition) or any(
-                may_match(partition) for may_match in evaluators
-            ):
+            matching = self._matching(partition)
+            if matching is None or matching:
                 yield partition
 
 

@@ -1,6 +1,6 @@
 """The statistics of a new file (PROTOCOL.md, "Per-file Statistics")."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -35,18 +35,27 @@ class ColumnStatistics:
 
 
 def statistics_columns(
-    schema: StructType, properties: TableProperties, partition_columns: Sequence[str]
+    schema: StructType,
+    properties: TableProperties,
+    partition_columns: Sequence[str],
+    *,
+    clustering: Collection[tuple[str, ...]] = (),
 ) -> tuple[Leaf, ...]:
     """The leaf columns that a writer collects statistics of, in the schema's order: those that
     `delta.dataSkippingStatsColumns` names (a struct stands for all that it holds), else the
-    first `delta.dataSkippingNumIndexedCols`. Partition columns are none of them."""
+    first `delta.dataSkippingNumIndexedCols`; and whatever those say, the columns at the physical
+    paths of `clustering`. Partition columns are none of them."""
     partitioning = {name.lower() for name in partition_columns}
     leaves = [leaf for leaf in schema.leaves() if leaf.path[0].lower() not in partitioning]
     if properties.stats_columns is None:
         count = properties.num_indexed_columns
-        return tuple(leaves if count < 0 else leaves[:count])
-    wanted = {tuple(name.lower() for name in path) for path in properties.stats_columns}
-    return tuple(leaf for leaf in leaves if _prefixes(leaf.path) & wanted)
+        asked = set(range(len(leaves) if count < 0 else count))
+    else:
+        wanted = {tuple(name.lower() for name in path) for path in properties.stats_columns}
+        asked = {i for i, leaf in enumerate(leaves) if _prefixes(leaf.path) & wanted}
+    return tuple(
+        leaf for i, leaf in enumerate(leaves) if i in asked or leaf.physical_path in clustering
+    )
 
 
 def _prefixes(path: tuple[str, ...]) -> set[tuple[str, ...]]:

@@ -5,13 +5,15 @@ through structs only, because neither partition values nor statistics go into ar
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 COLUMN_ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 TYPE_CHANGES = "delta.typeChanges"
+LENGTH_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+"""A field's metadata: `char(n)` or `varchar(n)`, as a string column was declared."""
 
 
 class InvalidSchema(ValueError):
@@ -171,6 +173,31 @@ def type_name(data_type: DataType) -> str:
         case StructType(fields=fields):
             inside = ",".join(f"{field.name}:{type_name(field.type)}" for field in fields)
             return f"struct<{inside}>"
+
+
+def without_metadata(schema: StructType, names: Collection[str]) -> StructType:
+    """The schema without these entries of its fields' metadata, nested fields included."""
+
+    def bare(data_type: DataType) -> DataType:
+        match data_type:
+            case StructType():
+                return without_metadata(data_type, names)
+            case ArrayType(element=element):
+                return replace(data_type, element=bare(element))
+            case MapType(key=key, value=value):
+                return replace(data_type, key=bare(key), value=bare(value))
+        return data_type
+
+    return StructType(
+        fields=tuple(
+            replace(
+                field,
+                type=bare(field.type),
+                metadata={name: v for name, v in field.metadata.items() if name not in names},
+            )
+            for field in schema.fields
+        )
+    )
 
 
 def walk(

@@ -3,18 +3,25 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from functools import partial
 
 from tidegate_protocol.base.text import excerpt
-from tidegate_protocol.schema.data_types import DataType, DecimalType, PrimitiveType, type_name
+from tidegate_protocol.schema.data_types import (
+    TIMESTAMP,
+    DataType,
+    DecimalType,
+    PrimitiveType,
+    type_name,
+)
 from tidegate_protocol.schema.values import (
     INTEGER_LIMITS,
     InvalidValue,
     UnrepresentableValue,
     Value,
     decimal_fits,
+    is_without_zone,
     parse_boolean,
     parse_date,
     parse_decimal,
@@ -31,6 +38,7 @@ __all__ = [
     "InvalidValue",
     "UnrepresentableValue",
     "Value",
+    "is_local",
     "parse_value",
     "parser",
     "partition_path",
@@ -45,18 +53,29 @@ _ESCAPED_IN_PATHS = frozenset(map(chr, range(0x20))) | frozenset("\"#%'*/:=?\\\x
 _ESCAPED_BYTES = re.compile(r"(?:\\u[0-9A-Fa-f]{4})+")
 
 
-def parse_value(data_type: DataType, text: str | None) -> Value | None:
+def parse_value(data_type: DataType, text: str | None, *, zone: tzinfo = UTC) -> Value | None:
     """The value of a serialized partition value; None and "" are null.
 
-    A timestamp without a zone is in UTC. Raises `InvalidValue`, and its subclass
+    `zone` is what a timestamp without one means. Raises `InvalidValue`, and its subclass
     `UnrepresentableValue` for a valid value that Python's types cannot hold.
     """
-    return parser(data_type)(text) if text else None
+    if not text:
+        return None
+    if data_type == TIMESTAMP:
+        return parse_timestamp(text, zone=zone)
+    return parser(data_type)(text)
+
+
+def is_local(data_type: DataType, text: str | None) -> bool:
+    """Whether this is a timestamp without a zone, which is one of "the system which wrote to the
+    table". The log does not say which that is: Delta Spark takes each reader's own."""
+    return data_type == TIMESTAMP and text is not None and is_without_zone(text)
 
 
 def parser(data_type: DataType) -> Callable[[str], Value]:
     """What `parse_value` does with a text of this type that is not null, for a caller with many
-    values of one column. Raises `InvalidValue` for a type without partition values."""
+    values of one column; a timestamp without a zone is in UTC. Raises `InvalidValue` for a type
+    without partition values."""
     if isinstance(data_type, PrimitiveType) and data_type.name in _PARSERS:
         return _PARSERS[data_type.name]
     if isinstance(data_type, DecimalType):

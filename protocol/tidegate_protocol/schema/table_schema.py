@@ -4,8 +4,8 @@ The types themselves are those of `data_types`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -102,6 +102,8 @@ _MAX_DEPTH = 256
 MAX_FIELDS = 10_000
 MAX_NAME_LENGTH = 1_024
 """Of a field's name, in characters."""
+MAX_PATH_CHARACTERS = 8_000_000
+"""Of the dotted names of all fields together: checks name each field by all that it lies in."""
 
 # Parquet's readers stumble over these, so Delta keeps them out of names (column mapping lifts it).
 _BAD_CHARACTERS = " ,;{}()\n\t="
@@ -122,7 +124,7 @@ def _parse(text: str) -> StructType:
         value = strict_json.decode(text.encode(), max_depth=_MAX_DEPTH)
     except (UnicodeEncodeError, strict_json.InvalidJson) as error:
         raise InvalidSchema(f"the schema: {error}") from None
-    parsed = _type(value, (), count(1))
+    parsed = _type(value, (), _Size())
     if not isinstance(parsed, StructType):
         raise InvalidSchema(f"expected a struct as the schema, found {type_name(parsed)}")
     return parsed
@@ -216,7 +218,27 @@ def _at(path: tuple[str, ...]) -> str:
     return f"column {excerpt('.'.join(path))}" if path else "the schema"
 
 
-def _type(value: object, path: tuple[str, ...], numbers: Iterator[int]) -> DataType:
+@dataclass(slots=True)
+class _Size:
+    """What was parsed so far: fields, and characters of their dotted names."""
+
+    fields: int = 0
+    characters: int = 0
+
+    def add(self, path: tuple[str, ...]) -> None:
+        """Raises `InvalidSchema` for more than is taken."""
+        self.fields += 1
+        self.characters += sum(map(len, path))
+        if self.fields > MAX_FIELDS:
+            raise InvalidSchema(f"the schema has more than {MAX_FIELDS} fields")
+        if self.characters > MAX_PATH_CHARACTERS:
+            raise InvalidSchema(
+                f"the dotted names of the schema's fields have more than {MAX_PATH_CHARACTERS} "
+                "characters together"
+            )
+
+
+def _type(value: object, path: tuple[str, ...], size: _Size) -> DataType:
     if isinstance(value, str):
         return _named_type(value, path)
     if not isinstance(value, dict):
@@ -224,16 +246,16 @@ def _type(value: object, path: tuple[str, ...], numbers: Iterator[int]) -> DataT
     match value.get("type"):
         case "struct":
             fields = _member(value, "fields", list, path)
-            return StructType(fields=tuple(_field(field, path, numbers) for field in fields))
+            return StructType(fields=tuple(_field(field, path, size) for field in fields))
         case "array":
             return ArrayType(
-                element=_type(value.get("elementType"), (*path, "element"), numbers),
+                element=_type(value.get("elementType"), (*path, "element"), size),
                 contains_null=_member(value, "containsNull", bool, path),
             )
         case "map":
             return MapType(
-                key=_type(value.get("keyType"), (*path, "key"), numbers),
-                value=_type(value.get("valueType"), (*path, "value"), numbers),
+                key=_type(value.get("keyType"), (*path, "key"), size),
+                value=_type(value.get("valueType"), (*path, "value"), size),
                 value_contains_null=_member(value, "valueContainsNull", bool, path),
             )
         case other:
@@ -256,18 +278,17 @@ def _named_type(name: str, path: tuple[str, ...]) -> DataType:
         raise InvalidSchema(f"{_at(path)}: {error}") from None
 
 
-def _field(value: object, path: tuple[str, ...], numbers: Iterator[int]) -> Field:
-    if next(numbers) > MAX_FIELDS:
-        raise InvalidSchema(f"the schema has more than {MAX_FIELDS} fields")
+def _field(value: object, path: tuple[str, ...], size: _Size) -> Field:
     if not isinstance(value, dict):
         raise InvalidSchema(f"{_at(path)}: expected an object as a field")
     name = _member(value, "name", str, path)
     path = (*path, name)
     if len(name) > MAX_NAME_LENGTH:
         raise InvalidSchema(f"{_at(path)}: the name is longer than {MAX_NAME_LENGTH} characters")
+    size.add(path)
     return Field(
         name=name,
-        type=_type(value.get("type"), path, numbers),
+        type=_type(value.get("type"), path, size),
         nullable=_member(value, "nullable", bool, path),
         metadata=_member({"metadata": {}, **value}, "metadata", dict, path),
     )

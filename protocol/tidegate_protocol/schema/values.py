@@ -7,7 +7,7 @@ different values is no value, and a caller that only prunes takes it as "cannot 
 
 import re
 import struct
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 
 from tidegate_protocol.base.text import excerpt
@@ -19,9 +19,13 @@ Value = int | float | Decimal | bool | str | bytes | date | datetime
 INTEGER_LIMITS = {"byte": 2**7, "short": 2**15, "integer": 2**31, "long": 2**63}
 """One above the largest value of each integer type."""
 
+WIDEST_OFFSET = timedelta(hours=18)
+"""The most that a zone is from UTC, either way: Java's limit, which all engines on it share."""
+
 _MAX_NUMBER_LENGTH = 100
 _INTEGER = re.compile(r"[+-]?[0-9]{1,38}")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+# One way to read each digit: with two, a long number with a wrong end takes its length squared.
+_NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4})?")
 _DATE = re.compile(r"([+-]?[0-9]{4,7})-([0-9]{1,2})-([0-9]{1,2})")
 _TIMESTAMP = re.compile(
     _DATE.pattern
@@ -123,8 +127,12 @@ def parse_date(text: str) -> date:
     return _naive("date", text, match).date()
 
 
-def parse_timestamp(text: str, *, zone: timezone | None) -> datetime:
-    """An instant, in UTC. `zone` is what a text without a zone means; None refuses such a text."""
+def parse_timestamp(text: str, *, zone: tzinfo | None) -> datetime:
+    """An instant, in UTC. `zone` is what a text without a zone means; None refuses such a text.
+
+    A local time that a change of the zone's offset skips or repeats has the offset before it, as
+    in Java and so in Spark.
+    """
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise _not_a("timestamp", text)
@@ -139,6 +147,12 @@ def parse_timestamp(text: str, *, zone: timezone | None) -> datetime:
         raise _beyond_python("timestamp", text) from None
 
 
+def is_without_zone(text: str) -> bool:
+    """Whether this is the text of a timestamp, and does not say its zone."""
+    match = _TIMESTAMP.fullmatch(text)
+    return match is not None and match[8] is None
+
+
 def parse_timestamp_ntz(text: str) -> datetime:
     """A local time. A text with a zone is refused: engines differ in what they make of it."""
     match = _TIMESTAMP.fullmatch(text)
@@ -151,10 +165,9 @@ def _zone(text: str, offset: str) -> timezone:
     if offset in ("Z", "UTC"):
         return UTC
     hours, minutes = int(offset[1:3]), int(offset[-2:])
-    # Java's limit, which all engines on it share.
-    if minutes > 59 or hours * 60 + minutes > 18 * 60:
-        raise _not_a("timestamp", text)
     delta = timedelta(hours=hours, minutes=minutes)
+    if minutes > 59 or delta > WIDEST_OFFSET:
+        raise _not_a("timestamp", text)
     return timezone(-delta if offset[0] == "-" else delta)
 
 

@@ -1,5 +1,6 @@
 """The HTTP application: routers, problems and the edge, without a world of its own."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
@@ -10,18 +11,23 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from tidegate_protocol.base.problems import Code
-from tidegate_service.api.http.body_memory import memory_for_bodies
 from tidegate_service.api.http.edge import Edge
-from tidegate_service.api.http.faces import UNITY_PREFIX
-from tidegate_service.api.http.limits import Limits
-from tidegate_service.api.http.problems import of_http_exception, of_service_error, of_validation
+from tidegate_service.api.http.problems.problems import (
+    of_http_exception,
+    of_service_error,
+    of_validation,
+)
+from tidegate_service.api.http.problems.refusals import Refusals
 from tidegate_service.api.http.readiness import Readiness
-from tidegate_service.api.http.refusals import Refusals
-from tidegate_service.api.http.requests import PREFIX, Gate, state_of
+from tidegate_service.api.http.request.body_memory import memory_for_bodies
+from tidegate_service.api.http.request.faces import UNITY_PREFIX
+from tidegate_service.api.http.request.heads import is_proxied
+from tidegate_service.api.http.request.limits import Limits
+from tidegate_service.api.http.request.requests import PREFIX, Gate, state_of
 from tidegate_service.api.openapi import describe
 from tidegate_service.api.routes import (
     checkpoints,
@@ -51,6 +57,13 @@ _PARAMETER = re.compile(r"\{\w+\}")
 class Application(FastAPI):
     """FastAPI with our own description of itself, and with nothing around the edge."""
 
+    _openapi_task: asyncio.Task[bytes] | None = None
+
+    def setup(self) -> None:
+        """Adds the route of the description. FastAPI's would make its bytes for each request."""
+        assert self.openapi_url is not None
+        self.add_route(self.openapi_url, self._answer_openapi, include_in_schema=False)
+
     def build_middleware_stack(self) -> ASGIApp:
         """FastAPI's without its outermost layers, which answer defects and bound bodies: the
         edge does both."""
@@ -64,6 +77,20 @@ class Application(FastAPI):
         if self.openapi_schema is None:
             self.openapi_schema = describe(self)
         return self.openapi_schema
+
+    async def openapi_json(self) -> bytes:
+        """The document as JSON. It is made once, in a thread: that takes a third of a second."""
+        made = self._openapi_task
+        if made is None or (made.done() and (made.cancelled() or made.exception() is not None)):
+            made = self._openapi_task = asyncio.create_task(asyncio.to_thread(self._render_openapi))
+        # It goes on for those who ask next where a caller leaves.
+        return await asyncio.shield(made)
+
+    def _render_openapi(self) -> bytes:
+        return bytes(JSONResponse(self.openapi()).body)
+
+    async def _answer_openapi(self, _: Request) -> Response:
+        return Response(await self.openapi_json(), media_type=JSONResponse.media_type)
 
 
 def build(*, limits: Limits, gate: Gate, telemetry: Telemetry = SILENT) -> Application:
@@ -127,9 +154,13 @@ async def _service_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, ServiceError) or error.code is Code.INTERNAL_ERROR:
         # The edge logs a defect in full and keeps its inside from the client.
         raise error
+    has_waited = True
     if error.code is Code.BACKPRESSURE:
-        await request.app.state.refusals.wait(state_of(request).principal)
-    return of_service_error(state_of(request), error)
+        has_waited = await request.app.state.refusals.wait(state_of(request).principal)
+    answer = of_service_error(state_of(request), error)
+    if not (has_waited or is_proxied(request.scope)):
+        answer.headers["connection"] = "close"
+    return answer
 
 
 async def _validation(request: Request, error: Exception) -> Response:
@@ -143,7 +174,9 @@ async def _http_exception(request: Request, error: Exception) -> Response:
         raise error
     path = request.url.path
     if error.status_code == 405:
-        # The router names the methods of the first route that it met, not of the path.
+        # The router names the methods of the first route that it met, not of the path. The document
+        # has those; it is not to be made on the event loop.
+        await request.app.openapi_json()
         error.headers = {"Allow": ", ".join(_methods_of(request.app, path))}
     return of_http_exception(state_of(request), error, path)
 

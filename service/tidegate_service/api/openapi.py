@@ -12,9 +12,9 @@ from tidegate_service.api.answers import types, upkeep
 from tidegate_service.api.bodies import proposals, resources
 from tidegate_service.api.describe.documents import ref
 from tidegate_service.api.describe.examples import ANSWERS
-from tidegate_service.api.http.faces import UNITY_PREFIX
-from tidegate_service.api.http.problems import ProblemBody
-from tidegate_service.api.http.requests import JSON
+from tidegate_service.api.http.problems.problems import ProblemBody
+from tidegate_service.api.http.request.faces import UNITY_PREFIX
+from tidegate_service.api.http.request.requests import JSON
 from tidegate_service.api.routing.policies import Public, policy_of
 from tidegate_service.api.unity_catalog import describing as unity_catalog
 
@@ -94,6 +94,8 @@ _TYPES = (
     types.HistoryAnswer,
     types.TransactionAnswer,
     types.AppTransactionAnswer,
+    types.DefaultLocationAnswer,
+    types.DomainAnswer,
     types.ScanHead,
     types.ScanAnswer,
     upkeep.VacuumHead,

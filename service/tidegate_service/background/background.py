@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from tidegate_service.background.caretaker import Caretaker, new_name
+from tidegate_service.background.caretaker import Caretaker, CaretakerLimits, new_name
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.checkpoints.checkpoint import write_checkpoint
 from tidegate_service.core.checkpoints.taken_over import TakingOver
@@ -12,13 +12,15 @@ from tidegate_service.core.hooks.hook import load_hook
 from tidegate_service.core.hooks.runs import EVERY_VERSION, LONGEST_S, RUN_S, HookRuns
 from tidegate_service.core.hooks.symlink_manifests import SymlinkManifests
 from tidegate_service.core.hooks.which_versions import WhereNamed
+from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.observe.faults import FaultPoints
 from tidegate_service.core.observe.telemetry import Telemetry
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.storage import Storage
-from tidegate_service.core.ports.upkeep import UpkeepIndex
+from tidegate_service.core.ports.upkeep.upkeep import UpkeepIndex
 from tidegate_service.core.sharing.pauses import Pauses
+from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints
 from tidegate_service.core.upkeep.checksums import Checksums
 from tidegate_service.core.upkeep.clean_up import CleanUp
@@ -26,12 +28,12 @@ from tidegate_service.core.upkeep.compaction import Compactions
 from tidegate_service.core.upkeep.expired_versions import ExpiredVersions
 from tidegate_service.core.upkeep.job import Job
 
-HOOK_RUN_S = RUN_S + 2 * LONGEST_S
-"""Of one run of a hook, whose last call may take as long as any."""
+HOOKS = CaretakerLimits(run_s=RUN_S + 2 * LONGEST_S)
+"""The last call of a hook's run may take as long as any."""
 MANIFESTS_AT_ONCE = 3
 """Tables whose manifests are made after commits at a time, one of each schema."""
-MANIFEST_S_A_FILE = 0.05
-"""What making manifests may take for each file, which may be alone in its partition."""
+MANIFESTS = CaretakerLimits(run_s_a_file=0.05)
+"""A file may be alone in its partition, and have a manifest of its own."""
 
 
 class Background:
@@ -79,6 +81,7 @@ async def background_of(
     pauses: Pauses,
     faults: FaultPoints,
     telemetry: Telemetry,
+    own: OwnLogs,
 ) -> Background:
     """Of one instance; what the values mean is said by the publisher and the caretaker. With an
     `upkeep_share` of 0 there is no caretaker of logs, and none of manifests; with
@@ -90,21 +93,23 @@ async def background_of(
         interval_s=publish_interval_s,
         store_of=store_of,
         pauses=pauses,
+        own=own,
         faults=faults,
         telemetry=telemetry,
     )
     caretakers: dict[str, Caretaker] = {}
+    threads = Pool("hooks", 1)
     for name in dict.fromkeys((*hooks, *table_hooks)):
         hook, enabled_ms = load_hook(name), await upkeep.enable_hook(name)
         which = EVERY_VERSION if name in hooks else WhereNamed(name, index, upkeep)
         runs = HookRuns(
-            name, hook, index, storage, enabled_ms=enabled_ms, which=which, faults=faults
+            name, hook, index, storage, threads, enabled_ms=enabled_ms, which=which, faults=faults
         )
         if name in hooks:
             await upkeep.awaken(runs.kind)
         # What a hook takes of the instance's time is its own affair.
         caretakers[runs.kind] = Caretaker(
-            index, upkeep, [runs], share=1, telemetry=telemetry, run_s=HOOK_RUN_S
+            index, upkeep, [runs], share=1, telemetry=telemetry, limits=HOOKS
         )
     if not upkeep_share:
         return Background(publisher, caretakers)
@@ -121,7 +126,7 @@ async def background_of(
             share=upkeep_share,
             telemetry=telemetry,
             name=name,
-            run_s_a_file=MANIFEST_S_A_FILE,
+            limits=MANIFESTS,
             beside=first,
             at_once=MANIFESTS_AT_ONCE,
         )

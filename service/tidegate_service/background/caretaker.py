@@ -14,9 +14,10 @@ import logging
 import random
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 
+from tidegate_service.background.due_upkeep import DueUpkeep, rest_after
 from tidegate_service.core.errors import ServiceError, StorageUnavailable
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.telemetry import (
@@ -27,40 +28,46 @@ from tidegate_service.core.observe.telemetry import (
 )
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableState
-from tidegate_service.core.ports.upkeep import Done, Due, UpkeepIndex, UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import Done, Due, UpkeepIndex, UpkeepRecord
 from tidegate_service.core.upkeep.job import Job
 
 logger = logging.getLogger("tidegate.upkeep")
 
-LOOKED_AT_ONCE = 2000
-"""Tables of one look."""
-CLAIM_S = 60.0
-"""How long a claim lasts that nobody renews: what a dead process has claimed rests so long."""
-RENEW_S = 20.0
 FIRST_BACKOFF_S = 5.0
 LONGEST_BACKOFF_S = 3600.0
 LEAST_S = 0.1
 RESTART_S = 1.0
-RUN_S = 120.0
-RUN_S_A_FILE = 0.0001
-"""What one run may take, beside `RUN_S`, for each live file of its table."""
-MOST_REST_S = 60.0
-"""For so long all rest after one run, at most; its schema rests for all that the share says."""
-MOST_TAKEN_OVER = 1_000
-"""So many commits behind one whose parts can be taken over, a checkpoint is urgent: it costs what
-they did, and not the table."""
 URGENT_SHARE = 0.5
 """Of the time, for what is urgent in one schema."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaretakerLimits:
+    """A look is at `tables`. A claim lasts `claim_s` where nobody renews it, so what a dead process
+    has claimed rests so long; it is renewed each `renew_s`.
+
+    A run may take `run_s`, and `run_s_a_file` more for each live file of its table. All rest for
+    `rest_s` at most after one run; its schema rests for all that the share says.
+
+    A checkpoint that is `taken_over` commits behind one whose parts can be taken over is urgent: it
+    costs what these commits did, and not the table.
+    """
+
+    tables: int = 2000
+    claim_s: float = 60.0
+    renew_s: float = 20.0
+    run_s: float = 120.0
+    run_s_a_file: float = 0.0001
+    rest_s: float = 60.0
+    taken_over: int = 1_000
+
+
+USUAL = CaretakerLimits()
 
 
 def new_name() -> str:
     """That no other caretaker has."""
     return str(uuid.uuid4())
-
-
-def _rest_s(took_s: float, share: float) -> float:
-    """How long to rest after what took so long, for it to have this share of the time."""
-    return took_s * (1 - share) / share
 
 
 class _Pace(Enum):
@@ -78,10 +85,9 @@ class Caretaker:
     part of the time that it may be at work (above 0, up to 1).
 
     A checkpoint of a table that has `most_behind` versions after its last one is urgent, one that
-    takes parts over after `MOST_TAKEN_OVER`: it waits
-    for no rest but one after another such of its schema, which is as long as that took.
-    `monotonic_s` measures how long work takes. Work is claimed under `name` (`new_name`), and a run
-    may take `run_s` seconds, and `run_s_a_file` more for each live file of its table.
+    takes parts over after `limits.taken_over`. It waits for no rest but the one after another
+    urgent checkpoint of its schema, which is as long as that checkpoint took. `monotonic_s`
+    measures how long work takes. Work is claimed under `name` (`new_name`).
 
     Of those that work `beside` one another, `at_once` of them, one at a time works for a schema,
     which rests from all of them; they have the share together.
@@ -99,8 +105,7 @@ class Caretaker:
         telemetry: Telemetry = SILENT,
         monotonic_s: Callable[[], float] = elapsed_s,
         name: str | None = None,
-        run_s: float | None = None,
-        run_s_a_file: float = RUN_S_A_FILE,
+        limits: CaretakerLimits = USUAL,
         beside: "Caretaker | None" = None,
         at_once: int = 1,
     ) -> None:
@@ -114,19 +119,21 @@ class Caretaker:
         self._telemetry = telemetry
         self._monotonic_s = monotonic_s
         self._name = new_name() if name is None else name
-        self._run_s = run_s
-        self._run_s_a_file = run_s_a_file
-        self._after: str | None = None
+        self._limits = limits
         self._resting: dict[tuple[str, _Pace], float] = {} if beside is None else beside._resting
         self._busy: set[str] = set() if beside is None else beside._busy
-        self._woken: set[str] = set()
-        self._wake = asyncio.Event()
+        self._due = DueUpkeep(
+            upkeep,
+            self._jobs,
+            tables=limits.tables,
+            share=self._own_share,
+            interval_s=interval_s,
+            monotonic_s=monotonic_s,
+        )
 
     def wake(self, table_id: str) -> None:
         """Have the table looked at with the next ones: something was committed to it."""
-        if len(self._woken) < LOOKED_AT_ONCE:
-            self._woken.add(table_id)
-        self._wake.set()
+        self._due.wake(table_id)
 
     async def run_on(self) -> None:
         """`run`, begun again after a defect: that must not end upkeep for good."""
@@ -141,25 +148,29 @@ class Caretaker:
         """Look after look; a failure of one table or look is logged and tried again."""
         rests_until = self._monotonic_s()
         while True:
-            began = self._monotonic_s()
             try:
-                due = await self._look()
+                due = await self._due.find()
             except ServiceError as error:
                 logger.warning("looking for due upkeep failed", extra={"reason": error.detail})
                 due = []
+            began = self._monotonic_s()
             chosen = self._chosen(due, rests=began < rests_until, now_s=began)
             if chosen is None:
                 await self._pause(until=rests_until)
                 continue
+            self._due.begin(chosen)
             self._busy.add(chosen.scope)
             try:
-                await self._do(chosen)
+                if not await self._do(chosen):
+                    continue
             finally:
                 self._busy.discard(chosen.scope)
             self._rest(chosen, since_s=began)
             if self._pace(chosen) is _Pace.USUAL:
                 now = self._monotonic_s()
-                rests_until = now + min(_rest_s(now - began, self._own_share), MOST_REST_S)
+                rests_until = now + min(
+                    rest_after(now - began, self._own_share), self._limits.rest_s
+                )
 
     def _rest(self, done: Due, *, since_s: float) -> None:
         """Have what waits for what was done rest."""
@@ -168,26 +179,15 @@ class Caretaker:
         share = max(self._share, URGENT_SHARE) if is_urgent else self._share
         for key in [key for key, until in self._resting.items() if until <= now]:
             del self._resting[key]
-        self._resting[self._rests_as(done)] = now + _rest_s(now - since_s, share)
+        self._resting[self._rests_as(done)] = now + rest_after(now - since_s, share)
 
     async def round(self) -> int:
         """Do all that is due now of all tables, without a rest; returns how much was done."""
         count = 0
-        self._after = None
-        while True:
-            due = await self._look()
-            for each in due:
+        async for page in self._due.pages():
+            for each in page:
                 count += await self._do(each)
-            if self._after is None:
-                return count
-
-    async def _look(self) -> Sequence[Due]:
-        woken, self._woken = self._woken, set()
-        page = await self._upkeep.due(
-            list(self._jobs), after=self._after, also=sorted(woken), limit=LOOKED_AT_ONCE
-        )
-        self._after = page.last
-        return page.due
+        return count
 
     def _chosen(self, due: Sequence[Due], *, rests: bool, now_s: float) -> Due | None:
         """Any of what may be begun now, so that every schema and table has its turn."""
@@ -204,7 +204,8 @@ class Caretaker:
 
     def _pace(self, due: Due) -> _Pace:
         if due.kind == UpkeepKind.CHECKPOINT:
-            most = min(self._most_behind, MOST_TAKEN_OVER) if due.takes_over else self._most_behind
+            taken_over = self._limits.taken_over if due.takes_over else self._most_behind
+            most = min(self._most_behind, taken_over)
             if due.behind >= most:
                 return _Pace.URGENT
         is_bridging = due.kind == UpkeepKind.COMPACTION or due.takes_over
@@ -216,16 +217,13 @@ class Caretaker:
         return ("" if pace is _Pace.BRIDGING else due.scope), pace
 
     async def _pause(self, *, until: float) -> None:
-        """Until the next look. No longer than the interval, and no shorter than `LEAST_S`, however
-        often somebody wakes it: each look costs a question to the index."""
+        """Until the rest is over, or where nothing is left of what was found, until somebody wakes
+        it. No longer than the interval, and no shorter than `LEAST_S`, however often it is woken:
+        each time costs a question to the index."""
         rest_s = max(until - self._monotonic_s(), min(LEAST_S, self._interval_s))
         await asyncio.sleep(min(rest_s, self._interval_s))
-        if rest_s >= self._interval_s or self._woken:
-            return
-        self._wake.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._interval_s - rest_s):
-                await self._wake.wait()
+        if rest_s < self._interval_s and self._due.is_empty:
+            await self._due.woken(within_s=self._interval_s - rest_s)
 
     async def _do(self, due: Due) -> bool:
         """Whether this instance did it, or tried to."""
@@ -234,7 +232,9 @@ class Caretaker:
         began = self._monotonic_s()
         record: UpkeepRecord | None = None
         try:
-            record = await self._upkeep.claim(due.table_id, due.kind, by=self._name, for_s=CLAIM_S)
+            record = await self._upkeep.claim(
+                due.table_id, due.kind, by=self._name, for_s=self._limits.claim_s
+            )
             if record is None:
                 return False
             done = await self._run(job, due, record)
@@ -261,13 +261,13 @@ class Caretaker:
         if table is None or table.state is not TableState.ACTIVE:
             # Forgotten or quarantined since; there is nothing to go on from.
             return Done(version=record.version, due_in_s=LONGEST_BACKOFF_S)
-        run_s = RUN_S if self._run_s is None else self._run_s
-        most_s = run_s + table.num_files * self._run_s_a_file
+        limits = self._limits
+        most_s = limits.run_s + table.num_files * limits.run_s_a_file
         until = self._monotonic_s() + most_s
         running = asyncio.create_task(job.run(table, record), name=f"upkeep-{due.kind}")
         try:
             while (left_s := until - self._monotonic_s()) > 0:
-                if (await asyncio.wait({running}, timeout=min(RENEW_S, left_s)))[0]:
+                if (await asyncio.wait({running}, timeout=min(limits.renew_s, left_s)))[0]:
                     return running.result()
                 await self._extend_claim(due)
             raise StorageUnavailable(f"it took longer than {most_s:.0f} s, and was given up")
@@ -277,7 +277,9 @@ class Caretaker:
 
     async def _extend_claim(self, due: Due) -> None:
         try:
-            await self._upkeep.extend_claim(due.table_id, due.kind, by=self._name, for_s=CLAIM_S)
+            await self._upkeep.extend_claim(
+                due.table_id, due.kind, by=self._name, for_s=self._limits.claim_s
+            )
         except ServiceError as error:
             # Another may begin the same then, which costs time only.
             logger.warning("a claim was not renewed", extra={"reason": error.detail})

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, ServiceError, TableQuarantined
 from tidegate_service.core.maintenance.forget import resume_forgetting
-from tidegate_service.core.ports.forgettings import Forgetting
+from tidegate_service.core.ports.upkeep.forgettings import Forgetting
 
 logger = logging.getLogger("tidegate.maintenance")
 

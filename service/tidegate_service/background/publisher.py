@@ -11,11 +11,25 @@ import asyncio
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import replace
+from functools import partial
 
 from tidegate_service.background.waits import Waits
+from tidegate_service.core.catalog_managed.look import (
+    LONG_LOOK_S,
+    QUICK_LOOK_S,
+    NotSeenInTime,
+    Unseen,
+    look,
+    not_seen_within,
+)
 from tidegate_service.core.catalog_managed.publish import Batch, publish_batch, publish_table
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.instance.own_logs import OwnLogs
@@ -26,16 +40,31 @@ from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.sharing.pauses import Pauses
+from tidegate_service.core.sharing.turns import NestedTurns
 
 logger = logging.getLogger("tidegate.publisher")
 
 TABLES_AT_ONCE = 1000
 """What one query finds; in random order, so that every table has its turn."""
 SLOTS = 16
-"""Tables of one store that are published at a time."""
+"""Tables of one store that are published at a time; those of one catalog leave some to others,
+and of these its schemas to each other. Who writes a catalog makes as many schemas as they like."""
 ROWS_AT_ONCE = 4
 """Rows of tables that are read at a time."""
+LOOKS = ((QUICK_LOOK_S, 4), (LONG_LOOK_S, 2))
+"""Before a log is first written to, it is looked at: so many logs of one store at a time, for so
+many seconds. One that takes longer is looked at anew among those that do. None of them has a slot,
+and they are few: what a store shows of one log, it does not show of another meanwhile."""
 RESTART_S = 1.0
+LONGEST_REST_OF_FAILED_S = 5.0
+"""A table whose batch failed rests as long as that took, up to so long: one that waits long for its
+store would otherwise have a slot nearly all the time. One whose log could not be looked through in
+time rests as long as that took."""
+LOOK_RESTS = 4
+LONGEST_LOOK_REST_S = 5.0
+"""A look is followed by a rest of so many times its length, up to so long: it passes over every
+quarantined table that has versions waiting. Where another process commits, nothing else finds what
+there is to publish."""
 RESTS = 4
 LONGEST_REST_S = 0.5
 LONG_S = 2.5
@@ -46,10 +75,11 @@ table's head. No rest is longer than this: what takes long waits for its store, 
 commits little."""
 PAUSE_S = 3.0
 """For so long a batch pauses the table's next proposals, at most, where its versions have waited
-for `LONG_S`. Commits at full rate leave it so little of the interpreter, and of a disk that is
-slow, that fewer versions are put than come. A store that hangs holds nobody up for longer."""
-PAUSE_S = 0.1
-LONGEST_PAUSE_S = 1.0
+for `LONG_S`, and the batch before left some. Commits at full rate leave it so little of the
+interpreter, and of a disk that is slow, that fewer versions are put than come. A store that hangs
+holds nobody up for longer."""
+REST_OF_ONE_S = 0.1
+REST_OF_MANY_S = 1.0
 """How long a table rests at least whose batch took what waited: so long for each of those that are
 being published, up to so long. A batch costs about the same of however many versions it is."""
 BEAT_S = 0.25
@@ -61,8 +91,9 @@ class Publisher:
     """Publishes until it is cancelled. `interval_s` bounds the wait between two looks.
 
     `store_of` says of a location which store it is in; no store takes another one's slots. `pauses`
-    are those of the proposals that this process decides.
-    `monotonic_s` measures how old is what was read.
+    are those of the proposals that this process decides, `own` what it knows of logs.
+    `monotonic_s` measures how old is what was read, and how long a look or a batch took; `sleep`
+    rests after those. `looks` are for how long logs are looked at, and how many at a time.
     """
 
     def __init__(
@@ -75,7 +106,10 @@ class Publisher:
         faults: FaultPoints = NO_FAULTS,
         telemetry: Telemetry = SILENT,
         monotonic_s: Callable[[], float] = elapsed_s,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         pauses: Pauses | None = None,
+        own: OwnLogs | None = None,
+        looks: Sequence[tuple[float, int]] = LOOKS,
     ) -> None:
         self._index = index
         self._storage = storage
@@ -84,11 +118,14 @@ class Publisher:
         self._faults = faults
         self._telemetry = telemetry
         self._monotonic_s = monotonic_s
+        self._sleep = sleep
         self._pauses = Pauses() if pauses is None else pauses
-        self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(SLOTS)
-        )
-        self._own = OwnLogs()
+        self._slots: defaultdict[str, NestedTurns] = defaultdict(lambda: NestedTurns(SLOTS))
+        # For each length of them.
+        self._looks: list[tuple[float, defaultdict[str, NestedTurns]]] = [
+            (within_s, defaultdict(partial(NestedTurns, at_once))) for within_s, at_once in looks
+        ]
+        self._own = OwnLogs() if own is None else own
         self._reading = asyncio.Semaphore(ROWS_AT_ONCE)
         self._running = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -96,6 +133,8 @@ class Publisher:
         # Of those that have a task: the others wait after an error.
         self._kept: set[str] = set()
         self._resting: set[str] = set()
+        # When their last batch was begun.
+        self._begun_s: dict[str, float] = {}
 
     def wake(self, table_id: str) -> None:
         """Have the table looked at soon: it has something to publish."""
@@ -119,6 +158,7 @@ class Publisher:
         self._running = True
         try:
             while True:
+                began_s = self._monotonic_s()
                 try:
                     for table in await self._index.unpublished(limit=TABLES_AT_ONCE):
                         if table.id not in self._tasks:
@@ -128,7 +168,8 @@ class Publisher:
                             self._woken.add(table.id)
                 except ServiceError as error:
                     logger.warning("looking for versions failed", extra={"reason": error.detail})
-                await asyncio.sleep(self._interval_s)
+                rest_s = LOOK_RESTS * (self._monotonic_s() - began_s)
+                await self._sleep(max(self._interval_s, min(rest_s, LONGEST_LOOK_REST_S)))
         finally:
             self._running = False
             tasks = list(self._tasks.values())
@@ -161,7 +202,11 @@ class Publisher:
         except ServiceError as error:
             _tell(name, error)
             # However many commits there are to wake it up: what is broken is left alone.
-            await asyncio.sleep(self._interval_s)
+            now_s = self._monotonic_s()
+            took_s = now_s - self._begun_s.get(table_id, now_s)
+            if not isinstance(error, NotSeenInTime):
+                took_s = min(took_s, LONGEST_REST_OF_FAILED_S)
+            await self._sleep(max(self._interval_s, took_s))
         except Exception:
             # A defect that one table brings out must not end the publishing of the others.
             logger.exception("publishing met a defect", extra={"table_id": table_id})
@@ -170,6 +215,7 @@ class Publisher:
             self._tasks.pop(table_id, None)
             self._kept.discard(table_id)
             self._resting.discard(table_id)
+            self._begun_s.pop(table_id, None)
             if self._running and table_id in self._woken:
                 # By a commit that came after the row was read.
                 self._woken.discard(table_id)
@@ -178,24 +224,31 @@ class Publisher:
     async def _keep_up(self, table: TableRecord) -> None:
         """Publish until nothing waits and nobody has woken it up for a while."""
         now = asyncio.get_running_loop().time
-        waits, waited_s = Waits(), 0.0
+        waits, waited_s, is_behind = Waits(), 0.0, False
         self._kept.add(table.id)
         while True:
             began = now()
             self._woken.discard(table.id)
-            async with self._slots[self._store_of(table.location)]:
-                with self._pause(table, waited_s):
-                    batch = await publish_batch(
-                        self._index,
-                        self._storage,
-                        table,
-                        own=self._own,
-                        faults=self._faults,
-                        monotonic_s=self._monotonic_s,
-                    )
+            try:
+                async with self._slot(table):
+                    self._begun_s[table.id] = self._monotonic_s()
+                    with self._pause(table, waited_s, is_behind=is_behind):
+                        batch = await publish_batch(
+                            self._index,
+                            self._storage,
+                            table,
+                            own=self._own,
+                            faults=self._faults,
+                            monotonic_s=self._monotonic_s,
+                        )
+            except Unseen as unseen:
+                if not await self._look(table, unseen):
+                    return
+                continue
             self._telemetry.published(batch.count)
             if batch.is_over:
                 return
+            is_behind = batch.behind > 0
             waits.see(batch.through + batch.behind, at_s=began)
             waited_s = waits.waited_s(batch.through + 1, at_s=now())
             if batch.behind and table.id not in self._woken:
@@ -206,9 +259,28 @@ class Publisher:
             if not batch.behind and table.id not in self._woken:
                 return
 
-    def _pause(self, table: TableRecord, waited_s: float) -> AbstractContextManager[None]:
-        is_late = waited_s > LONG_S
-        return self._pauses.pausing(table.id, for_s=PAUSE_S) if is_late else nullcontext()
+    async def _look(self, table: TableRecord, unseen: Unseen) -> bool:
+        """As `look`. What takes long is begun anew among those that do, so nobody waits for one."""
+        log, store = self._storage.log(table.location), self._store_of(table.location)
+        for within_s, turns in self._looks:
+            async with turns[store].turn(*_catalog_and_schema(table)):
+                self._begun_s[table.id] = self._monotonic_s()
+                with suppress(NotSeenInTime):
+                    return await look(
+                        self._index, log, table, unseen, own=self._own, within_s=within_s
+                    )
+        raise not_seen_within(within_s)
+
+    def _slot(self, table: TableRecord) -> AbstractAsyncContextManager[None]:
+        return self._slots[self._store_of(table.location)].turn(*_catalog_and_schema(table))
+
+    def _pause(
+        self, table: TableRecord, waited_s: float, *, is_behind: bool
+    ) -> AbstractContextManager[None]:
+        """`is_behind`: the batch before left some. What is late for other tables' sake is not made
+        later by commits."""
+        is_paused = is_behind and waited_s > LONG_S
+        return self._pauses.pausing(table.id, for_s=PAUSE_S) if is_paused else nullcontext()
 
     def _rest_s(self, batch: Batch, took_s: float, waited_s: float) -> float:
         """As long as commits come, they have most of the time, unless the log falls behind:
@@ -219,7 +291,7 @@ class Publisher:
             # Whoever takes less at a time than comes meanwhile would never catch up.
             return rest_s
         now = asyncio.get_running_loop().time()
-        until = now + max(rest_s, min(LONGEST_PAUSE_S, PAUSE_S * len(self._kept)))
+        until = now + max(rest_s, min(REST_OF_MANY_S, REST_OF_ONE_S * len(self._kept)))
         if len(self._kept) > 1:
             until = math.ceil(until / BEAT_S) * BEAT_S
         return until - now
@@ -227,7 +299,7 @@ class Publisher:
     async def _publish_all(self, table: TableRecord) -> int:
         """How many versions became published here; none where that failed."""
         try:
-            async with self._slots[self._store_of(table.location)]:
+            async with self._slot(table):
                 count = await publish_table(
                     self._index,
                     self._storage,
@@ -248,6 +320,12 @@ def _tell(table: str, error: ServiceError) -> None:
         "publishing failed",
         extra={"table": table, "code": str(error.code), "reason": error.detail},
     )
+
+
+def _catalog_and_schema(table: TableRecord) -> tuple[str, str]:
+    catalog, _, rest = table.name.lower().partition(".")
+    schema, _, _ = rest.partition(".")
+    return catalog, schema
 
 
 def _told(table: TableRecord | None) -> TableRecord | None:

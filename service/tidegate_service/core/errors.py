@@ -68,6 +68,13 @@ class Refused(ServiceError):
         self.version = version
 
 
+class Overtaken(Refused):
+    """While a staged commit waited, its version was taken. Whether its transaction has landed was
+    not looked up."""
+
+    code = Code.VERSION_TAKEN
+
+
 class TableExists(Refused):
     code = Code.TABLE_EXISTS
 
@@ -92,6 +99,13 @@ class TableQuarantined(Unavailable):
 
 class ClockSkew(Unavailable):
     code = Code.CLOCK_SKEW
+
+
+class Backlog(Unavailable):
+    """Too much of a table waits for publishing. The transaction id was looked up under the table's
+    lock before, so no attempt under it has landed."""
+
+    code = Code.BACKPRESSURE
 
 
 class ShuttingDown(Unavailable):

@@ -24,6 +24,42 @@ MANIFEST_LIMITS = ManifestLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepLimits:
+    """A run leaves the rest to the next one after `run_s`, since other upkeep waits for it.
+
+    A compacted file has `compacted_commits` at most, for some of it is still to be had where a
+    later checkpoint stands for the rest. Of their bytes, `compacted_bytes` are in memory.
+
+    Versions between two heads get checksums where they are `checksums_between` at most: a table
+    with more at a time is a hot one. Tables with more than `checksum_metadata_bytes` of metadata
+    have none. Of checksums whose versions are not published yet, `waiting_checksums` are kept, of
+    `waiting_checksum_bytes` in all.
+
+    Of a log, `removed` files are deleted at a time, and `unread_versions` behind the index are
+    looked at: more than the service is just writing. Of its sidecars, `sidecars` are looked at in a
+    run, and what is named by `sidecar_checkpoints`; all are left where checkpoints name more, and
+    where there are more checkpoints. Listing them, reading checkpoints and deleting them may take
+    `sidecars_s` each.
+    """
+
+    run_s: float = 5.0
+    compacted_commits: int = 1_000
+    compacted_bytes: int = 8 * _MIB
+    checksums_between: int = 20
+    checksum_metadata_bytes: int = _MIB
+    waiting_checksums: int = 1000
+    waiting_checksum_bytes: int = 64 * _MIB
+    removed: int = 100
+    unread_versions: int = 100
+    sidecars: int = 100_000
+    sidecar_checkpoints: int = 2_000
+    sidecars_s: float = 5.0
+
+
+UPKEEP_LIMITS = UpkeepLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLimits:
     """Under a table's lock, at most `locked_winner_bytes` of commits are read again, which takes
     milliseconds. Ahead of it, for one proposal at most `winner_bytes` are read, and

@@ -11,15 +11,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action, Add
-from tidegate_protocol.log.content import Content, LogFile
-from tidegate_protocol.proposal.transaction import ReadState
 from tidegate_service.core.access.roles import Caller, share_of
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.observe.telemetry import SILENT, Phase, Telemetry
-from tidegate_service.core.ports.comparison import Comparison, FileCounts
+from tidegate_service.core.ports.files.comparison import Comparison, FileCounts
+from tidegate_service.core.ports.files.scanned import StoredFiles, Wanted
 from tidegate_service.core.ports.gauges import Census, PoolUse
 from tidegate_service.core.ports.records import (
     Aborted,
+    CommitGlance,
     CommitRecord,
     Glance,
     NewTable,
@@ -27,7 +27,6 @@ from tidegate_service.core.ports.records import (
     TableRecord,
     Waiting,
 )
-from tidegate_service.core.ports.scanned import StoredFiles, Wanted
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.index.checkpoints.calls import CheckpointCalls
 from tidegate_service.index.limits import DEFAULTS, IndexLimits
@@ -41,10 +40,12 @@ from tidegate_service.index.postgres.connections import Connections, driver_of, 
 from tidegate_service.index.postgres.identity import database_of
 from tidegate_service.index.publishing import unpublished
 from tidegate_service.index.publishing.calls import PublishingCalls
-from tidegate_service.index.reading import comparison, live_files, reads
+from tidegate_service.index.reading import comparison, live_files, lookup, reads, used_ids
 from tidegate_service.index.reading.census import census
+from tidegate_service.index.reading.contents import ContentCalls
 from tidegate_service.index.reading.named_files import NamedFilesCalls
 from tidegate_service.index.reading.scanning import Snapshot
+from tidegate_service.index.reading.states import StateCalls
 from tidegate_service.index.reading.stored_winners import WinnerCalls
 from tidegate_service.index.reading.told import StandbyWaits, TellingCalls
 from tidegate_service.index.rows.effects import FileKey
@@ -59,7 +60,15 @@ Locked = tuple[TableRecord, int]
 """The row as locked, and the database's clock after that in ms."""
 
 
-class PostgresIndex(CheckpointCalls, ForgottenCalls, NamedFilesCalls, TellingCalls, WinnerCalls):
+class PostgresIndex(
+    CheckpointCalls,
+    ContentCalls,
+    ForgottenCalls,
+    NamedFilesCalls,
+    StateCalls,
+    TellingCalls,
+    WinnerCalls,
+):
     """Implements `core.ports.index.Index` on an engine of `engine.create_engine`. The caller
     disposes of the engine. So many sections of tables as `sections_at_once` hold a connection."""
 
@@ -116,7 +125,7 @@ class PostgresIndex(CheckpointCalls, ForgottenCalls, NamedFilesCalls, TellingCal
         self, table: NewTable, *, who: str | None = None
     ) -> AsyncIterator[PostgresCommitSection]:
         async def claim(connection: AsyncConnection) -> Locked:
-            await locations.claim(connection, table)
+            await locations.claim(connection, table, within_s=self._limits.claim_s)
             created = await changes.insert_table(connection, table)
             return created, await changes.now_ms(connection)
 
@@ -124,10 +133,10 @@ class PostgresIndex(CheckpointCalls, ForgottenCalls, NamedFilesCalls, TellingCal
             yield section
 
     async def table(self, ref: str) -> TableRecord | None:
-        return await self._connections.read(lambda c: reads.table(c, ref))
+        return await self._connections.read(lambda c: lookup.table(c, ref))
 
     async def head(self, ref: str) -> TableHead | None:
-        return await self._connections.read(lambda c: reads.head(c, ref))
+        return await self._connections.read(lambda c: lookup.head(c, ref))
 
     async def glance(self, table_id: str) -> Glance | None:
         return await self._of(table_id, reads.glance)
@@ -156,7 +165,10 @@ class PostgresIndex(CheckpointCalls, ForgottenCalls, NamedFilesCalls, TellingCal
             return None
 
         async def found(connection: AsyncConnection) -> tuple[CommitRecord | Aborted | None, str]:
-            known = await reads.transaction(connection, identity, transaction_id)
+            is_used = await used_ids.is_used(await driver_of(connection), identity, transaction_id)
+            known = (
+                await reads.transaction(connection, identity, transaction_id) if is_used else None
+            )
             return known, database_of(connection)
 
         known, database = await self._connections.read(found)
@@ -166,11 +178,10 @@ class PostgresIndex(CheckpointCalls, ForgottenCalls, NamedFilesCalls, TellingCal
         return known
 
     async def commit(self, table_id: str, version: int) -> CommitRecord | None:
-        found = await self.history(table_id, from_version=version, to_version=version, limit=1)
-        return found[0] if found else None
+        return await self._of(table_id, lambda c, t: reads.commit(c, t, version))
 
-    async def content(self, table_id: str, version: int) -> Content | None:
-        return await self._of(table_id, lambda c, t: reads.content(c, t, version))
+    async def glance_at_commit(self, table_id: str, version: int) -> CommitGlance | None:
+        return await self._of(table_id, lambda c, t: reads.glance_at_commit(c, t, version))
 
     async def history(
         self, table_id: str, *, from_version: int | None, to_version: int | None, limit: int
@@ -182,9 +193,6 @@ class PostgresIndex(CheckpointCalls, ForgottenCalls, NamedFilesCalls, TellingCal
             ),
         )
         return found or []
-
-    async def state_at(self, table_id: str, version: int) -> ReadState | None:
-        return await self._of(table_id, lambda c, t: reads.state_at(c, t, version))
 
     async def version_at(self, table_id: str, timestamp_ms: int) -> int | None:
         return await self._of(table_id, lambda c, t: reads.version_at(c, t, timestamp_ms))
@@ -227,9 +235,6 @@ class PostgresIndex(CheckpointCalls, ForgottenCalls, NamedFilesCalls, TellingCal
             partitions_a_page=self._limits.partitions_a_page,
         )
         return snapshot.files(wanted)
-
-    async def stored_content(self, table_id: str, version: int) -> bytes | LogFile | None:
-        return await self._of(table_id, lambda c, t: reads.any_content(c, t, version))
 
     async def file_counts(self, table_id: str, first: int, last: int) -> Mapping[int, FileCounts]:
         identity = _id_of_existing(table_id)

@@ -1,6 +1,5 @@
 """What can be set, and what a value may be (docs/settings.md)."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -22,11 +21,11 @@ from pydantic_settings import (
 from tidegate_service.core.access.addresses import is_loopback, is_postgres_url, masked
 from tidegate_service.core.access.locations import LocationPolicy, canonical_url
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.hooks.hook import known_hooks
+from tidegate_service.core.hooks.hook import installed_hooks
+from tidegate_service.settings.lists import HostNames, Networks, Separated
 from tidegate_service.settings.storage_options import parse_options
 
 ENV_PREFIX = "TIDEGATE_"
-_HOST_NAME = re.compile(r"[A-Za-z0-9._-]+\Z|\[[0-9A-Fa-f:.]+\]\Z")
 
 
 class Settings(BaseSettings):
@@ -45,11 +44,17 @@ class Settings(BaseSettings):
         "127.0.0.1",
         description="Address to listen on. Without authentication only loopback is taken.",
     )
-    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+    allowed_hosts: HostNames = Field(
         (),
         description="Names by which the service may be called (the Host header, without a port); "
         "a list in the file, separated by commas elsewhere. By default the names of loopback "
         "without authentication, and any name with it.",
+    )
+    trusted_proxies: Networks = Field(
+        (),
+        description="Addresses, and networks as `10.0.0.0/8`, of proxies in front of the service, "
+        "which say by `X-Forwarded-For` for whom they ask; a list in the file, separated by "
+        "commas elsewhere. Of anybody else the header is not looked at (docs/operations.md).",
     )
     port: int = Field(8720, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     workers: int = Field(
@@ -90,7 +95,7 @@ class Settings(BaseSettings):
         description="Where tables without a location of their own go: the URL of a folder that "
         "exists (`file:///`) or of a place in a bucket (`s3://`, `gs://`, `abfss://`).",
     )
-    allowed_locations: Annotated[tuple[str, ...], NoDecode] = Field(
+    allowed_locations: Separated = Field(
         (),
         description="More places for tables, as URLs; a list in the file, by commas elsewhere.",
     )
@@ -154,6 +159,12 @@ class Settings(BaseSettings):
         description="Most files of a log that are listed, its commits included. A table with more "
         "is neither registered nor rebuilt.",
     )
+    max_checkpoint_readers: int = Field(
+        16,
+        ge=1,
+        le=1000,
+        description="Most Parquet checkpoints that are read at a time, each in 1.5 GiB at most.",
+    )
     deadline_seconds: float = Field(
         30.0,
         gt=0,
@@ -201,12 +212,12 @@ class Settings(BaseSettings):
         "compacted file, from which on they are written as one, where a checkpoint would be "
         "longer (docs/upkeep.md); 2 or more. 0 switches it off.",
     )
-    hooks: Annotated[tuple[str, ...], NoDecode] = Field(
+    hooks: Separated = Field(
         (),
         description="Post-commit hooks that are run, by the names of installed entry points "
         "(docs/hooks.md); a list in the file, separated by commas elsewhere.",
     )
-    table_hooks: Annotated[tuple[str, ...], NoDecode] = Field(
+    table_hooks: Separated = Field(
         (),
         description="Post-commit hooks that tables may name in their property `tidegate.hooks`, "
         "as `hooks`. They are run for the tables that name them.",
@@ -244,14 +255,6 @@ class Settings(BaseSettings):
             )
         return host
 
-    @field_validator("allowed_hosts")
-    @classmethod
-    def _host_names(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        for host in hosts:
-            if not _HOST_NAME.match(host):
-                raise ValueError(f"expected names or addresses without a port, found {host!r}")
-        return tuple(host.lower() for host in hosts)
-
     @field_validator("data_dir")
     @classmethod
     def _absolute(cls, data_dir: Path) -> Path:
@@ -283,19 +286,7 @@ class Settings(BaseSettings):
     @field_validator("hooks", "table_hooks")
     @classmethod
     def _installed(cls, hooks: tuple[str, ...]) -> tuple[str, ...]:
-        known = known_hooks() if hooks else ()
-        for hook in hooks:
-            if hook not in known:
-                installed = ", ".join(known) or "none"
-                raise ValueError(f"there is no hook {hook!r}; installed are: {installed}")
-        return tuple(dict.fromkeys(hooks))
-
-    @field_validator("allowed_locations", "allowed_hosts", "hooks", "table_hooks", mode="before")
-    @classmethod
-    def _separated(cls, value: object) -> object:
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
+        return installed_hooks(hooks)
 
     @field_validator("storage_options", mode="before")
     @classmethod

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidegate_service.core.log.log_file import LARGE_BYTES, MAX_LINE_BYTES
+from tidegate_service.core.log.files.log_file import LARGE_BYTES, MAX_LINE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,8 @@ class CheckpointLimits:
 
     A batch has at most `rows` rows. Their lists and maps become objects in parts of `part_values`,
     which take some ten milliseconds.
+
+    A Parquet file has a process that reads it, which may take `memory_bytes`.
     """
 
     free_bytes: int = 64 * 1024**2
@@ -36,6 +38,7 @@ class CheckpointLimits:
     lists_bytes: int = 512 * 1024**2
     rows: int = 4096
     part_values: int = 10_000
+    memory_bytes: int = 1536 * 1024**2
 
 
 CHECKPOINT_LIMITS = CheckpointLimits()
@@ -59,6 +62,15 @@ class StorageLimits:
     parts, so such contents are held in one piece while they are sent: `joined_bytes` of them all
     together. One of a GiB may have been a few MiB in all other
     places.
+
+    At most `readers` Parquet checkpoints are read at a time, each by a process that may take
+    `CheckpointLimits.memory_bytes`.
+
+    Logs around a location are looked for within `above_s`, whosever these are.
+
+    A start waits `probe_s` for the places beside the warehouse. A place that cannot be used is
+    tried again after `probe_rest_s`, and after twice as long each time, `probe_longest_rest_s` at
+    most.
     """
 
     commit_bytes: int = 1024**3
@@ -71,6 +83,11 @@ class StorageLimits:
     slow_s: float = 0.0005
     large_bytes: int = LARGE_BYTES
     joined_bytes: int = 2 * 1024**3
+    readers: int = 16
+    above_s: float = 5.0
+    probe_s: float = 10.0
+    probe_rest_s: float = 1.0
+    probe_longest_rest_s: float = 30.0
     checkpoints: CheckpointLimits = CHECKPOINT_LIMITS
 
 

@@ -1,8 +1,7 @@
 """The `Storage` and `Log` ports over roots: folders and buckets that tables may live under."""
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import BinaryIO
@@ -12,38 +11,37 @@ from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.log.file_names import (
-    Unknown,
     checksum_name,
     commit_name,
     compacted_name,
-    parse,
     staged_version,
 )
 from tidegate_service.core.access.locations import canonical_url
-from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
-from tidegate_service.core.log.log_file import FileMemory, read_file
+from tidegate_service.core.errors import Refused, StorageUnavailable
+from tidegate_service.core.log.files.log_file import FileMemory, read_file
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import UnreadableFile
-from tidegate_service.core.vacuum.names import is_hidden
-from tidegate_service.storage.checkpoints.reading import Budget, checkpoint_actions
+from tidegate_service.core.sharing.pools import Pool
+from tidegate_service.core.vacuum.names import is_hidden, is_in_log_below
+from tidegate_service.storage.checkpoints.apart.places import Places
+from tidegate_service.storage.checkpoints.budget import Budget
+from tidegate_service.storage.checkpoints.reading import checkpoint_actions
 from tidegate_service.storage.expired import SIDECARS, ObjectExpiredLog
 from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 from tidegate_service.storage.local.files import NotAFolder
 from tidegate_service.storage.local.root import LocalRoot
+from tidegate_service.storage.log_names import STAGED, holds_log
+from tidegate_service.storage.logs_above import log_above
 from tidegate_service.storage.manifests import ObjectManifests
 from tidegate_service.storage.object_checkpoints import ObjectCheckpoints
+from tidegate_service.storage.probing import Probing
 from tidegate_service.storage.remote.root import RemoteRoot
-from tidegate_service.storage.roots import ReadFile, Root
+from tidegate_service.storage.roots import Hides, ReadFile, Root, innermost
 from tidegate_service.storage.stores import check_options
 
-PROBE_FOLDER = ".tidegate-probe"
-PROBE = f"{PROBE_FOLDER}/put-if-absent"
-PROBE_ATTEMPTS = 3
-_STAGED = "_staged_commits"
-_FOLDERS_OF_A_LOG = (SIDECARS, _STAGED, "_commits")
-"""The last one is what `_staged_commits` was called before."""
+MANIFEST_WRITERS = 4
 
 
 class ObjectLog:
@@ -56,6 +54,7 @@ class ObjectLog:
         *,
         read: ReadFile,
         limits: StorageLimits,
+        places: Places,
         who: str | None = None,
     ) -> None:
         self._root = root
@@ -64,6 +63,7 @@ class ObjectLog:
         self._share = root.reading.of(self._who)
         self._limits = limits
         self._checkpoints = Budget(limits.checkpoints)
+        self._places = places
         self._folder = f"{table}/_delta_log"
 
     async def put_if_absent(self, version: int, content: Content) -> PutResult:
@@ -99,25 +99,16 @@ class ObjectLog:
     async def read_staged(self, name: str, *, most_bytes: int) -> bytes | LogFile | None:
         if staged_version(name) is None:
             raise ValueError(f"{excerpt(name)} is no staged commit's name")
-        path = f"{self._folder}/{_STAGED}/{name}"
+        path = f"{self._folder}/{STAGED}/{name}"
         return await self._root.read(path, self._read, self._share, most_bytes=most_bytes)
 
     async def holds_anything(self, *, but_version: int | None = None) -> bool:
         """Also raises `Refused`, like `entries`."""
         but = None if but_version is None else commit_name(but_version)
-
-        def is_log_file(name: str) -> bool:
-            return not isinstance(parse(name), Unknown) and name != but
-
-        below = (f"{self._folder}/{folder}" for folder in _FOLDERS_OF_A_LOG)
-        looks = [self._holds(folder, lambda _: True) for folder in below]
-        return any(await asyncio.gather(self._holds(self._folder, is_log_file), *looks))
-
-    async def _holds(self, folder: str, wanted: Callable[[str], bool]) -> bool:
-        async for batch in self._entries(folder):
-            if any(wanted(entry.name) for entry in batch):
-                return True
-        return False
+        try:
+            return await holds_log(self._root, self._folder, self._share, but=but)
+        except NotAFolder as error:
+            raise _unusable(error) from error
 
     async def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
         """Also raises `Refused` where the location cannot be a folder under its root, for
@@ -138,9 +129,7 @@ class ObjectLog:
             async for batch in self._root.entries(folder, self._share, after=after):
                 yield batch
         except NotAFolder as error:
-            raise Refused(
-                f"the location cannot be used: {error.detail}", code=Code.INVALID_LOCATION
-            ) from error
+            raise _unusable(error) from error
 
     async def read_file(self, name: str, *, most_bytes: int | None = None) -> bytes | None:
         """No more than `StorageLimits.small_bytes` are read of any file."""
@@ -150,7 +139,9 @@ class ObjectLog:
 
     def checkpoint_actions(self, name: str) -> AsyncIterator[Sequence[Action]]:
         """Also raises `StorageUnavailable`."""
-        return checkpoint_actions(self.open_file, name, self._checkpoints, self._share)
+        return checkpoint_actions(
+            self.open_file, name, self._checkpoints, self._share, self._places
+        )
 
     def open_file(self, name: str) -> BinaryIO | None:
         """A file of the folder, or of `_sidecars` below it, to be read at any position; None
@@ -202,12 +193,15 @@ class ObjectStorage:
         modes: Mapping[str, int] = MappingProxyType({}),
         limits: StorageLimits = DEFAULTS,
     ) -> None:
-        # Each once: a prefix inside another, or the same one, is the same place.
+        # Each once. One inside another is a place of its own, which may be another's mount.
         urls = list(dict.fromkeys(map(canonical_url, (warehouse, *allowed_prefixes))))
         check_options(options, urls)
         self._roots = tuple(_opened(url, options, modes, limits) for url in urls)
-        self._probed: set[str] = set()
         self._limits = limits
+        self._places = Places(limits.readers)
+        # A manifest may be large, and others wait for the threads that read. Of each root, since a
+        # store that hangs has all of its own.
+        self._manifests = {url: Pool("manifests", MANIFEST_WRITERS) for url in urls}
         self._read_file = partial(
             read_file,
             max_bytes=limits.commit_bytes,
@@ -215,14 +209,18 @@ class ObjectStorage:
             memory=FileMemory(),
             large_bytes=limits.large_bytes,
         )
+        self._probing = Probing(self._roots, self._read_file, limits=limits)
 
     def log(self, location: str, *, who: str | None = None) -> ObjectLog:
-        """Raises `Refused` for a location that is not canonical or lies outside every root.
+        """Raises `Refused` for a location that is not canonical or lies outside every root, and
+        `StorageUnavailable` for one in a root that a probe found unusable.
 
         The use cases have checked that; this is the last fence before the store.
         """
         root, table = self._place(location)
-        return ObjectLog(root, table, read=self._read_file, limits=self._limits, who=who)
+        return ObjectLog(
+            root, table, read=self._read_file, limits=self._limits, places=self._places, who=who
+        )
 
     def checkpoints(self, location: str, *, who: str | None = None) -> ObjectCheckpoints:
         """Raises `Refused` like `log`."""
@@ -235,19 +233,25 @@ class ObjectStorage:
         *,
         partition_columns: Collection[str],
         has_iceberg: bool = False,
+        is_shared: bool = False,
         who: str | None = None,
     ) -> DataFiles:
         """Raises `Refused` as `log` does."""
         root, table = self._place(location)
-        hides = partial(
+        hides: Hides = partial(
             is_hidden, partition_columns=frozenset(partition_columns), has_iceberg=has_iceberg
         )
+        if is_shared:
+            hides = partial(_hides_but_logs_below, hides)
         return root.data_files(table, hides, root.reading.of(who or ""))
 
     def _place(self, location: str) -> tuple[Root, str]:
-        for root in self._roots:
-            if location.startswith(f"{root.url}/") and canonical_url(location) == location:
-                return root, location.removeprefix(f"{root.url}/")
+        root = innermost(self._roots, location.rpartition("/")[0])
+        if root is not None and canonical_url(location) == location:
+            self._probing.check(root)
+            # A table may be where an inner place is, and is reached through the outer one.
+            self._probing.check(innermost(self._roots, location) or root)
+            return root, location.removeprefix(f"{root.url}/")
         raise Refused(
             f"the location {excerpt(location)} is not in the warehouse or an allowed prefix",
             code=Code.INVALID_LOCATION,
@@ -260,49 +264,34 @@ class ObjectStorage:
 
     def manifests(self, location: str) -> ObjectManifests:
         """Raises `Refused` like `log`."""
-        return ObjectManifests(*self._place(location))
+        root, table = self._place(location)
+        return ObjectManifests(root, table, self._manifests[root.url].of(table))
+
+    async def log_above(
+        self, location: str, *, but: Collection[str] = (), who: str | None = None
+    ) -> str | None:
+        """Also raises `Refused` like `log`, and for a log there that is a link."""
+        self._place(location)
+        check, within_s = self._probing.check, self._limits.above_s
+        try:
+            async with asyncio.timeout(within_s):
+                return await log_above(self._roots, location, but=but, check=check, who=who or "")
+        except TimeoutError:
+            raise StorageUnavailable(
+                f"the folders around {excerpt(location)} could not be looked through for logs "
+                f"within {within_s:g} s"
+            ) from None
 
     async def probe(self) -> None:
-        for root in self._roots:
-            if root.url in self._probed:
-                await self._answers(root)
-            else:
-                await self._honours_put_if_absent(root)
-                self._probed.add(root.url)
+        await self._probing.probe()
 
-    async def _answers(self, root: Root) -> None:
-        try:
-            await root.put_if_absent(PROBE, b"", create_folders=True)
-        except StorageUnknown as error:
-            raise _unavailable(error) from error
-
-    async def _honours_put_if_absent(self, root: Root) -> None:
-        """A name that stays: a probe needs no right to delete, and leaves one file."""
-        await _put(root, b"")
-        share = root.reading.of("")
-        before = await root.read(PROBE, self._read_file, share)
-        second = await _put(root, secrets.token_bytes(16))
-        after = await root.read(PROBE, self._read_file, share)
-        async for _ in root.entries(PROBE_FOLDER, share):
-            break
-        if second is not PutResult.EXISTS or before is None or before != after:
-            raise StorageUnavailable(
-                f"{root.url} cannot be used to keep tables: it does not honour put-if-absent "
-                "(a second write of one name is expected to be refused and was "
-                f"{'made' if before != after else second.value}), so commits would overwrite "
-                "each other"
-            )
+    async def close(self) -> None:
+        """End what a probe has begun: places that cannot be used are not tried any more."""
+        await self._probing.close()
 
 
-async def _put(root: Root, content: bytes) -> PutResult:
-    """Other instances probe the same name, and a store may make them wait for each other."""
-    for attempt in range(1, PROBE_ATTEMPTS + 1):
-        try:
-            return await root.put_if_absent(PROBE, content, create_folders=True)
-        except StorageUnknown as error:
-            if attempt == PROBE_ATTEMPTS:
-                raise _unavailable(error) from error
-    raise AssertionError("the last attempt either returns or raises")
+def _unusable(error: NotAFolder) -> Refused:
+    return Refused(f"the location cannot be used: {error.detail}", code=Code.INVALID_LOCATION)
 
 
 def _opened(
@@ -313,8 +302,12 @@ def _opened(
     return RemoteRoot(url, options, limits)
 
 
-def _unavailable(error: StorageUnknown) -> StorageUnavailable:
-    unavailable = StorageUnavailable(error.detail)
-    for note in getattr(error, "__notes__", ()):
-        unavailable.add_note(note)
-    return unavailable
+def _hides_but_logs_below(hides: Hides, path: str) -> bool:
+    if is_in_log_below(path):
+        raise Refused(
+            f"another table's log lies in the table's folder, at {excerpt(path)}: files that are "
+            "nobody's by the one are the other's",
+            code=Code.INVALID_LOCATION,
+            hint="have an admin of everything ('*') vacuum it",
+        )
+    return hides(path)

@@ -7,7 +7,7 @@ from typing import BinaryIO, Protocol, TypeVar
 
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.log.log_file import OversizedFile
+from tidegate_service.core.log.files.log_file import OversizedFile
 from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.listing import LogEntry
@@ -17,7 +17,8 @@ from tidegate_service.core.sharing.pools import Pool, Share
 Name = TypeVar("Name")
 
 ReadFile = Callable[[BinaryIO, int], Generator[None, None, bytes | LogFile]]
-"""Reads an open file of about so many bytes, in steps. Blocking (`core.log.log_file.read_file`)."""
+"""Reads an open file of about so many bytes, in steps, and blocks
+(`core.log.files.log_file.read_file`)."""
 
 
 def up_to(most_bytes: int | None, read: ReadFile) -> ReadFile:
@@ -121,10 +122,17 @@ class Root(Protocol):
         ...
 
     async def put_if_absent(
-        self, path: str, content: Content, *, create_folders: bool, who: str = ""
+        self,
+        path: str,
+        content: Content,
+        *,
+        create_folders: bool,
+        who: str = "",
+        may_hang: bool = False,
     ) -> PutResult:
         """Write a file durably unless its name is taken; tried exactly once. Large ones wait for
-        the turns of `who`.
+        the turns of `who`. Where it `may_hang`, it is a small one, and keeps neither others nor the
+        process from ending.
 
         Raises `StorageUnavailable` where the file was certainly not written by this call and
         `StorageUnknown` where it may have been.
@@ -161,6 +169,10 @@ class Root(Protocol):
         those behind the name `after`. `share` is of `reading`."""
         ...
 
+    async def has_any(self, folder: str, share: Share) -> bool:
+        """Whether anything lies in the folder or below it, by one look. `share` is of `reading`."""
+        ...
+
     def open(self, path: str) -> BinaryIO | None:
         """Blocking: the file, to be read at any position in bounded memory and closed by the
         caller; None where there is none. Its methods raise `StorageUnavailable` too."""
@@ -169,3 +181,16 @@ class Root(Protocol):
     def data_files(self, table: str, hides: Hides, share: Share) -> DataFiles:
         """The data files of the table in this folder. `share` is of `reading`."""
         ...
+
+
+def holds(root: Root, url: str) -> bool:
+    """Whether a canonical URL is the root's, or lies in it."""
+    return f"{url}/".startswith(f"{root.url}/")
+
+
+def innermost(roots: Iterable[Root], url: str) -> Root | None:
+    """The root that a canonical URL lies in, or is. Of those that lie in each other it is the inner
+    one: that may be a mount of its own, or be reached through itself alone, as behind a link."""
+    return max(
+        (root for root in roots if holds(root, url)), key=lambda root: len(root.url), default=None
+    )

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tidegate_service.core.sharing.pools import Rests, Share
+from tidegate_service.core.sharing.pools import Share
 
 Y = TypeVar("Y")
 R = TypeVar("R")
@@ -43,13 +43,6 @@ class _Steps(Generic[Y, R]):
             if self._is_left:
                 self.leave()
 
-    def rested(self) -> Y | _Ended[R]:
-        """The same, after which the thread leaves the interpreter to others if it took long."""
-        rest = Rests()
-        found = self.step()
-        rest()
-        return found
-
     def leave(self) -> None:
         self._is_left = True
         # Where a thread is in it, that one looks once more when it has left the lock.
@@ -69,7 +62,7 @@ async def result(
     try:
         found = await _first(steps, share, begin)
         while not isinstance(found, _Ended):
-            found = await share.run(steps.rested)
+            found = await share.run_rested(steps.step)
         value: R = found.value
         return value
     finally:
@@ -87,7 +80,7 @@ async def yielded(
         while not isinstance(found, _Ended):
             if found is not None:
                 yield found
-            found = await share.run(steps.rested)
+            found = await share.run_rested(steps.step)
         if found.value is not None:
             yield found.value
     finally:
@@ -96,5 +89,5 @@ async def yielded(
 
 async def _first(steps: _Steps[Y, R], share: Share, begin: Executor | None) -> Y | _Ended[R]:
     if begin is None:
-        return await share.run(steps.rested)
+        return await share.run_rested(steps.step)
     return await asyncio.get_running_loop().run_in_executor(begin, steps.step)

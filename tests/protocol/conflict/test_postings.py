@@ -1,5 +1,7 @@
 """Versions by key, as commits come, are taken back and are forgotten."""
 
+import random
+
 import pytest
 
 from tidegate_protocol.conflict.postings import Postings, tail
@@ -49,6 +51,57 @@ def test_what_is_taken_back_was_never_there():
     assert seen(postings) == ({"a": [1], "b": [2]}, [1, 2])
     # `a` was in the newest commit; it is not any more, and hides nobody.
     assert list(postings.keys_after(1)) == ["b"]
+
+
+@pytest.mark.parametrize("most", [0, 1, 10])
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_taken_back_was_never_there_whatever_came_and_went(most, seed):
+    dice = random.Random(seed)
+    postings = Postings[str](most_misplaced=most)
+    kept: dict[int, set[str]] = {}
+    version = 0
+    for _ in range(60):
+        step = dice.random()
+        if step < 0.6:
+            version += 1
+            kept[version] = set(dice.sample("abcdefg", dice.randint(1, 4)))
+            postings.append(version, kept[version])
+        elif kept and step < 0.85:
+            for _ in range(dice.randint(1, min(3, len(kept)))):
+                postings.drop(version, kept.pop(version))
+                version = max(kept, default=version - 1)
+            postings.restore_order()
+        elif kept:
+            postings.forget(min(kept), kept.pop(min(kept)))
+        for after in range(version + 1):
+            expected = {key for newer, keys in kept.items() if newer > after for key in keys}
+            found = list(postings.keys_after(after))
+            assert sorted(found) == sorted(expected)
+    assert postings.versions == sorted(kept)
+
+
+class Ordered(int):
+    """A version that knows how often any was compared, as what sorts does."""
+
+    compared = 0
+
+    def __lt__(self, other):
+        Ordered.compared += 1
+        return int(self) < int(other)
+
+
+def test_taking_back_a_few_keys_does_not_sort_all():
+    postings = Postings[int]()
+    for key in range(5_000):
+        postings.append(Ordered(key), (key,))
+    last = Ordered(5_000)
+    postings.append(last, range(10))
+    Ordered.compared = 0
+    postings.drop(last, range(10))
+    postings.restore_order()
+    assert Ordered.compared == 0
+    assert sorted(postings.keys_after(4_990)) == list(range(4_991, 5_000))
+    assert sorted(postings.keys_after(-1)) == list(range(5_000))
 
 
 def test_what_is_forgotten_is_not_found(held):

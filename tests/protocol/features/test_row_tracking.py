@@ -181,6 +181,19 @@ class TestEnabling:
         table = landed(table, metadata(properties=ENABLE, name="n"), operation="X")
         assert table.read(TABLE).metadata.configuration == names
 
+    def test_names_are_others_after_the_feature_was_dropped(self):
+        """Files still have the columns, and the ids in them may be given out anew."""
+        table = ledger(metadata(properties=ENABLE), ROW_TRACKING)
+        names = table.read(TABLE).metadata.configuration
+        table = landed(table, metadata(properties=SUSPEND), operation="SET TBLPROPERTIES")
+        without = (metadata(), features("domainMetadata"))
+        table = landed(table, *without, operation="DROP FEATURE")
+        table = landed(table, ROW_TRACKING, operation="UPGRADE PROTOCOL")
+        table = landed(table, metadata(properties=ENABLE), operation="SET TBLPROPERTIES")
+        again = table.read(TABLE).metadata.configuration
+        assert again.keys() == names.keys()
+        assert not {again[ROW_ID_COLUMN], again[COMMIT_VERSION_COLUMN]} & {*names.values()}
+
     def test_names_of_the_table_win_over_those_of_another(self):
         own = {ROW_ID_COLUMN: "_i", COMMIT_VERSION_COLUMN: "_v"}
         table = ledger(metadata(properties={**ENABLE, **own}), ROW_TRACKING)
@@ -254,7 +267,15 @@ class TestMark:
         assert high_water_mark(domain(DOMAIN, "", removed=True)) == NO_ROW_IDS
 
     @pytest.mark.parametrize(
-        "text", ["", "{}", "[]", '{"rowIdHighWaterMark":"7"}', '{"rowIdHighWaterMark":-2}']
+        "text",
+        [
+            "",
+            "{}",
+            "[]",
+            '{"rowIdHighWaterMark":"7"}',
+            '{"rowIdHighWaterMark":-2}',
+            '{"rowIdHighWaterMark":7,"x":' + "[" * 5000 + "]" * 5000 + "}",
+        ],
     )
     def test_what_is_none(self, text):
         with pytest.raises(InvalidHighWaterMark, match="rowIdHighWaterMark of -1 or more"):

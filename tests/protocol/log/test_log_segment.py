@@ -106,6 +106,12 @@ class TestCheckpoints:
 
 
 class TestBroken:
+    def test_versions_that_none_may_come_behind(self):
+        assert chosen(classic(2**62)).head == 2**62
+        for files in ([classic(2**62 + 1)], [classic(3), commit(2**63 - 2)], [classic(2**63 - 2)]):
+            with pytest.raises(BrokenLog, match="expected none beyond 4611686018427387904"):
+                chosen(*files)
+
     @pytest.mark.parametrize("files", [[], [("_last_checkpoint", 3)], [("0.json", 1)]])
     def test_nothing_in_it(self, files):
         with pytest.raises(BrokenLog, match="no commit and no complete checkpoint"):

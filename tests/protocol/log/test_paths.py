@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol.log.paths import MAX_PATH_BYTES, InvalidPath, check, decode, encode, identity
+from tidegate_protocol.log.paths import (
+    MAX_PATH_BYTES,
+    InvalidPath,
+    check,
+    check_anywhere,
+    decode,
+    encode,
+    identity,
+    is_absolute,
+)
 
 
 def refusal(path: str) -> str | None:
@@ -138,6 +147,45 @@ class TestCheck:
     def test_anything_else_is_refused_with_its_reason(self, path, why):
         with pytest.raises(InvalidPath, match=why):
             check(path)
+
+
+class TestAbsolutePaths:
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "a/b",
+            "/a/b%20c",
+            "file:/a",
+            "file:///a/p=1%252F2/x",
+            "s3a://bucket/a",
+            "abfss://c@a.b/x",
+        ],
+    )
+    def test_those_of_a_store_pass(self, path):
+        check_anywhere(path)
+        assert is_absolute(path) == (path != "a/b")
+
+    @pytest.mark.parametrize(
+        ("path", "why"),
+        [
+            ("/" + "a" * MAX_PATH_BYTES, "is longer than"),
+            ("%2Fetc/passwd", "is absolute"),
+            ("file:tmp/x", "is absolute"),
+            ("FILE:///x", "is absolute"),
+            ("s3://buck%65t/x", "is absolute"),
+            ("//host/share", "is absolute"),
+            ("file:////x", "is absolute"),
+            ("/a/../b", "'..' segment"),
+            ("s3://bucket/a//b", "'..' segment"),
+            ("s3://bucket/", "is empty"),
+            ("/a b", "must be percent-encoded"),
+            ("file:///t/_delta_log/0.json", "lies under _delta_log"),
+            ("/t/%5fDELTA_log%2Fx", "lies under _delta_log"),
+        ],
+    )
+    def test_others_are_refused(self, path, why):
+        with pytest.raises(InvalidPath, match=why):
+            check_anywhere(path)
 
     @given(st.text())
     def test_what_passes_stays_inside_the_table(self, text):

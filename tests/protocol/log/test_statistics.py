@@ -1,15 +1,23 @@
 """What a file's statistics prove, whichever writer wrote them."""
 
 import datetime as dt
+import gc
 import json
 import math
+import weakref
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol.log.statistics import FileStatistics, InvalidStatistics, statistics_of
+from tidegate_protocol.base.memo import FEW, MANY, SOME
+from tidegate_protocol.log.statistics import (
+    FileStatistics,
+    InvalidStatistics,
+    statistics_of,
+    statistics_reader,
+)
 from tidegate_protocol.schema.table_schema import (
     BINARY,
     BOOLEAN,
@@ -102,6 +110,23 @@ class TestObject:
         assert statistics_of(text) is None or text.lstrip().startswith("{")
 
 
+class TestReaders:
+    """What reads some columns alone is made of their names, and takes half a kilobyte for each."""
+
+    @pytest.mark.parametrize(("columns", "most"), [(10, MANY), (40, SOME), (1_000, FEW)])
+    def test_only_the_newest_are_kept(self, columns, most):
+        made = [
+            weakref.ref(statistics_reader([f"c{at}_{n}" for n in range(columns)]))
+            for at in range(most + 20)
+        ]
+        gc.collect()
+        assert sum(each() is not None for each in made) == most
+
+    def test_one_is_made_once(self):
+        columns = [f"column{n}" for n in range(1_000)]
+        assert statistics_reader(columns) is statistics_reader(columns[::-1])
+
+
 class TestColumns:
     NESTED = '{"minValues":{"a":{"b":{"c":5}},"a.b":7,"A":9}}'
 
@@ -117,6 +142,18 @@ class TestColumns:
     @pytest.mark.parametrize("path", [(), ("x",), ("a",), ("a", "x"), ("a", "b", "c", "d")])
     def test_other_paths_are_unknown(self, path):
         assert parse(self.NESTED).minimum(path, LONG) is None
+
+    def test_depth_is_unknown_wherever_it_is_asked_for(self):
+        """How deep can be read goes by how deep the caller is."""
+
+        def asked(above: int) -> object:
+            return asked(above - 1) if above else statistics.minimum(("a", "b"), LONG)
+
+        for depth in range(800, 1000):
+            found = statistics_of('{"minValues":{"a":' + "[" * depth + "]" * depth + "}}")
+            if found is not None:
+                statistics = found
+                assert asked(300) is None
 
     def test_statistics_may_be_asked_for_again(self):
         statistics = parse(self.NESTED)
@@ -178,6 +215,13 @@ class TestBounds:
         assert minimum(raw, data_type) is None
         assert maximum(raw, data_type) is None
         assert maximum_but_nan(raw, data_type) is None
+
+    def test_of_a_very_long_one_nothing_is_known(self):
+        """Each predicate of a scan reads it anew."""
+        longest = "a" * (16 * 1024 - 2)
+        assert minimum(f'"{longest}"', STRING) == longest
+        assert minimum(f'"{longest}a"', STRING) is None
+        assert maximum(f'"{longest}a"', STRING) is None
 
     def test_minima_of_timestamps_hold_and_maxima_are_a_millisecond_higher(self):
         raw = '"2000-01-01T00:00:00.456-08:00"'

@@ -1,14 +1,19 @@
 """CHECK constraints and generated columns: text that no writer could read is kept out of tables."""
 
+from functools import partial
+
 import pytest
 
 from tests.builders.actions import features, metadata
 from tests.builders.ledgers import NO_TABLE, prepared, state
 from tests.builders.lines import column
+from tests.builders.proposals import proposal
 from tests.protocol.racing import refused
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.prepare import expressions
+from tidegate_protocol.prepare.prepare import prepare
+from tidegate_protocol.proposal.transaction import PreparedTransaction, Reads
 from tidegate_protocol.schema.data_types import StructType
 
 GENERATED = "delta.generationExpression"
@@ -111,7 +116,7 @@ class TestConstraints:
 
 class TestGeneratedColumns:
     @pytest.mark.parametrize(
-        "text", ["num + 10", "CONCAT(text, 'y')", "`a.b` + s.b", "arr[1]", "rand()", "1", "NULL"]
+        "text", ["num + 10", "CONCAT(text, 'y')", "`a.b` + s.b", "arr[1]", "rind()", "1", "NULL"]
     )
     def test_that_spark_reads_are_taken(self, text):
         at = state(metadata(COLUMNS))
@@ -124,6 +129,10 @@ class TestGeneratedColumns:
             ("num +", "syntax error"),
             ("g + 1", "no column 'g'"),
             ("h + 1", "no column 'h'"),
+            ("num + RAND()", "rand may have another value each time"),
+            ("transform(arr, x -> x + rand())", "rand may have another value each time"),
+            ("year(current_timestamp)", "current_timestamp may have another value each time"),
+            ("unix_timestamp()", "unix_timestamp may have another value each time"),
         ],
     )
     def test_that_nobody_reads_are_refused(self, text, why):
@@ -131,6 +140,11 @@ class TestGeneratedColumns:
         detail = why_not(new, operation="REPLACE TABLE")
         assert "the generated column 'g'" in detail
         assert why in detail
+
+    def test_what_is_called_like_a_function_is_what_it_is(self):
+        text = "user + unix_timestamp(text) + size(filter(arr, localtime -> localtime > now))"
+        new = generated(text, *COLUMNS, "user", "now")
+        prepared(new, at=state(metadata(COLUMNS)), operation="REPLACE TABLE")
 
 
 class TestWhatATableHasAlready:
@@ -177,3 +191,23 @@ def test_beyond_a_bound_new_ones_are_taken_as_they_are(read):
     none, long = StructType(fields=()), "x > 0 AND " * 700 + "x > 1"
     expressions.check_expressions(constrained(), none, constrained(*[long] * 9), none)
     assert len(read) == expressions.MOST_TEXT // len(long)
+
+
+def test_others_may_go_on_while_one_is_read():
+    """The one of a constraint, the one of a column, and a predicate of the same proposal."""
+    at, long = state(metadata(COLUMNS)), " AND ".join(["num > 1"] * 100)
+    paused = []
+    for new in (checked("true"), checked(long), generated(long)):
+        for reads in (Reads(), Reads(predicates=(f"{long} AND num > {len(paused)}",))):
+            pauses: list[None] = []
+            found = prepare(
+                proposal(new, read_version=at.version, operation="REPLACE TABLE", reads=reads),
+                at,
+                pause=partial(pauses.append, None),
+            )
+            assert isinstance(found, PreparedTransaction)
+            paused.append(len(pauses))
+    assert paused[0] < 100
+    assert all(pauses > 500 for pauses in paused[1:3])
+    for before, after in zip(paused[::2], paused[1::2], strict=True):
+        assert after > before + 500

@@ -169,6 +169,8 @@ class TestLeftOver:
         on = metadata(properties={"delta.checkpointPolicy": "v2"})
         at = state(on, readers("v2Checkpoint"))
         prepared(readers(), metadata(), at=at, operation=DROP)
+        suspended = state(metadata(properties=SUSPENDED), features("rowTracking"))
+        prepared(features(), metadata(), at=suspended, operation=DROP)
 
 
 class TestFiles:

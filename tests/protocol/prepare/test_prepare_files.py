@@ -19,13 +19,20 @@ VECTORS = state(
 
 class TestPaths:
     @pytest.mark.parametrize(
-        "path", ["", "/abs", "s3://b/k", "a/../b", "_delta_log/x", "a//b", "a%2F%2E%2E/b", "a\nb"]
+        "path", ["", "a/../b", "/a/../b", "_delta_log/x", "a//b", "a%2F%2E%2E/b", "a\nb"]
     )
     @pytest.mark.parametrize("make", [add, remove, cdc])
-    def test_a_path_that_leaves_the_table_is_refused(self, make, path):
+    def test_a_path_that_leads_elsewhere_is_refused(self, make, path):
         invalid = refused(add("fine"), make(path))
         assert (invalid.code, invalid.action_index) == (Code.INVALID_PATH, 1)
         assert invalid.path == path
+
+    @pytest.mark.parametrize("path", ["/abs", "s3://b/k"])
+    def test_absolute_ones_are_files_of_a_clone_and_no_change_data(self, path):
+        """Where they may lie, the service knows."""
+        prepared(add(path), remove("a"))
+        prepared(add("a"), remove(path))
+        assert refused(cdc(path)).code is Code.INVALID_PATH
 
 
 class TestNumbers:
@@ -210,7 +217,7 @@ class TestDeletionVectors:
     @pytest.mark.parametrize(
         ("bad", "code"),
         [
-            ({"storageType": "p", "pathOrInlineDv": "s3://b/k"}, Code.INVALID_PATH),
+            ({"storageType": "p", "pathOrInlineDv": "b/k"}, Code.INVALID_PATH),
             ({"storageType": "x"}, Code.INVALID_PATH),
             ({"pathOrInlineDv": "short"}, Code.INVALID_PATH),
             ({"pathOrInlineDv": "../" + "a" * 20}, Code.INVALID_PATH),
@@ -219,7 +226,7 @@ class TestDeletionVectors:
             ({"offset": -1}, Code.INVALID_ACTION),
         ],
     )
-    def test_its_descriptor_stays_inside_the_table(self, bad, code):
+    def test_a_descriptor_that_cannot_be(self, bad, code):
         assert refused(add(stats=wide(), deletionVector=vector(**bad)), at=VECTORS).code is code
         assert refused(remove(deletionVector=vector(**bad)), at=VECTORS).code is code
 
@@ -228,9 +235,10 @@ class TestDeletionVectors:
         [
             {"pathOrInlineDv": "ab" + "a" * 20},
             {"storageType": "i", "pathOrInlineDv": "0rr91", "offset": None},
+            {"storageType": "p", "pathOrInlineDv": "s3://b/k"},
         ],
     )
-    def test_with_a_prefix_or_inline(self, good):
+    def test_with_a_prefix_or_inline_or_absolute(self, good):
         prepared(add(stats=wide(), deletionVector=vector(**good)), at=VECTORS)
 
 

@@ -1,5 +1,7 @@
 """Preparing: protocol and metaData actions."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders.actions import add, features, managed, metadata, protocol
@@ -8,6 +10,7 @@ from tests.builders.lines import column
 from tests.builders.proposals import proposal
 from tests.protocol.prepare.test_prepare import refused
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.known import UNITY_TABLE_ID
 from tidegate_protocol.features.properties import MAX_PROPERTIES
 from tidegate_protocol.features.table_features import implied_features
 from tidegate_protocol.log.actions import Metadata, Protocol
@@ -284,6 +287,23 @@ class TestChange:
         at = state(metadata(["x", "y", "v"], ["x", "y"]))
         invalid = refused(metadata(["x", "y", "v"], ["y", "x"]), at=at)
         assert "partition columns" in invalid.detail
+
+    @pytest.mark.parametrize("found", [{UNITY_TABLE_ID: "another"}, {}])
+    @pytest.mark.parametrize("operation", ["SET TBLPROPERTIES", "REPLACE TABLE"])
+    def test_the_id_that_a_catalog_knows_the_table_by_is_given_once(self, operation, found):
+        properties = MANAGED.metadata.configuration
+        given = metadata(properties={**properties, UNITY_TABLE_ID: "id"})
+        assert changed(given, at=MANAGED).metadata == given
+        at = replace(MANAGED, metadata=given)
+        named = metadata(properties=given.configuration, name="n")
+        assert changed(named, at=at).metadata == named
+        other = metadata(properties={**properties, **found})
+        invalid = refused(other, at=at, operation=operation)
+        assert invalid.code is Code.INVALID_ACTION
+        assert f"{UNITY_TABLE_ID} cannot be changed" in invalid.detail
+        # To a plain table it is a property like any other.
+        plain = state(metadata(properties={UNITY_TABLE_ID: "id"}))
+        assert changed(metadata(properties=found), at=plain).metadata.configuration == found
 
     def test_the_id_changes_when_the_table_is_replaced(self):
         assert changed(metadata(id="new"), operation="REPLACE TABLE").metadata.id == "new"

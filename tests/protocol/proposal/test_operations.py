@@ -56,6 +56,7 @@ def test_in_place_updates_and_tight_bounds():
         ("REPLACE TABLE", {"isV1SaveAsTableOverwrite": True, "canOverwriteSchema": True}, True),
         ("CLONE", {}, True),
         ("RENAME COLUMN", {}, True),
+        ("RESTORE", {"version": "3"}, True),
         ("Manual Update", {}, True),
         ("SET TBLPROPERTIES", OVERWRITE, False),
         ("nobody knows it", OVERWRITE, False),

@@ -2,12 +2,16 @@
 
 import json
 import sys
+import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builders.actions import add, metadata
 from tests.builders.lines import column
 from tests.protocol.judging import schema
+from tidegate_protocol.log.statistics import statistics_of
 from tidegate_protocol.proposal.transaction import Reads
 from tidegate_protocol.scan.predicates import InvalidPredicate
 from tidegate_protocol.scan.reads import ReadPredicates, is_parsed, parse_once
@@ -202,12 +206,67 @@ class TestPredicatesOfATable:
         assert told[0] == told[1]
 
     def test_a_long_partition_value_is_not_kept(self):
-        reads = self.of({"x": "string"}, "x")
+        """A transaction may keep it, but not the predicate, which others have, too."""
         for length, kept in ((100, 1), (1_000, 0)):
+            reads = self.of({"x": "string"}, "x")
             value = "2" * length
             before = sys.getrefcount(value)
             list(reads.covered([(("x", value),)]))
+            del reads
             assert sys.getrefcount(value) - before == kept
+
+    def test_a_transaction_keeps_a_mebibyte_of_them(self):
+        reads = self.of({"x": "string"}, "x")
+        values = [f"{number:0>10000}" for number in range(200)]
+        before = list(map(sys.getrefcount, values))
+        for at in range(len(values)):
+            list(reads.covered([(("x", values[at]),)]))
+        counts = zip(map(sys.getrefcount, values), before, strict=True)
+        assert 50 < sum(count > once for count, once in counts) <= 103
+        huge = "2" * 1_100_000
+        once = sys.getrefcount(huge)
+        assert len(list(reads.covered([(("x", huge),)]))) == 1
+        assert sys.getrefcount(huge) == once
+
+    def test_five_thousand_partitions_are_charged_once(self):
+        reads = self.of({"x": "string"}, "x")
+        partitions = [(("x", f"{number:0>10}"),) for number in range(10, 5_010)]
+        for _ in range(200):
+            assert not list(reads.covered(partitions))
+
+
+class TestManyFiles:
+    """Files of one partition are judged together, however many predicates there are."""
+
+    PREDICATES = tuple(f"x = {number}" for number in range(100, 600))
+
+    @pytest.mark.parametrize("each", [1, 5_000])
+    def test_they_take_little_time(self, each):
+        reads = ReadPredicates.parse(Reads(predicates=self.PREDICATES), COLUMNS, ("x",))
+        files = [add(f"{number}", {"x": "1"}) for number in range(5_000)]
+        begun = time.thread_time()
+        for start in range(0, len(files), each):
+            part = files[start : start + each]
+            assert reads.first_match(part, use_statistics=False) is None
+        assert time.thread_time() - begun < 0.5
+
+    @given(
+        st.lists(st.sampled_from(["x = 1", "x = 2", "v > 5", "x = 2 AND v < 3"]), max_size=3),
+        st.lists(st.tuples(st.sampled_from(["1", "2", "3", None]), st.integers(0, 9)), max_size=8),
+        st.booleans(),
+    )
+    def test_the_first_predicate_that_any_matches_tells_the_file(self, texts, files, statistics):
+        reads = ReadPredicates.parse(Reads(predicates=tuple(texts)), COLUMNS, ("x",))
+        adds = [of_values(f"f{at}", v, v, x=x) for at, (x, v) in enumerate(files)]
+        expected = (
+            file
+            for each in reads.predicates
+            for file in adds
+            if each.matches_partition(file.partition_values)
+            and (not statistics or each.may_match(file.partition_values, statistics_of(file.stats)))
+        )
+        found = reads.first_match(adds, use_statistics=statistics)
+        assert found is next(expected, None)
 
 
 class TestWhetherTheyAreParsed:

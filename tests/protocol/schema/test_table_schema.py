@@ -10,6 +10,7 @@ from tidegate_protocol.schema.table_schema import (
     LONG,
     MAX_FIELDS,
     MAX_NAME_LENGTH,
+    MAX_PATH_CHARACTERS,
     STRING,
     VARIANT,
     VOID,
@@ -49,6 +50,18 @@ class TestSchema:
         inner = named(*(f"c{i}" for i in range(MAX_FIELDS)))
         with pytest.raises(InvalidSchema, match="more than 10000 fields"):
             parse_schema(to_json(struct(a=ArrayType(element=inner, contains_null=True))))
+
+    def test_long_names_of_what_fields_lie_in_are_counted_with_each(self):
+        def nested(fields):
+            inner = named(*(f"c{i}" for i in range(fields)))
+            for _ in range(50):
+                inner = struct(**{"a" * MAX_NAME_LENGTH: inner})
+            return to_json(inner)
+
+        most = MAX_PATH_CHARACTERS // (50 * MAX_NAME_LENGTH) - 50
+        assert parse_schema(nested(most))
+        with pytest.raises(InvalidSchema, match="more than 8000000 characters together"):
+            parse_schema(nested(most + 50))
 
     def test_a_long_name_passes_up_to_a_limit(self):
         assert parse_schema(to_json(named("a" * MAX_NAME_LENGTH)))

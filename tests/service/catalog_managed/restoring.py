@@ -13,8 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.postgres import url_of
 from tests.repository import ROOT
+from tests.servers.postgres import url_of
 from tests.service.faults import FaultyStorage
 from tests.service.world import World, make_world
 from tidegate_service.core.catalog_managed.publish import publish_table

@@ -20,8 +20,8 @@ from tests.client import answers
 from tests.client.tables import data_file
 from tests.service.api.http.test_api_unavailable import eventually, locked
 from tests.service.commit.committing import paths
-from tests.service.commit.grouping import instance
-from tests.service.commit.test_groups import BOTH, versions
+from tests.service.commit.groups.grouping import instance
+from tests.service.commit.groups.test_groups import BOTH, versions
 from tests.service.serving import DocumentedClient
 from tidegate.lake import Lake
 from tidegate.wire.connection import Connection

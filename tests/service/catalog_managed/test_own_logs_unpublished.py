@@ -6,7 +6,7 @@ import shutil
 import psycopg
 import pytest
 
-from tests.postgres import url_of
+from tests.servers.postgres import url_of
 from tests.service.catalog_managed.asking import CALLS, is_closed, log_of
 from tests.service.catalog_managed.restoring import (
     Backups,

@@ -8,12 +8,13 @@ from tests.service.catalog_managed.restoring import Backups, body, commit, publi
 from tests.service.commit.committing import quarantine
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
+from tidegate_service.core.catalog_managed.ratified_log import LostCommit
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.instance.head_checks import HeadChecks
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.forget import forget_table
-from tidegate_service.core.maintenance.rebuild import LostCommit, rebuild
+from tidegate_service.core.maintenance.rebuild import rebuild
 from tidegate_service.core.ports.records import QuarantineCause, TableRecord, TableState
 from tidegate_service.core.tables.lookup import get_table
 

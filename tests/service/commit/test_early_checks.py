@@ -13,7 +13,7 @@ from msgspec import structs
 
 from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
-from tests.service.commit.grouping import instance
+from tests.service.commit.groups.grouping import instance
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.proposal.transaction import Conflict, Invalid

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from benchmarks.processes import peak_rss_bytes
+from benchmarks.rig.processes import peak_rss_bytes
 from tests.builders.flights import add, ndjson, table_body
-from tests.service.api.http.requests_by_hand import NDJSON_TYPE
-from tests.service.api.http.test_api_streams import adds
-from tests.service.process.command_line import serving, url_in
+from tests.service.api.http.connections.requests_by_hand import NDJSON_TYPE
+from tests.service.api.http.connections.test_api_streams import adds
+from tests.service.process.cli.command_line import serving, url_in
 from tests.service.serving import DocumentedClient
 from tidegate_service.api.bodies.action_lines import ActionLines
 

@@ -14,6 +14,7 @@ from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.observe.telemetry import HOOK, SILENT, Telemetry
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.store.storage import Storage
+from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
 NAME = "noting"
@@ -53,7 +54,7 @@ async def caretaker_of(
     # What is committed next is dated later.
     await asyncio.sleep(0.005)
     options = {"enabled_ms": enabled_ms, "which": which, "faults": faults, **limits}
-    runs = HookRuns(NAME, hook, index, storage, **options)
+    runs = HookRuns(NAME, hook, index, storage, Pool("hooks", 1), **options)
     return Caretaker(index, upkeep, [runs], share=1, telemetry=telemetry)
 
 

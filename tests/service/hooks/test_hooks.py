@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -18,6 +19,8 @@ from tidegate_service.core.hooks.hook import HookCommit
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.sharing import offload
+from tidegate_service.core.sharing.offload import HEAVY, THREADS
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 from tidegate_service.telemetry.metrics import Metrics
 from tidegate_service.telemetry.recorder import Recorder
@@ -66,6 +69,26 @@ async def test_a_commit_is_told_with_its_actions(
     assert last.timestamp == record.timestamp
     assert last.operation == record.operation
     assert last.transaction_id == record.transaction_id
+
+
+async def test_a_large_version_is_not_parsed_where_large_commits_wait(
+    world: World, index: Index, upkeep: PostgresUpkeep
+):
+    """Two hooks that parse a version of many megabytes would have both of these threads."""
+    hook = Noting()
+    caretaker = await caretaker_of(hook, index, upkeep, world.context.storage)
+    table = await world.create()
+    await propose(world.context, table.id, proposal(*(add(f"{n:0100}") for n in range(100))))
+    large = threading.Event()
+    taken = [asyncio.ensure_future(offload.run(HEAVY, large.wait)) for _ in range(THREADS)]
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await caretaker.round()
+        assert not any(each.done() for each in taken)
+    finally:
+        large.set()
+        await asyncio.gather(*taken)
+    assert hook.versions(table.id) == [0, 1]
 
 
 async def test_of_a_catalog_managed_table_only_what_is_published(

@@ -13,6 +13,8 @@ from tests.service.commit.committing import append, create, land, new_table, qua
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import NotFound
+from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.publishing.unpublished import FORGET
 
 pytestmark = pytest.mark.anyio
@@ -147,6 +149,34 @@ class TestManyTables:
         )
         told = [[version for version, _ in waiting.versions] for waiting in found]
         assert told == [[0], [0, 1, 2, 3]]
+
+    async def test_the_rest_comes_in_further_statements(self, engine, several, transactions):
+        index = PostgresIndex(engine, limits=IndexLimits(waiting_bytes_at_once=1))
+        transactions.clear()
+        found = await asyncio.gather(
+            *(index.unpublished_versions(table.id, limit=3, at_once=True) for table in several)
+        )
+        assert [[version for version, _ in waiting.versions] for waiting in found] == [[0]] * 5
+        assert [waiting.behind for waiting in found] == [1, 2, 3, 4, 5]
+        assert len(transactions) == 5
+
+    async def test_nobody_waits_for_those_who_ask_again_and_again(self, engine, several):
+        index = PostgresIndex(engine, limits=IndexLimits(waiting_bytes_at_once=1))
+
+        async def asks(table):
+            while True:
+                await index.unpublished_versions(table.id, limit=1, at_once=True)
+
+        asking = [asyncio.create_task(asks(table)) for table in several[:2]]
+        try:
+            async with asyncio.timeout(10):
+                # They ask first.
+                await asyncio.sleep(0)
+                await index.unpublished_versions(several[2].id, limit=1, at_once=True)
+        finally:
+            for task in asking:
+                task.cancel()
+            await asyncio.wait(asking)
 
     async def test_what_is_not_active_or_not_there_does_not_wait(self, index, several):
         await quarantine(index, several[2], "bytes differ")

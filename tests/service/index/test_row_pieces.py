@@ -9,7 +9,7 @@ from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_protocol.log.bulk import BulkDecoder
 from tidegate_protocol.log.codec import decode, encode, with_fields
 from tidegate_protocol.log.spooled import SpooledAdd
-from tidegate_service.core.log.compressed_lines import Spool
+from tidegate_service.core.log.files.compressed_lines import Spool
 from tidegate_service.index.rows import keyed_rows
 from tidegate_service.index.rows.file_rows import FileChange, pieces
 from tidegate_service.index.writing import bulk_files

@@ -18,7 +18,7 @@ import pytest
 from tidegate_protocol.log.content import whole
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnknown
-from tidegate_service.core.log.log_file import OversizedFile
+from tidegate_service.core.log.files.log_file import OversizedFile
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Log, Storage, UnreadableFile

@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 
 from tests.builders.by_x import SCHEMA, add
 from tests.builders.proposals import proposal
-from tests.service.commit.grouping import instance
-from tests.service.commit.test_aborts import left_on_its_way, refused_code
+from tests.service.commit.groups.grouping import instance
+from tests.service.commit.outcomes.test_aborts import left_on_its_way, refused_code
 from tests.service.faults import Fault
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Invalid

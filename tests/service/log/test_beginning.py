@@ -11,7 +11,7 @@ from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_protocol.log.codec import decode, encode
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.limits import CommitLimits
-from tidegate_service.core.log.beginning import Beginning
+from tidegate_service.core.log.loading.beginning import Beginning
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.index.rows import file_rows

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate_protocol.log.actions import UnknownAction
 from tidegate_protocol.log.segment import Checkpoint
-from tidegate_service.core.log.checkpoint_stream import MOST_NAME_BYTES, snapshot_actions
+from tidegate_service.core.log.files.checkpoint_stream import MOST_NAME_BYTES, snapshot_actions
 from tidegate_service.core.ports.store.storage import UnreadableFile
 
 pytestmark = pytest.mark.anyio

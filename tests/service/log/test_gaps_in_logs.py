@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.catalog_managed.restoring import quiet
-from tests.service.commit.grouping import instance
+from tests.service.commit.groups.grouping import instance
 from tests.service.faults import FaultyLog
 from tests.service.log.test_hidden_log import ROWS
 from tidegate_protocol.log.file_names import commit_name

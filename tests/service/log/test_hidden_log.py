@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.commit.committing import quarantine
-from tests.service.commit.grouping import instance
+from tests.service.commit.groups.grouping import instance
 from tests.service.faults import FaultyLog
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.commit.propose import conflict_check, propose

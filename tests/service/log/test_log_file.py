@@ -15,7 +15,7 @@ from tests.service.storage.stepping import done
 from tidegate_protocol.log.codec import decode
 from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.log.log_file import (
+from tidegate_service.core.log.files.log_file import (
     LARGE_BYTES,
     FileMemory,
     OversizedFile,

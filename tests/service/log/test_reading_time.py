@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from tests.builders.by_x import PROTOCOL, add, metadata
-from tests.service.log.foreign import foreign_commit
+from tests.service.log.foreign.foreign import foreign_commit
 from tests.service.tables.delta_logs import DeltaLog, folded, lines_of
 from tests.service.world import World, make_world
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.limits import CommitLimits
-from tidegate_service.core.log.reading_time import ReadingTime
+from tidegate_service.core.log.loading.reading_time import ReadingTime
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table

@@ -24,6 +24,7 @@ from tidegate_service.core.errors import (
     TableExists,
     TableQuarantined,
 )
+from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.verify import verify_table
@@ -258,11 +259,11 @@ class Stopped:
 @BOTH
 async def test_a_stopped_publisher_writes_nothing_into_another_tables_log(world, catalog_managed):
     old = await world.create(catalog_managed=True)
-    storage, index = world.context.storage, world.context.index
+    storage, index, own = world.context.storage, world.context.index, OwnLogs()
     for number in range(4):
         await propose(world.context, old.id, proposal(add(f"x=1/old{number}")))
         if number == 1:
-            await publish_table(index, storage, await get_table(world.context, old.id))
+            await publish_table(index, storage, await get_table(world.context, old.id), own=own)
 
     async def meanwhile() -> None:
         await forget_table(world.context, old.id)
@@ -272,10 +273,8 @@ async def test_a_stopped_publisher_writes_nothing_into_another_tables_log(world,
             await publish_table(index, storage, again)
 
     stopped = Stopped(meanwhile)
-    head = await get_table(world.context, old.id)
-    batch = await publish_batch(
-        index, storage, head, faults=stopped, monotonic_s=stopped.monotonic_s
-    )
+    head, clock = await get_table(world.context, old.id), stopped.monotonic_s
+    batch = await publish_batch(index, storage, head, own=own, faults=stopped, monotonic_s=clock)
     assert (stopped.stops, batch.count, batch.is_over) == (1, 0, True)
     assert files_of(world.log_folder(old)) == [commit_name(0)]
     again = await get_table(world.context, old.name)
@@ -286,7 +285,8 @@ async def test_a_stopped_publisher_writes_nothing_into_another_tables_log(world,
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="no clock counts it here")
 async def test_a_publisher_counts_the_time_that_its_machine_slept(world, monkeypatch):
     old = await world.create(catalog_managed=True)
-    storage, index = world.context.storage, world.context.index
+    storage, index, own = world.context.storage, world.context.index, OwnLogs()
+    assert await publish_table(index, storage, old, own=own) == 1
     await propose(world.context, old.id, proposal(add("x=1/old")))
 
     class Asleep(Stopped):
@@ -302,7 +302,7 @@ async def test_a_publisher_counts_the_time_that_its_machine_slept(world, monkeyp
     asleep = Asleep(meanwhile)
     head = await get_table(world.context, old.id)
     monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 0.0}.__getitem__)
-    batch = await publish_batch(index, storage, head, faults=asleep)
+    batch = await publish_batch(index, storage, head, own=own, faults=asleep)
     assert (asleep.stops, batch.count, batch.is_over) == (1, 0, True)
     assert not world.log_folder(old).exists()
 

@@ -27,7 +27,11 @@ from tests.service.serving import OF_NO_PAGE
 from tidegate_service.app import open_service
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.queue.commit_queue import RunGroup
-from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
+from tidegate_service.core.commit.queue.waiting_proposal import (
+    GroupResult,
+    InCompany,
+    WaitingProposal,
+)
 from tidegate_service.core.context import Context
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.core.ports.outcomes import Committed
@@ -55,8 +59,10 @@ class Landings:
     def noting(self, run_group: RunGroup) -> RunGroup:
         """The same, its groups noted."""
 
-        async def noted(members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
-            result = await run_group(members, wait)
+        async def noted(
+            members: Sequence[WaitingProposal], wait: bool, in_company: InCompany
+        ) -> GroupResult:
+            result = await run_group(members, wait, in_company)
             landed = Counter(member.table for member in members if _has_landed(member))
             for table, count in landed.items():
                 if table.catalog_managed:

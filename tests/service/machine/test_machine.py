@@ -16,8 +16,8 @@ CI_SEED = 2471718889
 SLOW_AND_LARGE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 """Every step does what a service does: nothing here is slow by mistake."""
 
-USUAL_STEPS, ENOUGH_STEPS = 1_500, 5_000
-"""In all. The usual ones make some ten groups of either kind that land several proposals. Where
+USUAL_STEPS, ENOUGH_STEPS = 750, 5_000
+"""In all. The usual ones make some five groups of either kind that land several proposals. Where
 others are drawn, one run in a hundred makes none, so that it takes more to be sure."""
 
 

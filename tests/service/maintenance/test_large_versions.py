@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
 from tidegate_protocol.log.actions import Txn
-from tidegate_protocol.log.content import whole
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.tables import history
@@ -20,6 +19,7 @@ from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.reading import comparison
 from tidegate_service.index.rows import stored_content
 from tidegate_service.index.rows.effects import effects_of
+from tidegate_service.index.rows.frames import Frame
 from tidegate_service.index.rows.stored_content import StoredContent
 
 pytestmark = pytest.mark.anyio
@@ -86,20 +86,20 @@ async def test_its_pieces_are_bounded_and_made_in_threads(world, monkeypatch):
     assert threading.main_thread() not in threads
 
 
-async def test_its_digest_is_told_in_a_thread(world, monkeypatch):
+async def test_it_is_handed_out_in_pieces_that_are_made_in_threads(world, monkeypatch):
     table = await large(world)
     kept = world.log_file(table, 1).read_bytes()
     world.log_file(table, 1).unlink()
     threads = []
-    whole_digest = StoredContent.sha256.fget
+    more = Frame.more
 
-    def noting(content):
+    def noting(frame, most):
         threads.append(threading.current_thread())
-        return whole_digest(content)
+        return more(frame, most)
 
-    monkeypatch.setattr(StoredContent, "sha256", property(noting))
+    monkeypatch.setattr(Frame, "more", noting)
     found = await history.content(world.context, table.id, 1)
-    assert isinstance(found, StoredContent)
-    assert whole(found) == kept
-    assert len(threads) == 1
+    assert b"".join([piece async for piece in found.pieces]) == kept
+    assert found.size == len(kept)
+    assert threads
     assert threading.main_thread() not in threads

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.log.foreign import FOREIGN_ADD, foreign_commit
+from tests.service.log.foreign.foreign import FOREIGN_ADD, foreign_commit
 from tests.service.maintenance.pictures import checkpointed, picture
 from tests.service.maintenance.test_verify import busy_table
 from tidegate_protocol.log.actions import Txn

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
 from tests.service.faults import FaultyLog, FaultyStorage
-from tests.service.log.foreign import FOREIGN_ADD, foreign_commit
+from tests.service.log.foreign.foreign import FOREIGN_ADD, foreign_commit
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.catalog_managed.publish import publish_table
 from tidegate_service.core.commit.propose import propose

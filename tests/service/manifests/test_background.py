@@ -9,6 +9,7 @@ from tests.builders.proposals import proposal
 from tests.service.manifests.reading import ENABLED, commit, read, snapshot
 from tests.service.world import World
 from tidegate_service.background.background import background_of
+from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.observe.faults import NO_FAULTS
 from tidegate_service.core.observe.telemetry import SILENT
 from tidegate_service.core.ports.index import Index
@@ -39,6 +40,7 @@ async def test_they_follow_commits(
         store_of=lambda location: "the only one",
         faults=NO_FAULTS,
         telemetry=SILENT,
+        own=OwnLogs(),
     )
     async with background.running(), asyncio.timeout(PATIENCE_S):
         await commit(world, table, proposal(add("a"), add("b", "2")))

@@ -10,7 +10,7 @@ from tests.builders.flights import add as flight
 from tests.builders.flights import proposal as flight_proposal
 from tests.builders.proposals import proposal
 from tests.service.manifests.reading import commit, manifests
-from tests.service.process.command_line import invoke
+from tests.service.process.cli.command_line import invoke
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Add

@@ -9,10 +9,10 @@ import pytest
 from obstore.store import S3Store
 
 from demo.s3_server import S3Server
-from tests.postgres import cloned
+from tests.servers.postgres import cloned
+from tests.servers.store_proxy import StoreProxy
 from tests.service.faults import FaultyStorage
 from tests.service.world import World, make_world
-from tests.store_proxy import StoreProxy
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.embedded.server import EmbeddedPostgres

@@ -6,7 +6,7 @@ from obstore.store import S3Store
 
 from demo.s3_server import S3Server
 from tests.service.log.expired_contract import EXPIRED, ExpiredContract
-from tests.service.storage.test_storage_s3 import key_of
+from tests.service.storage.remote.test_storage_s3 import key_of
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.store.expired import DeletionRefused
 from tidegate_service.storage import ObjectStorage

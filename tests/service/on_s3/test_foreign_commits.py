@@ -1,3 +1,3 @@
-"""The tests of `tests/service/log/test_foreign_commits.py`, on S3."""
+"""The tests of `tests/service/log/foreign/test_foreign_commits.py`, on S3."""
 
-from tests.service.log.test_foreign_commits import *  # noqa: F403
+from tests.service.log.foreign.test_foreign_commits import *  # noqa: F403

@@ -8,10 +8,10 @@ import pytest
 from obstore.store import S3Store
 
 from demo.s3_server import S3Server
-from tests.store_proxy import StoreFault, StoreProxy
+from tests.servers.store_proxy import StoreFault, StoreProxy
 from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.log.log_file import LARGE_BYTES, OversizedFile, SpooledFile
+from tidegate_service.core.log.files.log_file import LARGE_BYTES, OversizedFile, SpooledFile
 from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.limits import StorageLimits
 

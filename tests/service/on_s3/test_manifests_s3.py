@@ -6,7 +6,7 @@ from obstore.store import S3Store
 
 from demo.s3_server import S3Server
 from tests.service.storage.manifests_contract import ManifestsContract
-from tests.service.storage.test_storage_s3 import key_of
+from tests.service.storage.remote.test_storage_s3 import key_of
 
 pytestmark = pytest.mark.anyio
 

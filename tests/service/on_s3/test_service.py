@@ -5,7 +5,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.builders.flights import add, proposal, table_body
-from tests.service.process.command_line import serving, tidegate
+from tests.service.process.cli.command_line import serving, tidegate
 from tidegate_service.database import CannotStart
 
 NAME = "main.air.flights"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
+from tests.servers.store_proxy import COMMITS, StoreFault
 from tests.service.world import World
-from tests.store_proxy import COMMITS, StoreFault
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.postgres import cloned
-from tests.service.process.crashing import Pair, pair
+from tests.servers.postgres import cloned
+from tests.service.process.killed.crashing import Pair, pair
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 
 

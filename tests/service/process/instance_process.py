@@ -5,6 +5,7 @@ by a fork server (`tests.service.instances`), so that a new instance costs no im
 """
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -17,6 +18,7 @@ import uvloop
 
 from tidegate_service.api.server.server import Server
 from tidegate_service.app import serve
+from tidegate_service.cli.collecting import YOUNG
 from tidegate_service.core.observe.faults import AnyStep, Side
 from tidegate_service.settings import Settings
 
@@ -89,6 +91,9 @@ class ListeningFaults:
 def run(settings: Settings, listener: socket, pipe: Connection) -> None:
     """Serve until SIGTERM; the pipe says "ready" once requests are taken."""
     logging.getLogger("tidegate").setLevel(settings.log_level.upper())
+    # As `tidegate serve` does, which collects first: what is here, the fork server has imported.
+    gc.freeze()
+    gc.set_threshold(YOUNG)
     uvloop.run(_serve(settings, listener, pipe))
 
 

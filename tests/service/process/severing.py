@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
@@ -84,6 +84,8 @@ class Severing:
                 if cut in (Cut.REFUSED, Cut.REFUSED_AND_DONE):
                     writer.write(_refusal(self._sqlstate) + _READY)
                 break
+        except ConnectionError:
+            pass  # One end has gone, and the other goes with it.
         finally:
             answers.cancel()
             writer.close()
@@ -95,10 +97,11 @@ class Severing:
             await asyncio.wait(self._connections)
 
     async def _answers(self, upstream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await upstream.read(65536):
-            if not self._silent:
-                writer.write(data)
-                await writer.drain()
+        with suppress(ConnectionError):
+            while data := await upstream.read(65536):
+                if not self._silent:
+                    writer.write(data)
+                    await writer.drain()
         writer.close()
 
 

@@ -85,6 +85,12 @@ class TestRefusals:
             ({"auth": "basic", "host": "0.0.0.0"}, "no authentication"),
             ({"allowed_hosts": "a,b:80"}, "without a port, found 'b:80'"),
             ({"allowed_hosts": "https://a"}, "--allowed-hosts"),
+            ({"trusted_proxies": "10.0.0.1/8"}, "--trusted-proxies .*has host bits set"),
+            ({"trusted_proxies": "10.0.0.1,proxy"}, "'proxy' does not appear to be an IPv4 or"),
+            ({"trusted_proxies": "10.0.0.1:80"}, "'10.0.0.1:80' does not appear"),
+            ({"trusted_proxies": "*"}, "--trusted-proxies"),
+            ({"trusted_proxies": "::ffff:10.0.0.0/104"}, "is one of IPv4"),
+            ({"trusted_proxies": (10,)}, "--trusted-proxies .*valid string"),
             ({"max_requests_per_principal": 0}, "--max-requests-per-principal"),
             ({"port": 65536}, r"--port .*found 65536"),
             ({"port": -1}, "--port"),
@@ -117,6 +123,16 @@ class TestRefusals:
     def test_hosts_are_names_in_lower_case(self):
         found = load({"allowed_hosts": "Lake.Example, 10.0.0.7,[::1]"}).allowed_hosts
         assert found == ("lake.example", "10.0.0.7", "[::1]")
+
+    def test_proxies_are_networks(self, tmp_path):
+        expected = ("10.0.0.7/32", "172.16.0.0/12", "fd00::/8")
+        assert (
+            load({"trusted_proxies": "10.0.0.7, 172.16.0.0/12,FD00:0::/8"}).trusted_proxies
+            == expected
+        )
+        config = file_of(tmp_path, f"trusted_proxies = {list(expected)}")
+        assert load(config=config).trusted_proxies == expected
+        assert load().trusted_proxies == ()
 
     def test_every_wrong_setting_is_named(self, tmp_path, monkeypatch):
         monkeypatch.setenv("TIDEGATE_PORT", "abc")

@@ -13,9 +13,9 @@ import httpx
 import psycopg
 import pytest
 
-from tests.postgres import cloned
+from tests.servers.postgres import cloned
 from tests.service.instances import Deed
-from tests.service.process.crashing import Pair, Table, check_log, landed, new_body, pair
+from tests.service.process.killed.crashing import Pair, Table, check_log, landed, new_body, pair
 from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 

@@ -19,9 +19,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.postgres import cloned
+from tests.servers.postgres import cloned
 from tests.service.instances import instances
-from tests.service.process.crashing import Pair, check_log, landed, new_body
+from tests.service.process.killed.crashing import Pair, check_log, landed, new_body
 from tests.service.process.severing import Cut, Severing, severing
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.index.locking.groups import LOCK, LOCK_FREE

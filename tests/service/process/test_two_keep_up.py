@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.builders.flights import add, proposal, remove
-from tests.postgres import cloned
+from tests.servers.postgres import cloned
 from tests.service.instances import instances
-from tests.service.process.keeping import Keeper, Kept, wait_for
+from tests.service.process.killed.keeping import Keeper, Kept, wait_for
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.settings import Settings

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.builders.flights import TABLE, add, proposal, table_body
-from tests.service.process.command_line import (
+from tests.service.process.cli.command_line import (
     START_S,
     STOP_S,
     TIDEGATE,
@@ -109,10 +109,10 @@ def until(true: Callable[[], bool], *, within_s: float = START_S) -> None:
 
 
 @contextmanager
-def workers(database_url: str, folder: Path) -> Iterator[Service]:
+def workers(database_url: str, folder: Path, *more: object) -> Iterator[Service]:
     log = folder / "log"
     arguments = ("--workers", WORKERS, "--database-url", database_url, "--data-dir", folder)
-    with serving(*arguments, log=log) as (process, printed):
+    with serving(*arguments, *more, log=log) as (process, printed):
         yield Service(process.pid, url_in(printed), log)
     assert process.returncode == 0
 
@@ -153,6 +153,25 @@ class TestServing:
         until(lambda: service.metric("tidegate_published_versions_total") == counts)
         # What is asked of the index, those that serve say.
         assert set(service.metric("tidegate_unpublished_versions")) == set(SERVING)
+
+    def test_each_of_them_comes_to_use_a_place_that_failed_at_the_start(
+        self, database_url, tmp_path
+    ):
+        lake = tmp_path / "lake"
+        in_the_way = lake / ".tidegate-probe" / "put-if-absent"
+        in_the_way.mkdir(parents=True)
+        with workers(database_url, tmp_path, "--allowed-locations", lake.as_uri()) as service:
+            body = table_body(catalog_managed=True, location=f"{lake.as_uri()}/t")
+            made = httpx.post(f"{service.api}/tables", json=body)
+            assert (made.status_code, made.json()["code"]) == (503, "storage-unavailable")
+            in_the_way.rmdir()
+
+            def is_made() -> bool:
+                return httpx.post(f"{service.api}/tables", json=body).status_code == 201
+
+            until(is_made)
+            assert commit(service, proposal(add())).status_code == 201
+            until(lambda: service.head()["published_version"] == 1)
 
     def test_a_service_of_one_process_has_no_workers(self, database_url, tmp_path):
         with serving("--database-url", database_url, "--data-dir", tmp_path) as (process, printed):

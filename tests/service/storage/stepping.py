@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import TypeVar
 
 from tidegate_protocol.log.content import LogFile
-from tidegate_service.core.log.log_file import FileMemory, read_file
+from tidegate_service.core.log.files.log_file import FileMemory, read_file
 from tidegate_service.storage.local.files import LocalFiles
 
 R = TypeVar("R")

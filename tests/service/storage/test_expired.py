@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from tests.service.log.expired_contract import EXPIRED, ExpiredContract
-from tests.service.storage.test_storage_local import folder_of
+from tests.service.storage.local.test_storage_local import folder_of
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.store.expired import DeletionRefused
 from tidegate_service.storage import ObjectStorage

@@ -24,8 +24,8 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.segment import Listing
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.log.listing import listed
-from tidegate_service.core.log.log_file import LARGE_BYTES
+from tidegate_service.core.log.files.listing import listed
+from tidegate_service.core.log.files.log_file import LARGE_BYTES
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.store.put_result import PutResult
@@ -248,7 +248,7 @@ async def test_a_long_listing_is_made_in_steps(tmp_path):
         (tmp_path / f"{number:03}").touch()
     folder = os.open(tmp_path, os.O_RDONLY)
     shown: list[str] = []
-    steps = local_listing.listed(folder, after="002", at_once=25, names_at_once=10)
+    steps = local_listing.listed(folder, who=None, after="002", at_once=25, names_at_once=10)
     try:
         while True:
             shown += [entry.name for entry in next(steps) or ()]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.store_proxy import StoreProxy
+from tests.servers.store_proxy import StoreProxy
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import UnreadableFile

@@ -86,6 +86,8 @@ def test_locations_inside_the_prefixes_are_stored_canonically(given, stored):
         "file:///lake/t#x",
         "file:///lake/t/_delta_log",
         "file:///lake/t/_delta_log/x",
+        "file:///lake/.tidegate-probe",
+        "file:///lake/.Tidegate-Probe/put-if-absent",
         "file:///etc/passwd",
         "FILE:///etc/x",
         "http://localhost/lake",
@@ -253,10 +255,12 @@ def test_a_local_folder_that_is_no_name_is_no_other_name_s():
 
 def test_a_bucket_is_one_store_and_a_local_folder_is_one():
     policy = LocationPolicy(
-        warehouse="file:///lake", prefixes=("file:///mnt/far", "s3://b/x", "s3://b/y", "gs://b/x")
+        warehouse="file:///lake",
+        prefixes=("file:///lake/a", "file:///mnt/far", "s3://b/x", "s3://b/y", "gs://b/x"),
     )
     stores = {
         "file:///lake/t": "file:///lake",
+        "file:///lake/a/t": "file:///lake/a",
         "file:///mnt/far/t": "file:///mnt/far",
         "s3://b/x/t": "s3://b",
         "s3://b/y/t": "s3://b",

@@ -5,7 +5,7 @@ import pytest
 
 from tests.builders.by_x import add
 from tests.service.commit.committing import create, land
-from tidegate_service.core.ports.scanned import Wanted
+from tidegate_service.core.ports.files.scanned import Wanted
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.reading.scanning import PAGE_BYTES
 

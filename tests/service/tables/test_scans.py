@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from sqlalchemy import text
 
 from tests.builders.by_x import add, remove
-from tests.service.commit.committing import land, paths, scanned
+from tests.service.commit.committing import land, paths, ratified, scanned
 from tests.service.tables.scan_tables import PREDICATES, create, generated, table_metadata
 from tests.service.world import make_world
 from tidegate_protocol.log.statistics import statistics_of
@@ -98,6 +99,40 @@ async def test_files_from_before_a_table_had_partitions_are_not_lost(context):
     await check_all(context, table, 1, 2, 3)
 
 
+async def test_files_of_which_the_next_commit_leaves_none_are_not_lost(context):
+    """Both commits are written together."""
+    index = context.index
+    table = await create(index, table_metadata(mapped=False, partition_columns=()))
+    table = await land(index, table, add("a", partitionValues={}))
+    async with index.commit_section(table.id) as section:
+        partitioned = add("b", partitionValues={"p": "x", "n": None})
+        await section.append(ratified(2, table_metadata(mapped=False), partitioned))
+        await section.append(ratified(3, remove("a")))
+        await section.save()
+    assert [file.path for file in await found_by(context, section.table, 2, "p = 'a'")] == ["a"]
+
+
+async def test_a_table_that_is_overwritten_with_partitions_is_not_gone_through(context):
+    index = context.index
+    table = await create(index, table_metadata(mapped=False, partition_columns=()))
+    table = await land(index, table, *(add(f"f{n}", partitionValues={}) for n in range(500)))
+    table = await land(index, table, *(remove(f"f{n}") for n in range(1, 500)))
+    read = text(
+        "SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0) FROM pg_stat_xact_user_tables "
+        "WHERE relname = 'files'"
+    )
+    async with index.commit_section(table.id) as section:
+        # Of the transactions before it, too.
+        async with section._unit.statements() as connection:
+            before = (await connection.execute(read)).scalar_one()
+        added = add("a", partitionValues={"p": "x", "n": None})
+        await section.append(ratified(3, table_metadata(mapped=False), remove("f0"), added))
+        async with section._unit.statements() as connection:
+            assert (await connection.execute(read)).scalar_one() - before <= 20
+        await section.save()
+    await check_all(context, section.table, 2, 3)
+
+
 async def test_unpartitioned_files_have_no_entry(context, database_url):
     table = await create(context.index, table_metadata(mapped=False, partition_columns=()))
     await land(context.index, table, *(add(f"f{n}", partitionValues={}) for n in range(50)))
@@ -136,12 +171,14 @@ async def test_statistics_are_cut_to_columns(context):
     table = await create(context.index, table_metadata(mapped=False))
     stats = '{"numRecords":3,"minValues":{"v":1,"p":"a"},"nullCount":{"n":0},"maxValues":null}'
     odd = add("odd", stats='"text"')
+    deep = '{"minValues":{"v":' + "[" * 5000 + "]" * 5000 + "}}"
     table = await land(
         context.index,
         table,
         add("a", stats=stats, unknownField=[1, 2.5]),
         add("b", stats=None),
         odd,
+        add("z_deep", stats=deep),
     )
     request = ScanRequest(columns=("V",))
     files = await scanned(await scan(context, table.id, request))
@@ -149,5 +186,6 @@ async def test_statistics_are_cut_to_columns(context):
         '{"numRecords":3,"minValues":{"v":1},"nullCount":{},"maxValues":null}',
         None,
         '"text"',
+        deep,
     ]
     assert b'"unknownField":[1,2.5]' in files[0].raw

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from tests.builders.flights import TABLE, add, proposal, table_body
-from tests.service.api.http.requests_by_hand import exchange
+from tests.service.api.http.connections.requests_by_hand import exchange
 from tests.service.catalog_managed.guarded import make_token
-from tests.service.process.command_line import serving, url_in
+from tests.service.process.cli.command_line import serving, url_in
 from tidegate_service.core.access.roles import Grant, Role
 
 HOSTILE = {
@@ -78,7 +78,7 @@ def calls(client: httpx.Client, text: str) -> int:
 @pytest.fixture(scope="module")
 def log(postgres_server, migrated_template, tmp_path_factory) -> tuple[int, list[str]]:
     """How many requests there were, and the lines of the service's log after all of them."""
-    from tests.postgres import cloned
+    from tests.servers.postgres import cloned
 
     with cloned(postgres_server.url, migrated_template) as url:
         token = make_token(url, Grant(Role.ADMIN, "*"), label="hostile")

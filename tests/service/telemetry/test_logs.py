@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.flights import TABLE, add, proposal, table_body
-from tests.service.api.http.requests_by_hand import exchange
+from tests.service.api.http.connections.requests_by_hand import exchange
 from tidegate_service.core.observe.correlation import Correlation, enter
 from tidegate_service.logs import JsonFormatter
 

@@ -10,6 +10,7 @@ from queue import Queue
 
 import httpx
 import pytest
+from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -21,13 +22,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.builders.flights import TABLE, add, proposal, table_body
-from tests.server import StartService
-from tests.service.process.command_line import tidegate
+from tests.servers.server import StartService
+from tests.service.process.cli.command_line import tidegate
 from tidegate_service.core.observe.correlation import Correlation, enter
 from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.settings import InvalidSettings, load
 from tidegate_service.telemetry.metrics import Metrics
 from tidegate_service.telemetry.recorder import Recorder
+from tidegate_service.telemetry.tracing import Tracing
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
@@ -133,6 +135,22 @@ def test_the_collector_learns_which_service_it_was(start_service, collector, mon
     assert found["service.name"] == "tidegate"
     assert found["deployment.environment.name"] == "test"
     assert found["service.instance.id"]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "is_traced"), [("traceidratio", False), ("parentbased_traceidratio", True)]
+)
+def test_whether_a_caller_has_a_say_in_it(monkeypatch, sampler, is_traced):
+    """Of a request that says of itself that it is sampled, where none is."""
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", sampler)
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.0")
+    tracing = Tracing("http://127.0.0.1:9/v1/traces")
+    recorder = Recorder(Metrics(), tracer=tracing.tracer)
+    with recorder.request(TRACEPARENT) as trace_id:
+        assert trace.get_current_span().is_recording() is is_traced
+        # The log names the caller's trace all the same.
+        assert trace_id == TRACE
+    tracing.stop()
 
 
 def test_a_collector_that_is_gone_holds_nothing_up(start_service: StartService):

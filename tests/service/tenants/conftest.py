@@ -1,11 +1,13 @@
 """One service for all attacks of a file: each has to leave it as it was."""
 
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import pytest
 
-from tests.postgres import cloned
+from tests.servers.postgres import cloned
 from tests.service.tenants.rig import Service, tenants
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.settings import Settings
@@ -43,7 +45,23 @@ def service(
             yield service
 
 
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[ProcessPoolExecutor]:
+    """Another process: a flood takes no interpreter from the tests."""
+    with ProcessPoolExecutor(1, mp_context=get_context("forkserver")) as pool:
+        yield pool
+
+
 @pytest.fixture(autouse=True)
 def scaled(service: Service, pytestconfig: pytest.Config) -> None:
     """As many attack, for as long, as the run says."""
     service.scale = pytestconfig.getoption("--tenants-scale")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--tenants-scale") > 1:
+        return
+    reason = "a long attack, which `make chaos` does, or --tenants-scale 2"
+    for item in items:
+        if item.get_closest_marker("at_scale") is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from tests.builders.flights import add, ndjson, proposal
-from tests.service.api.http.requests_by_hand import NDJSON_TYPE
+from tests.service.api.http.connections.requests_by_hand import NDJSON_TYPE
 from tests.service.tenants.rig import WRITERS_TABLE, attacked
 
 COMMITS = 4
@@ -25,7 +25,9 @@ def table(service) -> str:
     return url
 
 
-@pytest.mark.parametrize("path", ["commits", "conflict-check"])
+@pytest.mark.parametrize(
+    "path", [pytest.param("commits", marks=pytest.mark.at_scale), "conflict-check"]
+)
 def test_they_are_checked_before_the_lock(service, table, path):
     names = itertools.count()
 

@@ -12,11 +12,11 @@ import pytest
 
 from tests.builders.by_x import add
 from tests.builders.flights import proposal, table_body
-from tests.postgres import cloned
+from tests.servers.postgres import cloned
 from tests.service.catalog_managed.guarded import Guarded, make_token
 from tests.service.serving import running
 from tests.service.tables.delta_logs import DeltaLog, line
-from tests.service.tables.test_register_paths import vector_at
+from tests.service.tables.registering.test_register_paths import vector_at
 from tidegate_service.core.access.roles import Grant, Role
 from tidegate_service.settings import Settings
 

@@ -7,9 +7,6 @@ import selectors
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,13 +26,6 @@ _ANSWER = re.compile(rb"HTTP/1\.1 (\d+) .*?\r\ncontent-length: (\d+)\r\n", re.DO
 @pytest.fixture(scope="module")
 def limits() -> dict[str, Any]:
     return {"auth": "tokens"}
-
-
-@pytest.fixture(scope="module")
-def elsewhere() -> Iterator[ProcessPoolExecutor]:
-    """Another process: the flood takes no interpreter from the tests."""
-    with ProcessPoolExecutor(1, mp_context=get_context("forkserver")) as pool:
-        yield pool
 
 
 def flood(address: tuple[str, int], asked: bytes, connections: int) -> Counter[int]:

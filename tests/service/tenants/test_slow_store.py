@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from tests.builders.flights import add, proposal, table_body
-from tests.postgres import cloned
+from tests.servers.postgres import cloned
+from tests.servers.store_proxy import StoreFault, StoreProxy
 from tests.service.tenants.rig import Service, attacked, tenants
-from tests.store_proxy import StoreFault, StoreProxy
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.settings import Settings
 
@@ -51,9 +51,9 @@ def test_commits_to_another_store_go_on(service, store_proxy, s3_prefix, call):
     names = [f"main.slow.t{number}" for number in range(TABLES)]
     for name in names:
         body = table_body(name, location=f"{s3_prefix}/{name}")
-        service.client.post(f"{service.api}/tables", json=body).raise_for_status()
+        service.created(body)
     plain = table_body("main.other.plain")
-    service.client.post(f"{service.api}/tables", json=plain).raise_for_status()
+    service.created(plain)
     turns = itertools.cycle(names)
     # A version that the index does not have is looked for in the log.
     fields = {"read_version": 5} if call == "GET" else {}

@@ -37,7 +37,8 @@ EXPRESSIONS = {
 }
 GROWN_MIB = 320
 GROWN_UNREAD_MIB = 500
-PATIENTLY = httpx.Timeout(120)
+PATIENTLY = httpx.Timeout(300)
+"""A machine may stand still for longer than a deadline."""
 MANY = httpx.Limits(max_connections=400, max_keepalive_connections=400)
 
 
@@ -115,6 +116,19 @@ def test_first_versions_with_expressions(service, stock, define, at_once):
     assert set(measured.answers) <= {400, 503}
 
 
+def test_stagings(service, stock):
+    """Each asks the index for one name, and waits for a connection to it among its own."""
+    url = f"{stock.schema_path}/staging-tables"
+    numbers = itertools.count()
+
+    def attack(_: Service) -> int:
+        return stock.http.post(url, json={"name": f"s{next(numbers)}"}).status_code
+
+    with attacked(service, attack, at_once=120) as measured:
+        measured.check(grown_mib=64)
+    assert set(measured.answers) == {200}
+
+
 def of_short_lines(size: int, line: bytes) -> bytes:
     head = content([commit_info(1)])
     return head + line * ((size - len(head)) // len(line))
@@ -139,6 +153,21 @@ def test_long_staged_files(service, stock, is_taken):
     assert set(measured.answers) <= {400, 409, 500, 503}
 
 
+@pytest.mark.parametrize("is_own", [True, False], ids=["landed", "taken"])
+def test_late_commits(service, stock, is_own):
+    """Sent again and again, of a version that is this very commit, or another one."""
+    table = stock.create()
+    staged = table.stage(1)
+    landing = staged if is_own else table.stage(1)
+    assert asked(table, landing) == 200
+
+    with attacked(service, lambda _: asked(table, staged), at_once=150) as measured:
+        measured.check(grown_mib=64)
+    answer = 200 if is_own else 409
+    assert answer in measured.answers
+    assert set(measured.answers) <= {answer, 429, 500, 503}
+
+
 def test_bodies_of_many_values(service, stock):
     """Columns that are said, each of which is renamed."""
     table = stock.create()
@@ -161,7 +190,7 @@ def listed(service: Service) -> dict[str, Any]:
     for number in range(60):
         name = f"{CATALOG}.{SCHEMA}.listed{number}"
         body = {"name": name, "schema": struct([column(f"c{each}") for each in range(1000)])}
-        service.client.post(f"{service.api}/tables", json=body).raise_for_status()
+        service.created(body)
     return {"catalog_name": CATALOG, "schema_name": SCHEMA, "max_results": 1000}
 
 

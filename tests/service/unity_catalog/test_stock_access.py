@@ -6,7 +6,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.postgres import cloned
+from tests.servers.postgres import cloned
 from tests.service.catalog_managed.guarded import Guarded
 from tests.service.serving import document, running
 from tests.service.unity_catalog.stock import UNITY, StockClient, StockTable

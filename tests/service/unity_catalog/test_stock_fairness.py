@@ -2,6 +2,7 @@
 
 import threading
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.builders.flights import add as own_add
@@ -15,13 +16,15 @@ CHECKS_S = 0.15
 
 
 def landed(table: StockTable) -> int:
-    """In how many tries a commit of the client's landed."""
+    """In how many tries a commit of the client's landed. Its engine is as Delta Spark's: staged
+    anew, the transaction keeps its id."""
+    info = {"txnId": str(uuid.uuid4())}
     for number in range(1, TRIES + 1):
         loaded = table.load()
         version = loaded["latest-table-version"] + 1
         time.sleep(CHECKS_S)
         at = max(T0 + version * 1000, loaded["metadata"]["last-commit-timestamp-ms"] + 1)
-        answer = table.propose(table.stage(version, inCommitTimestamp=at, timestamp=at))
+        answer = table.propose(table.stage(version, inCommitTimestamp=at, timestamp=at, **info))
         if answer.status_code == 200:
             return number
         assert answer.status_code == 409, answer.text

@@ -2,7 +2,7 @@
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.upkeep.checkpoints import checkpointed, names
+from tests.service.upkeep.checkpointed import checkpointed, names
 from tests.service.world import World
 from tidegate_protocol.log.file_names import CompactedFile, parse
 from tidegate_service.background.publisher import Publisher

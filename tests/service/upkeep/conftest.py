@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.service.world import World
 from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.core.limits import UpkeepLimits
 from tidegate_service.core.observe.faults import FaultPoints
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.store.storage import Storage
@@ -21,6 +22,7 @@ def upkeep(engine: AsyncEngine) -> PostgresUpkeep:
     return PostgresUpkeep(engine)
 
 
+Option = FaultPoints | UpkeepLimits
 Caring = Callable[..., Caretaker]
 Expiring = Callable[..., Caretaker]
 Compacting = Callable[..., Caretaker]
@@ -30,7 +32,7 @@ Compacting = Callable[..., Caretaker]
 def caring(world: World, index: Index, upkeep: PostgresUpkeep) -> Caring:
     """A caretaker that cleans up, with other options or another storage."""
 
-    def caring(storage: Storage = world.context.storage, **options: FaultPoints) -> Caretaker:
+    def caring(storage: Storage = world.context.storage, **options: Option) -> Caretaker:
         return Caretaker(index, upkeep, [CleanUp(index, upkeep, storage, **options)], share=1)
 
     return caring
@@ -45,7 +47,7 @@ def caretaker(caring: Caring) -> Caretaker:
 def expiring(index: Index, upkeep: PostgresUpkeep) -> Expiring:
     """A caretaker that drops what has expired of the index."""
 
-    def expiring(**options: FaultPoints) -> Caretaker:
+    def expiring(**options: Option) -> Caretaker:
         return Caretaker(index, upkeep, [ExpiredVersions(index, upkeep, **options)], share=1)
 
     return expiring
@@ -55,7 +57,7 @@ def expiring(index: Index, upkeep: PostgresUpkeep) -> Expiring:
 def compacting(world: World, index: Index, upkeep: PostgresUpkeep) -> Compacting:
     """A caretaker that compacts, three commits at least unless it is told otherwise."""
 
-    def compacting(commits: int = 3, **options: FaultPoints) -> Caretaker:
+    def compacting(commits: int = 3, **options: Option) -> Caretaker:
         job = Compactions(index, world.context.storage, commits=commits, **options)
         return Caretaker(index, upkeep, [job], share=1)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.upkeep import Done, UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import Done, UpkeepRecord
 
 
 class Counting:

@@ -7,11 +7,12 @@ import pytest
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.upkeep.checkpoints import folder_of, pointer
+from tests.service.upkeep.checkpointed import folder_of, pointer
 from tests.service.upkeep.compacting import commit, large, written
 from tests.service.world import World
 from tidegate_service.background.background import Background, background_of
 from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.observe.faults import NO_FAULTS
 from tidegate_service.core.observe.telemetry import SILENT
 from tidegate_service.core.ports.index import Index
@@ -40,6 +41,7 @@ async def working(
         store_of=lambda location: "the only one",
         faults=NO_FAULTS,
         telemetry=SILENT,
+        own=OwnLogs(),
     )
 
 

@@ -13,8 +13,7 @@ from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.upkeep.jobs import Counting
 from tests.service.world import World
-from tidegate_service.background import caretaker as module
-from tidegate_service.background.caretaker import Caretaker
+from tidegate_service.background.caretaker import Caretaker, CaretakerLimits
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable
@@ -90,13 +89,11 @@ async def test_only_what_is_published_counts(world: World, index: Index, upkeep:
     assert [version for _, version in job.runs] == [0, 2]
 
 
-async def test_each_page_of_tables_is_looked_at(
-    world: World, index: Index, upkeep: PostgresUpkeep, monkeypatch
-):
-    monkeypatch.setattr(module, "LOOKED_AT_ONCE", 2)
+async def test_each_page_of_tables_is_looked_at(world: World, index: Index, upkeep: PostgresUpkeep):
     for _ in range(5):
         await world.create()
-    assert await Caretaker(index, upkeep, [Counting()], share=1).round() == 5
+    two = CaretakerLimits(tables=2)
+    assert await Caretaker(index, upkeep, [Counting()], share=1, limits=two).round() == 5
 
 
 async def test_two_instances_share_the_work(
@@ -136,17 +133,16 @@ async def test_a_lost_claim_is_let_go_of_by_whoever_has_it(
 
 
 async def test_a_claim_is_held_while_the_work_goes_on(
-    world: World, index: Index, upkeep: PostgresUpkeep, monkeypatch
+    world: World, index: Index, upkeep: PostgresUpkeep
 ):
-    monkeypatch.setattr(module, "CLAIM_S", 0.3)
-    monkeypatch.setattr(module, "RENEW_S", 0.05)
+    short = CaretakerLimits(claim_s=0.3, renew_s=0.05)
     table = await world.create()
     job = Counting(takes_s=1.0)
-    first = asyncio.create_task(Caretaker(index, upkeep, [job], share=1).round())
+    first = asyncio.create_task(Caretaker(index, upkeep, [job], share=1, limits=short).round())
     async with asyncio.timeout(PATIENCE_S):
         while not job.runs:
             await asyncio.sleep(0.01)
-    other = Caretaker(index, upkeep, [job], share=1)
+    other = Caretaker(index, upkeep, [job], share=1, limits=short)
     while not first.done():
         assert await other.round() == 0
         await asyncio.sleep(0.05)
@@ -272,10 +268,9 @@ class TestTheShare:
 
     @pytest.mark.parametrize("most", [1, 1_000])
     async def test_nor_does_one_that_takes_parts_over(
-        self, world: World, index: Index, upkeep: PostgresUpkeep, monkeypatch, most
+        self, world: World, index: Index, upkeep: PostgresUpkeep, most
     ):
         """It rests after others of its kind alone, and not for long from so many commits on."""
-        monkeypatch.setattr(module, "MOST_TAKEN_OVER", most)
         table = await world.create()
         part = Part(name="a", size=1, num_adds=1, num_removes=0, through=0)
         known = KnownCheckpoint(
@@ -284,7 +279,14 @@ class TestTheShare:
         await index.keep_checkpoint(table.id, known)
         slow = Counting(every=0, takes_s=0.5)
         bridging = Counting(UpkeepKind.CHECKPOINT, every=1)
-        caretaker = Caretaker(index, upkeep, [slow, bridging], share=0.01, interval_s=0.01)
+        caretaker = Caretaker(
+            index,
+            upkeep,
+            [slow, bridging],
+            share=0.01,
+            interval_s=0.01,
+            limits=CaretakerLimits(taken_over=most),
+        )
         async with caring(caretaker):
             while not slow.runs:
                 await asyncio.sleep(0.01)

@@ -1,9 +1,11 @@
 """Checksums say of a table what it is, at each version where these are few at a time."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.builders.by_x import add, add_of_values, remove
 from tests.builders.proposals import proposal
@@ -14,22 +16,37 @@ from tidegate_protocol.log.actions import DeletionVector, Txn
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.limits import UpkeepLimits
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.core.upkeep import checksums
 from tidegate_service.core.upkeep.checksums import Checksums
-from tidegate_service.index.upkeep import counting
+from tidegate_service.index.limits import COUNTING_LIMITS, CountingLimits, IndexLimits
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
 pytestmark = pytest.mark.anyio
 
 
+Summing = Callable[..., Caretaker]
+
+
 @pytest.fixture
-def caretaker(world: World, index: Index, upkeep: PostgresUpkeep) -> Caretaker:
-    return Caretaker(index, upkeep, [Checksums(upkeep, world.context.storage)], share=1)
+def summing(world: World, index: Index, engine: AsyncEngine) -> Summing:
+    """A caretaker that writes checksums within limits."""
+
+    def summing(counting: CountingLimits = COUNTING_LIMITS, **limits: int) -> Caretaker:
+        upkeep = PostgresUpkeep(engine, limits=IndexLimits(counting=counting))
+        job = Checksums(upkeep, world.context.storage, limits=UpkeepLimits(**limits))
+        return Caretaker(index, upkeep, [job], share=1)
+
+    return summing
+
+
+@pytest.fixture
+def caretaker(summing: Summing) -> Caretaker:
+    return summing()
 
 
 def written(world: World, table: TableRecord) -> dict[int, dict[str, object]]:
@@ -65,7 +82,7 @@ async def test_each_version_of_an_ordinary_table_has_one(world: World, caretaker
     assert await caretaker.round() == 0
 
 
-async def test_versions_between_two_heads(world: World, caretaker: Caretaker, monkeypatch):
+async def test_versions_between_two_heads(world: World, caretaker: Caretaker, summing: Summing):
     """What they were is told where it is still known."""
     table = await world.create(properties={"delta.feature.domainMetadata": "supported"})
     await caretaker.round()
@@ -83,15 +100,12 @@ async def test_versions_between_two_heads(world: World, caretaker: Caretaker, mo
     assert [each.get("domainMetadata") for each in found.values()] == [[], None, None, None, []]
     assert (await verify_table(world.context, table.id)).differences == ()
     # Of a hot table, and of a large one, the head alone has one.
-    monkeypatch.setattr(checksums, "BETWEEN", 1)
     for path in "efg":
         await propose(world.context, table.id, proposal(add(path)))
-    await caretaker.round()
-    monkeypatch.setattr(checksums, "BETWEEN", 20)
-    monkeypatch.setattr(counting, "ROWS", 8)
+    await summing(checksums_between=1).round()
     for path in "hij":
         await propose(world.context, table.id, proposal(add(path)))
-    await caretaker.round()
+    await summing(CountingLimits(rows=8)).round()
     assert list(written(world, table)) == [0, 1, 2, 3, 4, 7, 10]
 
 
@@ -126,23 +140,17 @@ async def test_all_fields(world: World, caretaker: Caretaker):
     assert decode(json.dumps(head).encode()).num_files == 2
 
 
-async def test_of_a_large_table_what_takes_long_is_left_out(
-    world: World, caretaker: Caretaker, monkeypatch
-):
-    monkeypatch.setattr(counting, "ROWS", 2)
+async def test_of_a_large_table_what_takes_long_is_left_out(world: World, summing: Summing):
     table = await world.create()
     await propose(world.context, table.id, proposal(*(add(f"f{n}") for n in range(3))))
-    await caretaker.round()
+    await summing(CountingLimits(rows=2)).round()
     head = written(world, table)[1]
     assert head["numFiles"] == 3
     assert not {"fileSizeHistogram", "allFiles"} & set(head)
 
 
-@pytest.mark.parametrize("name", ["FILES", "FILES_BYTES", "VECTORS", "SMALL_ACTIONS"])
-async def test_each_bound_leaves_out_its_own(
-    world: World, caretaker: Caretaker, monkeypatch, name: str
-):
-    monkeypatch.setattr(counting, name, 0)
+@pytest.mark.parametrize("name", ["files", "file_bytes", "vectors", "small_actions"])
+async def test_each_bound_leaves_out_its_own(world: World, summing: Summing, name: str):
     table = await world.create(properties={"delta.enableDeletionVectors": "true"})
     vector = DeletionVector(
         storage_type="i", path_or_inline_dv="a" * 20, size_in_bytes=10, cardinality=42
@@ -153,17 +161,17 @@ async def test_each_bound_leaves_out_its_own(
         Txn(app_id="app", version=7),
     ]
     await propose(world.context, table.id, proposal(*actions))
-    await caretaker.round()
+    await summing(CountingLimits(**{name: 0})).round()
     head = written(world, table)[1]
     left_out = {
-        "FILES": {"allFiles"},
-        "FILES_BYTES": {"allFiles"},
-        "VECTORS": {
+        "files": {"allFiles"},
+        "file_bytes": {"allFiles"},
+        "vectors": {
             "numDeletedRecordsOpt",
             "numDeletionVectorsOpt",
             "deletedRecordCountsHistogramOpt",
         },
-        "SMALL_ACTIONS": {"setTransactions"},
+        "small_actions": {"setTransactions"},
     }
     assert not left_out[name] & set(head)
     for others in (fields for key, fields in left_out.items() if not fields & left_out[name]):
@@ -191,13 +199,13 @@ async def test_one_waits_until_its_version_is_published(
 
 @pytest.mark.parametrize(("most", "kept"), [(2.9, 2), (0.5, 0)])
 async def test_those_that_wait_are_bounded_by_their_bytes(
-    world: World, caretaker: Caretaker, monkeypatch, most: float, kept: int
+    world: World, summing: Summing, most: float, kept: int
 ):
     like = await world.create()
     await propose(world.context, like.id, proposal(add("a")))
-    await caretaker.round()
+    await summing().round()
     one = (world.log_folder(like) / f"{1:020d}.crc").stat().st_size
-    monkeypatch.setattr(checksums, "WAITING_BYTES", int(most * one))
+    caretaker = summing(waiting_checksum_bytes=int(most * one))
     tables = [await world.create(catalog_managed=True) for _ in range(2)]
     publisher = Publisher(world.context.index, world.context.storage)
     await publisher.round()
@@ -236,10 +244,7 @@ async def test_a_log_that_is_not_the_tables_is_left_alone(
     assert standing.trouble == "version 0 in the log is not what the index has"
 
 
-async def test_long_metadata_is_not_written_with_every_version(
-    world: World, caretaker: Caretaker, monkeypatch
-):
-    monkeypatch.setattr(checksums, "LONG_METADATA", 10)
+async def test_long_metadata_is_not_written_with_every_version(world: World, summing: Summing):
     table = await world.create()
-    assert await caretaker.round() == 1
+    assert await summing(checksum_metadata_bytes=10).round() == 1
     assert written(world, table) == {}

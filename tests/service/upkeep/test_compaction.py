@@ -10,22 +10,22 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
 from tests.service.upkeep.aged import LogOf
-from tests.service.upkeep.checkpoints import checkpointed
+from tests.service.upkeep.checkpointed import checkpointed
 from tests.service.upkeep.compacting import commit, large, written
 from tests.service.upkeep.conftest import Compacting
 from tests.service.world import World
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
+from tidegate_service.core.limits import UpkeepLimits
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.faults import CompactionStep, Side
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.upkeep import Done, UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import Done, UpkeepRecord
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.core.upkeep import compaction as module
 from tidegate_service.core.upkeep.compaction import Compactions
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
@@ -146,35 +146,31 @@ async def test_a_log_that_begins_at_a_checkpoint(
 
 
 class TestBounds:
-    async def test_commits_in_a_file(self, world: World, compacting: Compacting, monkeypatch):
-        monkeypatch.setattr(module, "MOST_COMMITS", 4)
+    async def test_commits_in_a_file(self, world: World, compacting: Compacting):
         table = await large(world)
         await commit(world, table, 11)
-        caretaker = compacting()
+        caretaker = compacting(limits=UpkeepLimits(compacted_commits=4))
         while await caretaker.round():
             pass
         assert written(table) == [(2, 5), (6, 9), (10, 12)]
 
-    async def test_their_bytes(self, world: World, compacting: Compacting, monkeypatch):
+    async def test_their_bytes(self, world: World, compacting: Compacting):
         table = await large(world)
         await commit(world, table, 6)
         sizes = [world.log_file(table, version).stat().st_size for version in range(2, 8)]
-        monkeypatch.setattr(module, "MOST_BYTES", sum(sizes[:3]) + 10)
-        caretaker = compacting()
+        caretaker = compacting(limits=UpkeepLimits(compacted_bytes=sum(sizes[:3]) + 10))
         while await caretaker.round():
             pass
         assert written(table) == [(2, 4), (5, 7)]
 
-    async def test_a_commit_that_is_too_large_for_any(
-        self, world: World, compacting: Compacting, monkeypatch
-    ):
+    async def test_a_commit_that_is_too_large_for_any(self, world: World, compacting: Compacting):
         table = await large(world)
         await commit(world, table, 3)
         files = [add(f"more-{number}") for number in range(20)]
         await propose(world.context, table.id, proposal(*files))
         await commit(world, table, 2)
-        monkeypatch.setattr(module, "MOST_BYTES", world.log_file(table, 5).stat().st_size - 1)
-        caretaker = compacting()
+        most = world.log_file(table, 5).stat().st_size - 1
+        caretaker = compacting(limits=UpkeepLimits(compacted_bytes=most))
         while await caretaker.round():
             pass
         assert written(table) == [(2, 4)]

@@ -13,25 +13,25 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.builders.by_x import add, metadata
 from tests.service.tables.delta_logs import DeltaLog, names
-from tests.service.tables.test_register_random import commits
+from tests.service.tables.registering.test_register_random import commits
 from tests.service.upkeep.aged import LogOf, age, let_it_be_tomorrow
-from tests.service.upkeep.checkpoints import checkpointed
+from tests.service.upkeep.checkpointed import checkpointed
+from tests.service.upkeep.checkpoints.test_checkpoints_random import PROTOCOL, comparable, held
 from tests.service.upkeep.compacting import commit, large, written
 from tests.service.upkeep.conftest import Caring, Compacting
-from tests.service.upkeep.test_checkpoints_random import PROTOCOL, comparable, held
 from tests.service.vacuum.vacuuming import ended, left, plant
 from tests.service.world import World, make_world
 from tidegate_protocol.log.actions import file_key
 from tidegate_protocol.log.codec import decode_lines
 from tidegate_protocol.log.file_names import compacted_name
 from tidegate_protocol.replay.snapshot import Snapshot
+from tidegate_service.core.limits import UpkeepLimits
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
-from tidegate_service.core.ports.upkeep import UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import UpkeepRecord
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.core.upkeep import compaction as module
 from tidegate_service.core.upkeep.compaction import Compactions
 from tidegate_service.storage import ObjectStorage
 
@@ -144,9 +144,8 @@ async def test_our_own_readers_pass_over_them(world: World, compacting: Compacti
 )
 @given(rest=commits, changed=st.none() | st.integers(2, 8), most=st.integers(2, 7))
 async def test_checkpoint_compacted_file_and_tail_are_what_the_index_has(
-    index, upkeep, tmp_path, monkeypatch, *, rest, changed, most
+    index, upkeep, tmp_path, *, rest, changed, most
 ):
-    monkeypatch.setattr(module, "MOST_COMMITS", most)
     world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
     # Some of which the commits behind it remove, or add again.
     many = [add(path) for path in ("a", "b", "c%20c", *(f"first-{n}" for n in range(40)))]
@@ -165,7 +164,8 @@ async def test_checkpoint_compacted_file_and_tail_are_what_the_index_has(
     await rebuild_table(world.context, table.id)
     try:
         head = await get_table(world.context, table.id)
-        job = Compactions(index, world.context.storage, commits=2)
+        limits = UpkeepLimits(compacted_commits=most)
+        job = Compactions(index, world.context.storage, commits=2, limits=limits)
         await job.run(head, UpkeepRecord(version=-1, done_ms=None, failures=0, trouble=None))
         # Without an action that counts, there is nothing to be written.
         last = 1 + min(most, len(rest))

@@ -15,7 +15,7 @@ from tidegate_service.cli.commands import cli
 from tidegate_service.cli.tables import upkeep_rows
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.records import TableHead, TableState
-from tidegate_service.core.ports.upkeep import UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import UpkeepRecord
 from tidegate_service.core.vacuum.commits import VACUUM
 from tidegate_service.settings import Settings
 

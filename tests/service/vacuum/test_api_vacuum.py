@@ -14,7 +14,7 @@ import pytest
 
 import tidegate
 from tests.builders.flights import add, proposal
-from tests.service.process.command_line import invoke
+from tests.service.process.cli.command_line import invoke
 
 OLD_S = 30 * 24 * 3600
 AT_ONCE = {"retain_ms": 0, "allow_shorter": True}

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders.by_x import add_of_values, remove
-from tests.service.log.foreign import foreign_commit
+from tests.service.log.foreign.foreign import foreign_commit
 from tests.service.vacuum.test_vacuum import foreign_add
 from tests.service.vacuum.vacuuming import AT_ONCE, folder_of, land, left, plant
 from tidegate_protocol.log.actions import DeletionVector

@@ -1,14 +1,12 @@
 """The merge of a listing and the index's rows, beside what the use case's tests show of it."""
 
 import asyncio
-import multiprocessing
-import tracemalloc
 from collections.abc import AsyncIterator
-from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tidegate_service.core.ports.named_files import NamedFiles
+from tests.traced import traced
+from tidegate_service.core.ports.files.named_files import NamedFiles
 from tidegate_service.core.ports.store.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.core.vacuum.found import Unnamed
@@ -43,16 +41,12 @@ async def merged(location: str) -> list[DataFile]:
     return [file async for _, some in found for file in some]
 
 
-def traced(location: str) -> tuple[list[DataFile], int]:
-    """What is merged, and the most memory that it took."""
-    tracemalloc.start()
-    return asyncio.run(merged(location)), tracemalloc.get_traced_memory()[1]
+def all_merged(location: str) -> list[DataFile]:
+    return asyncio.run(merged(location))
 
 
 async def test_what_is_named_between_two_files_is_not_held(tmp_path):
-    # In a process of its own: memory is traced of all threads.
-    with ProcessPoolExecutor(1, multiprocessing.get_context("forkserver")) as process:
-        found, peak_bytes = process.submit(traced, tmp_path.as_uri()).result()
+    found, peak_bytes = traced(all_merged, tmp_path.as_uri())
     assert peak_bytes < 2 * MIB
     assert found == [DataFile(path=path, size=1, modified_ms=1) for path in ("a", "c0", "e")]
 

@@ -8,8 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.builders.by_x import add, add_of_values, remove
-from tests.builders.proposals import proposal
-from tests.service.log.foreign import foreign_commit
+from tests.service.log.foreign.foreign import foreign_commit
 from tests.service.vacuum.vacuuming import (
     AT_ONCE,
     NOW_MS,
@@ -213,19 +212,6 @@ async def test_what_lands_between_listing_and_deleting_stays(world, table):
     assert "late" in left(table)
 
 
-async def test_what_a_proposal_names_that_waits_stays(world, table):
-    plant(table, "orphan", "waiting")
-    body = proposal(add("waiting"), read_version=0)
-    turn = world.context.pending.begin(table.id, body)
-    # Another copy of it, which is decided.
-    world.context.pending.end(table.id, world.context.pending.begin(table.id, body))
-    assert await named(world, table) == {"orphan"}
-    world.context.pending.leave(table.id, turn, now_s=world.context.monotonic_s())
-    assert await named(world, table) == {"orphan"}
-    assert world.context.pending.of(table.id, now_s=world.context.monotonic_s() + 999) == []
-    assert await named(world, table) == {"orphan", "waiting"}
-
-
 async def test_a_clone_keeps_the_files_that_it_names(world):
     table, clone = await world.create(), await world.create()
     plant(table, "live", "cloned", "x=1/cloned", "orphan")
@@ -253,7 +239,7 @@ async def test_metadata_of_iceberg_stays(world, properties):
     assert await named(world, table) == set(paths)
     set_by_others(world, table, properties)
     folder = str(folder_of(table))
-    inventory = Inventory()
+    inventory = Inventory(who=None)
     inventory.add([DataFile(path=f"{folder}/{path}", size=5, modified_ms=1) for path in paths])
     assert await named(world, table, replace(AT_ONCE, inventory=inventory)) == {"orphan"}
     await ended(world, table)
@@ -294,6 +280,23 @@ async def test_a_store_that_refuses_to_delete_is_told(world, monkeypatch):
     assert info["operationParameters"] == {"status": "FAILED"}
     monkeypatch.undo()
     assert (await ended(world, table)).deleted == 1
+
+
+async def test_why_it_failed_is_told_where_its_end_fails(world, monkeypatch, caplog):
+    table = await world.create()
+    plant(table, "orphan")
+
+    async def refuse(self, paths):
+        async with world.context.index.commit_section(table.id) as section:
+            await section.quarantine("of a test")
+            await section.save()
+        raise StorageUnavailable("the object store could not delete: it answered 403")
+
+    monkeypatch.setattr(LocalDataFiles, "delete", refuse)
+    last = (await vacuumed(world, table))[-1]
+    assert (last.stage, last.error.detail[-3:], last.version) == (Stage.FAILED, "403", 1)
+    [logged] = [each for each in caplog.records if "vacuum's end" in each.getMessage()]
+    assert "of a test" in logged.error
 
 
 async def test_two_at_once_do_no_harm(world, table):

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from tests.simulation.choices import Choices
 from tests.simulation.loop import InstanceLoop
 from tests.simulation.schedule import Scheduler
+from tests.simulation.worlds.choices import Choices
 
 T = TypeVar("T")
 

@@ -1,22 +1,25 @@
 """What the index in memory answers without a lock: what is committed, of one moment each."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
+from tests.simulation.ports.kept import Kept
 from tests.simulation.ports.network import Network
 from tests.simulation.ports.rows import Rows
-from tests.simulation.ports.server import Server
+from tests.simulation.ports.server import Server, ascii_lower, places_overlap
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.row_tracking import NO_ROW_IDS
-from tidegate_protocol.log.actions import Add, Txn
+from tidegate_protocol.log.actions import Add, DomainMetadata, Txn
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.errors import IndexUnavailable, NotFound
+from tidegate_service.core.ports.forgotten import KeptPlaces
 from tidegate_service.core.ports.index import TakesLong
 from tidegate_service.core.ports.records import (
     PAGE_BYTES,
     Aborted,
+    CommitGlance,
     CommitRecord,
     ForgottenTable,
     Glance,
@@ -69,6 +72,11 @@ class MemoryReads:
 
         return await self._read(find)
 
+    async def told_table(
+        self, ref: str, *, known: HeadsOnStandby, most_metadata: int
+    ) -> TableHead | None:
+        return await self.told_head(ref, known=known)
+
     async def told_glance(self, table_id: str, *, known: HeadsOnStandby) -> Glance | None:
         glance = await self.glance(table_id)
         if glance is not None and glance.table.catalog_managed:
@@ -107,6 +115,16 @@ class MemoryReads:
         found = await self.history(table_id, from_version=version, to_version=version, limit=1)
         return found[0] if found else None
 
+    async def glance_at_commit(self, table_id: str, version: int) -> CommitGlance | None:
+        found = await self.commit(table_id, version)
+        if found is None:
+            return None
+        return CommitGlance(
+            timestamp=found.timestamp,
+            body_digest=found.body_digest,
+            content_sha256=found.content_sha256,
+        )
+
     async def content(self, table_id: str, version: int) -> bytes | None:
         return await self._of(table_id, lambda rows: rows.content(version))
 
@@ -124,8 +142,15 @@ class MemoryReads:
 
         return await self._of(table_id, history) or []
 
-    async def state_at(self, table_id: str, version: int) -> ReadState | None:
-        return await self._of(table_id, lambda rows: rows.state_at(version))
+    async def state_at(
+        self, table_id: str, version: int, *, most_bytes: int | None = None
+    ) -> ReadState | None:
+        state = await self._of(table_id, lambda rows: rows.state_at(version))
+        return no_longer(state, most_bytes)
+
+    async def is_used(self, table_id: str, transaction_id: str) -> bool:
+        known = await self._of(table_id, lambda rows: rows.transaction(transaction_id))
+        return known is not None
 
     async def row_id_high_water_mark(self, table_id: str) -> int:
         mark = await self._of(table_id, lambda rows: rows.row_id_high_water_mark)
@@ -180,6 +205,15 @@ class MemoryReads:
 
         return await self._of(table_id, find)
 
+    async def domain(
+        self, table_id: str, domain: str, *, known: HeadsOnStandby
+    ) -> DomainMetadata | None:
+        def find(rows: Rows) -> DomainMetadata | None:
+            self._told(rows.record, known)
+            return rows.domains.get(domain)
+
+        return await self._of(table_id, find)
+
     async def forgotten_tables(self, *, after: str | None, limit: int) -> list[ForgottenTable]:
         def page() -> list[ForgottenTable]:
             kept = self._server.kept
@@ -215,9 +249,32 @@ def as_id(ref: str) -> str:
         return ref
 
 
+def kept_places(kept: Iterable[Kept], location: str, scopes: Sequence[str]) -> KeptPlaces:
+    near = [one.table for one in kept if places_overlap(one.table.location, location)]
+    others = [table for table in near if not is_within(ascii_lower(table.name), scopes)]
+    taken = {table.location for table in others}
+    return KeptPlaces(
+        others=bool(others),
+        around=frozenset(
+            table.location
+            for table in near
+            if location.startswith(f"{table.location}/") and table.location not in taken
+        ),
+    )
+
+
 def is_within(name: str, scopes: Sequence[str]) -> bool:
     return any(name == scope or name.startswith(f"{scope}.") for scope in scopes)
 
 
 def no_such_table(table_id: str) -> NotFound:
     return NotFound(f"there is no table {table_id}", code=Code.TABLE_NOT_FOUND)
+
+
+def no_longer(state: ReadState | None, most_bytes: int | None) -> ReadState | None:
+    """The state; raises `TakesLong` where its protocol and metadata have more bytes."""
+    if most_bytes is not None and state is not None:
+        told = (state.protocol, state.metadata)
+        if sum(len(action.raw) for action in told if action is not None) > most_bytes:
+            raise TakesLong
+    return state

@@ -5,14 +5,13 @@ from dataclasses import replace
 
 from tests.simulation.ports.kept import recall
 from tests.simulation.ports.old_ids import restore_ids, rewritten
-from tests.simulation.ports.reads import is_within
+from tests.simulation.ports.reads import kept_places, no_longer
 from tests.simulation.ports.rows import Rows
-from tests.simulation.ports.server import ascii_lower, places_overlap
 from tests.simulation.ports.unit import MemoryUnit
 from tidegate_protocol.log.actions import Action, Add, PartitionValues
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change
-from tidegate_service.core.ports.forgotten import Recalled
+from tidegate_service.core.ports.forgotten import KeptPlaces, Recalled
 from tidegate_service.core.ports.index import TakesLong
 from tidegate_service.core.ports.records import (
     Aborted,
@@ -73,8 +72,9 @@ class MemoryCommitSection:
 
         self._unused |= await self._unit.statement(unused)
 
-    async def state_at(self, version: int) -> ReadState | None:
-        return await self._unit.statement(lambda: self._rows().state_at(version))
+    async def state_at(self, version: int, *, most_bytes: int | None = None) -> ReadState | None:
+        state = await self._unit.statement(lambda: self._rows().state_at(version))
+        return no_longer(state, most_bytes)
 
     async def winners(
         self, after: int, through: int, *, most_bytes: int | None = None
@@ -87,7 +87,9 @@ class MemoryCommitSection:
             raise TakesLong
         return found
 
-    async def partition_values(self, path: str, version: int) -> PartitionValues | None:
+    async def partition_values(
+        self, path: str, version: int, *, vector: str | None = None
+    ) -> PartitionValues | None:
         found = await self._unit.statement(lambda: self._rows().file_at(path, version))
         return None if found is None else found.partition_values
 
@@ -242,13 +244,9 @@ class MemoryCommitSection:
 
         return await self._unit.statement(found)
 
-    async def keeps_others(self, scopes: Sequence[str]) -> bool:
+    async def kept_places(self, scopes: Sequence[str]) -> KeptPlaces:
         return await self._unit.statement(
-            lambda: any(
-                places_overlap(one.table.location, self.table.location)
-                and not is_within(ascii_lower(one.table.name), scopes)
-                for one in self._unit.session.kept.values()
-            )
+            lambda: kept_places(self._unit.session.kept.values(), self.table.location, scopes)
         )
 
     async def metadata_ids(self) -> Collection[str]:

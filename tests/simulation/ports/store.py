@@ -13,7 +13,7 @@ from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile, whole
 from tidegate_protocol.log.file_names import Unknown, commit_name, parse
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
-from tidegate_service.core.log.log_file import OversizedFile
+from tidegate_service.core.log.files.log_file import OversizedFile
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import UnreadableFile

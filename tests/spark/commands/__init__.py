@@ -1,1 +1,1 @@
-"""Tests of the commands that change rows, beside the vectors of `tests/spark/dml`."""
+"""Tests of the commands, beside the vectors of `tests/spark/dml`."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+import tidegate
 from tidegate import Table
 
 
@@ -13,3 +14,9 @@ def months(spark, create) -> Table:
         spark.sql("SELECT * FROM VALUES (10, 1), (11, 1), (20, 2), (21, 2) AS t(a, month)")
     )
     return table
+
+
+@pytest.fixture
+def sql(session, lake):
+    """`tidegate.sql` over the service."""
+    return lambda text, **options: tidegate.sql(session, text, lake=lake, **options)

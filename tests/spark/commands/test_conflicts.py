@@ -29,6 +29,10 @@ class TestDeletes:
         with pytest.raises(ConflictError) as lost:
             mine.delete("a = 10", spark=spark)
         assert lost.value.conflict.operation == "DELETE"
+        (note,) = lost.value.__notes__
+        assert note.startswith("The DELETE was of the rows where (t")
+        assert ".a = 10). The commit that won" in note
+        assert "among them: version 2 (DELETE), partition month=1" in note
         assert rows(months.read(spark)) == [(10, 1), (20, 2), (21, 2)]
         named = {
             add["path"] for v in range(months.version + 1) for add in actions(months, v, "add")

@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from tests.spark.tables import rows
 from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE
 from tidegate.spark import InvalidCommand, UnsupportedSession
-from tidegate.spark.tables import DeltaMergeBuilder, DeltaTable
+from tidegate.spark.tables import DeltaMergeBuilder, DeltaOptimizeBuilder, DeltaTable
 
 _METHODS = {
     "toDF": (),
@@ -17,12 +17,26 @@ _METHODS = {
     "delete": ("condition",),
     "update": ("condition", "set"),
     "merge": ("source", "condition"),
+    "optimize": (),
     "vacuum": ("retentionHours",),
     "history": ("limit",),
     "detail": (),
+    "create": ("sparkSession",),
+    "createIfNotExists": ("sparkSession",),
+    "replace": ("sparkSession",),
+    "createOrReplace": ("sparkSession",),
+    "upgradeTableProtocol": ("readerVersion", "writerVersion"),
+    "addFeatureSupport": ("featureName",),
+    "dropFeatureSupport": ("featureName", "truncateHistory"),
+    "restoreToVersion": ("version",),
+    "restoreToTimestamp": ("timestamp",),
+    "clone": ("target", "isShallow", "replace", "properties"),
+    "cloneAtVersion": ("version", "target", "isShallow", "replace", "properties"),
+    "cloneAtTimestamp": ("timestamp", "target", "isShallow", "replace", "properties"),
     "forPath": ("sparkSession", "path", "hadoopConf"),
     "forName": ("sparkSession", "tableOrViewName"),
     "isDeltaTable": ("sparkSession", "identifier"),
+    "convertToDelta": ("sparkSession", "identifier", "partitionSchema"),
 }
 """Of Delta's Python API: names, and parameters in their order."""
 _CLAUSES = {
@@ -38,6 +52,13 @@ _CLAUSES = {
 }
 
 
+_OPTIMIZE = {
+    "where": ("partitionFilter",),
+    "executeCompaction": (),
+    "executeZOrderBy": ("cols",),
+}
+
+
 @pytest.fixture
 def named(session, lake, months):
     """The session knows the service; the table's name."""
@@ -46,12 +67,19 @@ def named(session, lake, months):
 
 
 @pytest.mark.parametrize(
-    ("kind", "methods"), [(DeltaTable, _METHODS), (DeltaMergeBuilder, _CLAUSES)]
+    ("kind", "methods"),
+    [
+        (DeltaTable, _METHODS),
+        (DeltaMergeBuilder, _CLAUSES),
+        (DeltaOptimizeBuilder, _OPTIMIZE),
+    ],
 )
 def test_methods_have_the_parameters_that_they_have_in_delta(kind, methods):
     for name, parameters in methods.items():
-        found = tuple(inspect.signature(getattr(kind, name)).parameters)
-        assert tuple(each for each in found if each != "self") == parameters, name
+        found = inspect.signature(getattr(kind, name)).parameters.values()
+        # What Delta's have not is by name only.
+        positional = (each.name for each in found if each.kind is not each.KEYWORD_ONLY)
+        assert tuple(each for each in positional if each != "self") == parameters, name
 
 
 class TestFinding:

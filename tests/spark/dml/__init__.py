@@ -1,15 +1,15 @@
 """The command vectors, run through the Spark client against the real service.
 
-A vector (`vectors.py`) makes a target (`target.py`), runs operations on it (`ops.py`, and what it
-imports), and says what has to come of it (`expect.py`). All four meet in `run.py`, and
-`test_vectors.py` runs every vector on a plain and on a catalog-managed table.
+A vector (`vectors.py`) makes a target (`target.py`), runs operations on it (`operations/`), and
+says what has to come of it (`expect.py`). All four meet in `run.py`, and `test_vectors.py` runs the
+vectors on plain and on catalog-managed tables.
 
 To add an operation: write a function `def update(world: World, op: Op) -> None` under
-`@operation("update")`, in a module of its own that `ops.py` imports, and take its kind out of
-`MISSING_OPERATIONS` in `not_yet.py`. It works on `world.table`, raises what the client raises, and
-leaves in `world.told` what only its result says (`affected_rows`, `changes`, `stream_rows`), under
-the name that the expectation has. Vectors that still fail go into `EXPECTED_FAILURES` there, each
-with its reason; one that passes has to be taken off that list, because it is strict.
+`@operation("update")`, in a module that `operations/writes.py` imports. It works on `world.table`,
+raises what the client raises, and leaves in `world.told` what only its result says
+(`affected_rows`, `changes`, `stream_rows`), under the name that the expectation has. Vectors that
+fail go into `EXPECTED_FAILURES` in `not_yet.py`, each with its reason; one that passes has to be
+taken off that list, because it is strict.
 
 A file of vectors is run where `FAMILIES` in `vectors.py` names it.
 

@@ -4,19 +4,29 @@ Each function asserts one thing by its name in `expect`; `value` is what the vec
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from tests.spark.dml.rows import Rows, frame, parsed, shown
 from tests.spark.dml.world import World
 from tests.spark.tables import actions
+from tidegate import Table
+from tidegate.spark.alter.definitions import as_stored
 from tidegate.spark.tables.schemas import as_nullable
 from tidegate_protocol.features.computed_columns import identity
+from tidegate_protocol.features.known import UNITY_TABLE_ID
+from tidegate_protocol.features.properties import COLUMN_MAPPING_MAX_ID, IN_COMMIT_TIMESTAMPS
+from tidegate_protocol.schema.data_types import LENGTH_KEY
+from tidegate_protocol.schema.partition_values import partition_path
 
 Expectation = Callable[[World, Any], None]
+_OWN = (COLUMN_MAPPING_MAX_ID, IN_COMMIT_TIMESTAMPS, UNITY_TABLE_ID)
+"""Properties that a table has of itself."""
 EXPECTATIONS: dict[str, Expectation] = {}
 OF_THE_RUN = frozenset({"error", "at", "error_words", "rows_after", "rows"})
 """What `run.py` looks at itself."""
@@ -34,24 +44,33 @@ def expectation(name: str) -> Callable[[Expectation], Expectation]:
 
 def check_rows(world: World, rows: Rows, *, version: int | None = None) -> None:
     """The table holds these rows, in any order."""
-    found = world.table.read(world.spark, version=version)
-    assert shown(found) == shown(frame(world.spark, as_nullable(found.schema), rows))
+    check_rows_of(world.table, world.spark, rows, version=version)
+
+
+def check_rows_of(
+    table: Table, spark: SparkSession, rows: Rows, *, version: int | None = None
+) -> None:
+    """As `check_rows`, of any table."""
+    found = table.read(spark, version=version)
+    assert shown(found) == shown(frame(spark, as_nullable(found.schema), rows))
 
 
 @expectation("schema")
 def _schema(world: World, value: str) -> None:
-    wanted = parsed(value)
+    wanted = StructType([as_stored(field) for field in parsed(value).fields])
     found = StructType.fromJson(json.loads(world.table.head().metadata.schema_string))
     assert _bare(found) == _bare(wanted)
     for field in wanted.fields:
         if not field.nullable:
             assert not found[field.name].nullable, f"{field.name} is nullable"
+        assert found[field.name].metadata.get(LENGTH_KEY) == field.metadata.get(LENGTH_KEY)
         if (comment := field.metadata.get("comment")) is not None:
             assert found[field.name].metadata.get("comment") == comment
 
 
-def _bare(schema: StructType) -> StructType:
-    return StructType([StructField(f.name, f.dataType) for f in as_nullable(schema).fields])
+def _bare(schema: StructType) -> list[tuple[str, str]]:
+    """Names and types, without what metadata says at any depth."""
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
 @expectation("partition_by")
@@ -61,18 +80,44 @@ def _partition_by(world: World, value: list[str]) -> None:
 
 @expectation("properties")
 def _properties(world: World, value: dict[str, str]) -> None:
-    assert dict(world.table.head().properties) == value
+    found = dict(world.table.head().properties)
+    assert {name: text for name, text in found.items() if name not in _OWN} == value
 
 
 @expectation("version_after")
-def _version_after(world: World, value: int) -> None:
-    assert world.table.version == world.version(value)
+def _version_after(world: World, value: int | list[int]) -> None:
+    """A list has one for each operation, of which each commits."""
+    last = value if isinstance(value, int) else value[-1]
+    assert world.table.version == world.version(last)
 
 
 @expectation("metrics")
 def _metrics(world: World, value: dict[str, int]) -> None:
+    if (told := world.told.get("metrics")) is not None:
+        # What the command itself returned.
+        assert {name: told[name] for name in value} == value
+        return
     found = world.table.history(limit=1)[0].operation_metrics
     assert {name: found.get(name) for name in value} == {k: str(v) for k, v in value.items()}
+
+
+@expectation("metric_keys")
+def _metric_keys(world: World, value: list[str]) -> None:
+    assert set(value) <= world.table.history(limit=1)[0].operation_metrics.keys()
+
+
+@expectation("files_after")
+def _files_after(world: World, value: int) -> None:
+    assert len(world.table.scan().files) == value
+
+
+@expectation("files_per_partition")
+def _files_per_partition(world: World, value: dict[str, int]) -> None:
+    found = Counter(
+        partition_path(file.partition_values, world.table.partition_columns)
+        for file in world.table.scan().files
+    )
+    assert found == value
 
 
 @expectation("history")
@@ -81,12 +126,14 @@ def _history(world: World, value: list[dict[str, Any]]) -> None:
     assert [commit.operation for commit in found] == [entry["operation"] for entry in value]
     for commit, entry in zip(found, value, strict=True):
         for name, parameter in entry.get("operationParameters", {}).items():
-            assert commit.operation_parameters.get(name) == parameter, name
+            is_version = name == "version" and parameter is not None
+            wanted = str(world.version(int(parameter))) if is_version else parameter
+            assert commit.operation_parameters.get(name) == wanted, name
 
 
 @expectation("history_operation")
 def _history_operation(world: World, value: str) -> None:
-    assert world.table.history(limit=1)[0].operation == value
+    assert (world.cloned or world.table).history(limit=1)[0].operation == value
 
 
 @expectation("is_blind_append")

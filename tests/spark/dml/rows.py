@@ -7,7 +7,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
+
+from tidegate.spark.tables.schemas import nullable
 
 Rows = Sequence[Sequence[Any]]
 
@@ -20,21 +22,45 @@ def parsed(ddl: str) -> StructType:
 
 def frame(spark: SparkSession, schema: StructType, rows: Rows) -> DataFrame:
     """The rows in one partition, so that they make one file."""
+    if not rows:
+        return spark.createDataFrame([], schema)
     for row in rows:
         assert len(row) == len(schema.fields), f"{row} has not the columns of {schema.names}"
     # A column of nothing but nulls has no parser, and needs none.
-    typed = StructType([f for f in schema.fields if f.dataType.typeName() != "void"])
-    texts = [(json.dumps(dict(zip(schema.names, row, strict=True))),) for row in rows]
-    found = spark.createDataFrame(texts, "text string").coalesce(1)
-    record = F.from_json("text", typed, {"mode": "FAILFAST"}).alias("record")
-    return found.select(record).select(
-        *(
-            F.col("record").getField(f.name).alias(f.name)
-            if f.dataType.typeName() != "void"
-            else F.lit(None).alias(f.name)
+    typed = StructType(
+        [
+            StructField(f.name, _in_json(f.dataType))
             for f in schema.fields
+            if f.dataType.typeName() != "void"
+        ]
+    )
+    text = json.dumps([dict(zip(schema.names, row, strict=True)) for row in rows])
+    records = F.from_json(F.lit(text), ArrayType(typed), {"mode": "FAILFAST"})
+    return (
+        spark.sql("SELECT 1")
+        .select(F.explode(records).alias("record"))
+        .select(
+            *(
+                F.col("record").getField(f.name).cast(nullable(f.dataType)).alias(f.name)
+                if f.dataType.typeName() != "void"
+                else F.lit(None).alias(f.name)
+                for f in schema.fields
+            )
         )
     )
+
+
+def _in_json(data_type: DataType) -> DataType:
+    """The type with text for the keys of maps, as JSON has them."""
+    match data_type:
+        case StructType():
+            fields = [StructField(f.name, _in_json(f.dataType)) for f in data_type.fields]
+            return StructType(fields)
+        case ArrayType():
+            return ArrayType(_in_json(data_type.elementType))
+        case MapType():
+            return MapType(StringType(), _in_json(data_type.valueType))
+    return data_type
 
 
 def in_files(spark: SparkSession, schema: StructType, rows: Rows, files: int) -> list[DataFrame]:

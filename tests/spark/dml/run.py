@@ -2,10 +2,10 @@
 
 import pytest
 
-import tests.spark.dml.ops  # noqa: F401 - it registers the operations
+import tests.spark.dml.operations.writes  # noqa: F401 - it registers the operations
 from tests.spark.dml.errors import check_error
 from tests.spark.dml.expect import EXPECTATIONS, OF_THE_RUN, check_rows
-from tests.spark.dml.registry import OPERATIONS
+from tests.spark.dml.operations.registry import OPERATIONS
 from tests.spark.dml.target import build
 from tests.spark.dml.world import World
 
@@ -19,7 +19,7 @@ def run(world: World) -> None:
     if failing == -1:
         with pytest.raises(Exception) as refusal:  # noqa: PT011 - the vector says which
             build(world)
-        check_error(refusal.value, expect)
+        check_error(refusal.value, expect, first=world.first)
         return
     build(world)
     after = expect.get("rows_after", ())
@@ -43,6 +43,6 @@ def _fails(world: World, number: int) -> None:
     version = None if world.found is None else world.table.version
     with pytest.raises(Exception) as refusal:  # noqa: PT011 - the vector says which
         OPERATIONS[op["op"]](world, op)
-    check_error(refusal.value, world.vector.expect)
+    check_error(refusal.value, world.vector.expect, first=world.first)
     if version is not None:
         assert world.table.version == version, "the operation that failed left a version"

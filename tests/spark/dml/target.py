@@ -6,8 +6,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
+from tests.spark.dml import folders
 from tests.spark.dml.rows import Rows, frame, in_files, parsed
 from tests.spark.dml.world import World
+from tidegate.spark.alter.definitions import as_stored
+from tidegate.spark.columns.definition import TableDefinition
+from tidegate.spark.commands.making import Making
+from tidegate.spark.delta.making import make_table
+from tidegate_protocol.features.known import CATALOG_MANAGED
 
 _SOURCE = "source"
 
@@ -20,6 +26,9 @@ def build(world: World) -> None:
         rows.createOrReplaceTempView(_SOURCE)
     target = vector.target
     if target.get("create") is False:
+        return
+    if "format" in target:
+        folders.build(world)
         return
     create(
         world,
@@ -53,13 +62,19 @@ def create(
     *,
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Create the table, empty."""
-    world.found = world.lake.create_table(
-        world.name,
-        schema=schema,
-        partition_by=partition_by,
-        properties=properties,
-        catalog_managed=world.catalog_managed,
+    """Create the table, empty, as CREATE TABLE does."""
+    kind = {f"delta.feature.{CATALOG_MANAGED}": "supported"} if world.catalog_managed else {}
+    definition = TableDefinition(
+        schema=schema, partition_by=partition_by, properties={**kind, **(properties or {})}
+    )
+    world.found = make_table(
+        world.lake,
+        world.spark,
+        Making.CREATE,
+        definition,
+        found=None,
+        name=world.name,
+        location=None,
     )
 
 
@@ -74,7 +89,7 @@ def _groups(target: Mapping[str, Any]) -> list[tuple[Rows, int]]:
 def _columns(target: Mapping[str, Any]) -> StructType:
     """The columns, with what the log says of computed ones."""
     fields = []
-    for field in parsed(target["schema"]).fields:
+    for field in map(as_stored, parsed(target["schema"]).fields):
         metadata = dict(field.metadata)
         if (sql := target.get("generated", {}).get(field.name)) is not None:
             metadata["delta.generationExpression"] = sql

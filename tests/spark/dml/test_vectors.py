@@ -1,6 +1,7 @@
-"""Every command vector, on a plain or on a catalog-managed table, in turns.
+"""The command vectors, on plain and on catalog-managed tables in turns.
 
-`--both-kinds` runs each on both: the rules are the same, and a vector takes a second or more.
+Those run that cover what all have; `--vectors all` runs every one, and `--vectors twice` each on
+both kinds of table.
 """
 
 from itertools import count
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.dml.not_yet import EXPECTED_FAILURES, MISSING_OPERATIONS
-from tests.spark.dml.registry import OPERATIONS
+from tests.spark.dml.covering import covering
+from tests.spark.dml.not_yet import EXPECTED_FAILURES
+from tests.spark.dml.operations.registry import OPERATIONS
 from tests.spark.dml.run import run
 from tests.spark.dml.vectors import ABSENT, Vector, load
 from tests.spark.dml.world import World
@@ -23,24 +25,19 @@ _numbers = count(1)
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "vector" in metafunc.fixturenames:
-        both = metafunc.config.getoption("--both-kinds")
-        metafunc.parametrize(("vector", "kind"), _cases(both=both))
+        metafunc.parametrize(("vector", "kind"), _cases(metafunc.config.getoption("--vectors")))
 
 
-def _cases(*, both: bool) -> list[object]:
+def _cases(which: str) -> list[object]:
     kinds = list(Kind)
     return [
         pytest.param(vector, kind, id=f"{vector.family}-{vector.name}-{kind}", marks=_marks(vector))
-        for number, vector in enumerate(_VECTORS)
-        for kind in (kinds if both else [kinds[number % len(kinds)]])
+        for number, vector in enumerate(covering(_VECTORS) if which == "covering" else _VECTORS)
+        for kind in (kinds if which == "twice" else [kinds[number % len(kinds)]])
     ]
 
 
 def _marks(vector: Vector) -> list[pytest.MarkDecorator]:
-    missing = {op["op"] for op in vector.ops} & MISSING_OPERATIONS.keys()
-    if missing:
-        kind = min(missing)
-        return [pytest.mark.skip(reason=f"{kind}: {MISSING_OPERATIONS[kind]}")]
     if (reason := EXPECTED_FAILURES.get(vector.name)) is not None:
         return [pytest.mark.xfail(strict=True, reason=reason)]
     return []
@@ -65,10 +62,8 @@ def test_a_vector(
 
 
 @pytest.mark.skipif(not _VECTORS, reason=ABSENT)
-def test_what_is_missing_is_listed_and_nothing_else() -> None:
-    kinds = {op["op"] for vector in _VECTORS for op in vector.ops}
-    assert not MISSING_OPERATIONS.keys() & OPERATIONS.keys()
-    assert kinds <= MISSING_OPERATIONS.keys() | OPERATIONS.keys()
+def test_every_operation_is_run_and_what_fails_is_listed() -> None:
+    assert {op["op"] for vector in _VECTORS for op in vector.ops} <= OPERATIONS.keys()
     names = {vector.name for vector in _VECTORS}
     assert EXPECTED_FAILURES.keys() <= names
     assert len(names) == len(_VECTORS)

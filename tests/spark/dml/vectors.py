@@ -23,6 +23,9 @@ FAMILIES = (
     "merge_extended",
     "merge_not_matched_by_source",
     "merge_schema_evolution",
+    "optimize",
+    "restore_clone_convert",
+    "alter",
 )
 """The files that are run here."""
 

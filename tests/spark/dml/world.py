@@ -15,6 +15,7 @@ from tidegate import Lake, Table
 class World:
     """A table, where there is one by now, and the way to it. `folder` is a vector's own.
 
+    `place` is the folder that a target is which is no table, `cloned` what was made by CLONE.
     `first` is our version of the vector's version 0, and `told` what operations said, by the
     names of expectations.
     """
@@ -26,6 +27,8 @@ class World:
     catalog_managed: bool
     folder: Path
     found: Table | None = None
+    cloned: Table | None = None
+    place: Path | None = None
     first: int = 0
     told: dict[str, Any] = field(default_factory=dict)
 
@@ -34,6 +37,12 @@ class World:
         """The table, which has to be there."""
         assert self.found is not None, "the vector's target was not made"
         return self.found
+
+    @property
+    def clone(self) -> Table:
+        """What was made of the table, which has to be there."""
+        assert self.cloned is not None, "nothing was cloned"
+        return self.cloned
 
     def version(self, number: int) -> int:
         """Ours of a vector's version."""

@@ -1,10 +1,11 @@
-"""Golden tables in the warehouse of the tests' service."""
+"""Golden tables in the warehouse of the tests' service, and streams from tables."""
 
 import shutil
 
 import pytest
 
 from tests.service.tables.delta_logs import ABSENT, GOLDEN
+from tests.spark.reading.readers import Reader
 
 
 @pytest.fixture
@@ -20,3 +21,8 @@ def register_golden(lake, create):
         return lake.register_table(f"{beside.name}_golden", location)
 
     return register
+
+
+@pytest.fixture
+def reader(spark, lake):
+    return Reader(lake.url)

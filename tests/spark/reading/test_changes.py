@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructField, StructType, TimestampType
 
-from tests.spark.reading.change_data import FEED, update
+from tests.spark.reading.change_data import FEED, data_file, update
 from tests.spark.reading.vectors import VECTORS, delete, vector_of
 from tests.spark.tables import rows
 from tidegate import InvalidRequest
@@ -109,6 +109,21 @@ def test_rewrites_are_no_changes(spark, create, feed):
         compacted = table.read(spark).coalesce(1)
         table.overwrite(compacted, transaction=txn, dataChange=False)
     assert feed(table, 3) == []
+
+
+def test_a_merge_that_says_it_changed_no_row_is_no_change(spark, create, feed):
+    table = create("id bigint", **FEED)
+    table.append(spark.range(2).coalesce(1))
+    counts = ["numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"]
+    for version, said in ((2, counts), (3, counts[:2])):
+        with table.transaction() as txn:
+            txn.remove(table.scan().files)
+            txn.add([data_file(table, f"copy{version}.parquet", numbers(0, 1), {})])
+            txn.commit("MERGE", metrics=dict.fromkeys(said, "0"))
+    assert feed(table, 2, 2) == []
+    assert feed(table, 3, 3) == sorted(
+        (n, kind, 3) for n in range(2) for kind in ("delete", "insert")
+    )
 
 
 def test_every_row_has_the_moment_of_its_commit(spark, create):

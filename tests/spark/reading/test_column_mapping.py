@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.spark.streams.queries import Stream
 from tests.spark.tables import actions, folder_of, rows
 from tidegate import DataFile
 from tidegate.spark import UnsupportedTable
@@ -263,3 +264,20 @@ def test_a_golden_table_is_read(spark, register_golden, source):
         dt.datetime(2021, 11, 18, 2, 30, 0, 123456),
     }
     assert sorted(map(tuple, source.read(table).collect()), key=str) == found
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_a_column_that_the_data_source_adds_is_that_of_its_files(spark, create, source, mode):
+    table = create("a int, s struct<x: int>", **{"delta.columnMapping.mode": mode})
+    frame = spark.sql("SELECT 1 a, named_struct('x', 2, 'y', 3) s, 'z' n")
+    source.write(frame, table, mergeSchema="true")
+    assert rows(table.read(spark).select("a", "s.x", "s.y", "n")) == [(1, 2, 3, "z")]
+
+
+def test_a_column_that_a_stream_adds_is_that_of_its_files(spark, lake, create, source, tmp_path):
+    table = create("a int", **{"delta.columnMapping.mode": "name"})
+    stream = Stream(spark, tmp_path, "a int, n string")
+    stream.feed('{"a":1,"n":"z"}')
+    options = {"url": lake.url, "path": table.name, "mergeSchema": "true"}
+    stream.run(lambda writer: writer.format("tidegate").options(**options))
+    assert rows(table.read(spark)) == [(1, "z")]

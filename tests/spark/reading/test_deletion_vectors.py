@@ -9,9 +9,10 @@ from tests.spark.tables import rows
 from tidegate.spark import UnsupportedTable
 from tidegate.spark.deletion_vectors.files import write_vectors
 from tidegate.spark.deletion_vectors.marking import marked
-from tidegate.spark.read.rows import FILE, POSITION, rows_of_files
+from tidegate.spark.read.rows import rows_of_files
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.places import FILE, POSITION
 
 
 def layout_of(table):

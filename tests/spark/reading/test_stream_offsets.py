@@ -7,8 +7,8 @@ import pytest
 from tidegate import VersionNotFound
 from tidegate.spark import StreamStopped, UnsupportedSession
 from tidegate.spark.source.read_options import StreamOptions
-from tidegate.spark.source.stream_files import StreamFiles
-from tidegate.spark.source.stream_offset import Offset
+from tidegate.spark.source.streams.files import StreamFiles
+from tidegate.spark.source.streams.offset import Offset
 from tidegate.spark.tables.layout import TableLayout
 
 

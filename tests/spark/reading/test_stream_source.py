@@ -1,59 +1,13 @@
 """Streams from tables: `readStream.format("tidegate")`, over restarts and past every commit."""
 
-import json
-import pickle
-
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.serializers import CloudPickleSerializer
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from tests.spark.reading.change_data import FEED
 from tests.spark.reading.vectors import VECTORS, delete, vector_of
 from tests.spark.tables import rows
 from tidegate import VersionNotFound
 from tidegate.spark import ChangesUnavailable, StreamStopped, UnsupportedSession, register
-from tidegate.spark.source.source import TidegateSource
-from tidegate.spark.source.stream_offset import Offset
-
-
-class Reader:
-    """A stream from a table, asked as Spark asks it, with the offset that a checkpoint keeps; each
-    run is a new one that takes what there is and ends."""
-
-    def __init__(self, url):
-        self._url = url
-        self._offset = None
-
-    def run(self, table, **options):
-        """The rows of each batch of a run. Raises what it fails of."""
-        source = TidegateSource({"path": table.name, "url": self._url, **options})
-        schema = source.schema()
-        stream = source.streamReader(schema)
-        # Spark sends copies of it to the tasks.
-        tasks = pickle.loads(CloudPickleSerializer().dumps(source.streamReader(schema)))
-        stream.prepareForTriggerAvailableNow()
-        if self._offset is None:
-            self._offset = json.dumps(stream.initialOffset())
-        batches = []
-        while True:
-            start = json.loads(self._offset)
-            end = json.loads(json.dumps(stream.latestOffset(start, stream.getDefaultReadLimit())))
-            if end == start:
-                return batches
-            parts = stream.partitions(start, end)
-            found = [row for part in parts for batch in tasks.read(part) for row in tuples(batch)]
-            batches.append(sorted(found))
-            self._offset = json.dumps(end)
-
-
-def tuples(batch):
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
-
-@pytest.fixture
-def reader(spark, lake):
-    return Reader(lake.url)
 
 
 class Queries:
@@ -196,30 +150,6 @@ class TestRemovals:
         with table.transaction() as txn:
             table.overwrite(table.read(spark).coalesce(1), transaction=txn, dataChange=False)
         assert reader.run(table) == []
-
-
-class TestSchemas:
-    def test_a_new_column_stops_it_and_a_restart_goes_on(self, spark, create, lake, reader):
-        table = create("id bigint")
-        table.append(spark.range(1))
-        assert reader.run(table) == [ids(0, 1)]
-        source = TidegateSource({"path": table.name, "url": lake.url})
-        stream = source.streamReader(source.schema())
-        table.append(spark.sql("SELECT 5L id, 'x' s"), mergeSchema=True)
-        start = Offset(table_id=table.id, version=2).to_json()
-        with pytest.raises(StreamStopped, match=r"DELTA_SCHEMA_CHANGED_WITH_VERSION.*version 2"):
-            stream.latestOffset(start, ReadAllAvailable())
-        assert reader.run(table) == [[(5, "x")]]
-
-    def test_a_column_that_is_gone_stops_it_for_good(self, spark, create, reader):
-        table = create("id bigint, s string")
-        table.append(spark.sql("SELECT 1L id, 'x' s"))
-        assert len(reader.run(table)) == 1
-        table.append(spark.sql("SELECT 2L id, 'y' s"))
-        table.overwrite(spark.sql("SELECT 3L id"), overwriteSchema=True)
-        for _ in range(2):
-            with pytest.raises(StreamStopped, match="DELTA_SCHEMA_CHANGED"):
-                reader.run(table, ignoreChanges="true")
 
 
 def test_deletion_vectors_and_mapped_columns_are_read(spark, create, reader):

@@ -5,8 +5,20 @@ import json
 from decimal import Decimal
 
 import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    ShortType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
 
 from tests.spark.tables import rows
+from tidegate.spark.changes.compatible import _are_columns_read_as
+from tidegate_protocol.schema.data_types import TYPE_CHANGES
 
 WIDENED = {"delta.enableTypeWidening": "true"}
 CASES = [
@@ -93,3 +105,28 @@ def test_a_golden_table_is_read(spark, register_golden, source):
     assert first["float_double"] == pytest.approx(3.4, abs=1e-6)
     assert (second["byte_long"], second["short_decimal"]) == (2**63 - 1, Decimal("12345.6"))
     assert rows(source.read(table)) == rows(table.read(spark))
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "expected"),
+    [
+        (ShortType(), IntegerType(), True),
+        (IntegerType(), IntegerType(), True),
+        (DateType(), TimestampNTZType(), True),
+        (DecimalType(5, 2), DecimalType(7, 3), True),
+        (ArrayType(ShortType()), ArrayType(IntegerType()), True),
+        (IntegerType(), ShortType(), False),
+        (DecimalType(7, 3), DecimalType(5, 2), False),
+        (ArrayType(IntegerType()), ArrayType(ShortType()), False),
+        (IntegerType(), ArrayType(IntegerType()), False),
+    ],
+    ids=str,
+)
+def test_files_are_read_by_a_wider_type_and_never_by_a_narrower_one(written, read, expected):
+    """A RESTORE brings a narrower one back, with the changes that were before it."""
+    changed = StructField(
+        "a", read, True, {TYPE_CHANGES: [{"fromType": "byte", "toType": "short"}]}
+    )
+    assert _are_columns_read_as(StructType([StructField("a", written)]), StructType([changed])) is (
+        expected
+    )

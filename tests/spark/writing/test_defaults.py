@@ -6,7 +6,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 from tests.spark.layouts import layout_of
 from tests.spark.tables import independent, rows
 from tidegate.spark import SchemaMismatch, UnsupportedTable
-from tidegate.spark.write.conform import conform
+from tidegate.spark.columns.conform import conform
 
 
 def column(name, data_type, default, *, nullable=True):

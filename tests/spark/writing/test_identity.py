@@ -1,13 +1,17 @@
 """Identity columns: numbers computed in Spark's plan, each given out once."""
 
+import json
+
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tests.spark.tables import actions, independent, overtake
 from tidegate import MetadataChangedException
 from tidegate.spark import InvalidRows, SchemaMismatch
-from tidegate.spark.values.identity import Numbering
+from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.values.identity import Numbering, moved_marks
 from tidegate_protocol.features.computed_columns import Identity, identity
+from tidegate_protocol.log.actions import Metadata
 
 START, STEP = "delta.identity.start", "delta.identity.step"
 EXPLICIT, MARK = "delta.identity.allowExplicitInsert", "delta.identity.highWaterMark"
@@ -46,6 +50,39 @@ def test_numbers_go_on_after_those_of_earlier_writes(spark, numbered):
     assert values(table.read(spark)) == [5, 10, 15, 20]
     assert mark_of(table) == 20
     assert sorted(row["id"] for row in independent(table)) == [5, 10, 15, 20]
+
+
+@pytest.mark.parametrize(
+    ("step", "mark", "bounds", "moved"),
+    [
+        (3, 7, (1, 4), None),
+        (3, 7, (1, 12), 10),
+        (3, None, (-9, 0), None),
+        (-3, -5, (-2, 1), None),
+        (-3, -5, (-8, 1), -8),
+    ],
+)
+def test_marks_go_on_from_the_start_and_never_back(step, mark, bounds, moved):
+    field = numbers("id", start=1, step=step)
+    if mark is not None:
+        field.metadata[MARK] = mark
+    text = StructType([field]).json()
+    layout = TableLayout.of(
+        name="t", location="file:///t", metadata=Metadata(id="t", schema_string=text)
+    )
+    found = moved_marks(text, layout, {"id": bounds})
+    assert (found and json.loads(found)["fields"][0]["metadata"][MARK]) == moved
+
+
+def test_rows_that_are_copied_take_no_numbers(spark, numbered):
+    table = numbered()
+    for _ in range(2):
+        table.append(spark.range(1).coalesce(1).selectExpr("id AS a"))
+    source = spark.sql("SELECT 0L AS a").alias("s")
+    merge = table.merge(source, "t.a = s.a AND t.id = 1", alias="t")
+    merge.whenMatchedUpdate(set={"a": "9L"}).whenNotMatchedInsert(values={"a": "s.a"}).execute()
+    assert values(table.read(spark)) == [1, 2]
+    assert mark_of(table) == 2
 
 
 def test_the_column_may_be_mapped(spark, lake, create):
@@ -145,6 +182,8 @@ def test_a_merged_schema_and_the_marks_are_one_change_of_the_metadata(spark, num
     (metadata,) = actions(table, receipt.version, "metaData")
     assert '"b"' in metadata["schemaString"]
     assert mark_of(table) == 1
+    (info,) = actions(table, receipt.version, "commitInfo")
+    assert "delta.identity.schemaUpdate" not in info.get("tags", {})
 
 
 def test_numbers_are_dense_where_the_partitions_are_known(spark):

@@ -41,6 +41,17 @@ def test_columns_may_be_mapped(spark, create):
     assert rows(table.read(spark)) == [(9, 9, 5)]
 
 
+def test_rows_may_be_marked_in_one_file_and_in_no_other(spark, create):
+    table = create("a int, b int", **{"delta.enableDeletionVectors": "true"})
+    table.append(spark.sql("SELECT * FROM VALUES (1, 1), (2, 1), (5, 1) AS t(a, b)").coalesce(1))
+    table.append(spark.sql("SELECT * FROM VALUES (3, 2), (4, 0) AS t(a, b)").coalesce(1))
+    table.delete("a = 1")
+    table.overwrite(pair(spark, 9, 9), replace_where="a > 3 OR b > 7")
+    assert rows(table.read(spark)) == [(2, 1), (3, 2), (9, 9)]
+    metrics = table.history(limit=1)[0].operation_metrics
+    assert (metrics["numDeletedRows"], metrics["numCopiedRows"]) == ("2", "2")
+
+
 def test_where_it_is_null_a_row_stays(spark, pairs):
     pairs.overwrite(pair(spark, 9, 2), replace_where="a > 2")
     assert rows(pairs.read(spark)) == [(1, 1), (2, 1), (9, 2), (None, 2)]
@@ -97,3 +108,14 @@ def test_what_is_no_condition_over_the_columns_is_refused(spark, pairs, where):
     with pytest.raises(InvalidRequest):
         pairs.overwrite(pair(spark, 1, 7), replace_where=where)
     assert pairs.version == 2
+
+
+def test_rows_that_stay_keep_their_ids(spark, create):
+    table = create("a int, b int", **{"delta.enableRowTracking": "true"})
+    table.append(spark.sql("SELECT * FROM VALUES (1, 1), (2, 1) AS t(a, b)").coalesce(1))
+    table.overwrite(pair(spark, 1, 7), replace_where="a = 1")
+    txn = table.transaction()
+    found = rows(txn.rows_of(spark, txn.filter_files(), with_ids=True))
+    assert found == [(1, 7, found[0][2], 2), (2, 1, 1, 1)]
+    assert found[0][2] > 1
+    assert table.history(limit=1)[0].tags["delta.rowTracking.preserved"] == "true"

@@ -47,6 +47,35 @@ def test_the_whole_write_is_done_again_at_the_latest_version(spark, lake, table)
     assert rows(table.read(spark)) == [(5,)]
 
 
+def test_it_is_said_each_time(spark, lake, table, caplog):
+    overtaken(table, [rival_of(spark, lake, table), rival_of(spark, lake, table)])
+    table.overwrite(spark.range(5, 6), retries=3)
+    (told,) = [record for record in caplog.records if record.name.startswith("tidegate.spark")]
+    assert told.levelname == "WARNING"
+    assert told.getMessage().startswith("a write has lost to version 3 (WRITE)")
+    assert told.getMessage().endswith("; done again, attempt 2 of 4")
+
+
+def test_so_is_a_table_replaced_again(spark, lake, table):
+    overtaken(table, [rival_of(spark, lake, table)] * 2)
+    receipt = table.replace(spark.range(7, 9), retries=1)
+    assert receipt.version == 4
+    assert rows(table.read(spark)) == [(7,), (8,)]
+    with pytest.raises(InvalidRequest, match="as of one version"):
+        table.replace(table.read(spark), retries=1)
+
+
+def test_inserts_are_done_again_by_the_columns_that_there_are_then(spark, lake, table):
+    def rival() -> None:
+        lake.table(table.id).alter(spark=spark).add_columns("a int")
+
+    # The first two heads are of the columns, and of the look whether it may be done again.
+    overtaken(table, [rival, lambda: None, lambda: None])
+    receipt = table.insert(spark, [["8"]], columns=["id"], retries=1)
+    assert (receipt.version, receipt.read_version) == (3, 2)
+    assert rows(table.read(spark)) == [(0, None), (8, None)]
+
+
 def test_numbers_of_two_writers_are_disjoint_with_them(spark, lake, create):
     metadata = '{"delta.identity.start":1,"delta.identity.step":1}'
     field = f'{{"name":"id","type":"long","nullable":true,"metadata":{metadata}}}'
@@ -82,3 +111,4 @@ def test_the_last_conflict_tells_of_all_attempts():
         repeated(work, retries=2, clock_s=iter([1.0, 3.5]).__next__)
     (note,) = lost.value.__notes__
     assert "3 attempts in 2.5 s" in note
+    assert (lost.value.attempts.count, lost.value.attempts.versions) == (3, (None, None, None))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.spark.tables import actions, rows
 from tidegate.spark import SchemaMismatch
-from tidegate.spark.write.session import with_session
+from tidegate.spark.session_settings import with_session
 
 
 @pytest.fixture

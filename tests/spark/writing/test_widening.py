@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 
 from tests.spark.tables import actions, folder_of, rows
 from tidegate.spark import InvalidRows
-from tidegate.spark.write.schema_change import merged
+from tidegate.spark.columns.schema_change import merged
 
 BIG = 2**40
 

@@ -2,7 +2,8 @@
 
 Change data files, where a commit has some, hold its changes. Else rows were inserted and deleted
 with the files that it adds and removes, and of a file that it commits again with another deletion
-vector, those in which the two vectors differ.
+vector, those in which the two vectors differ. A MERGE that changed no row may have written files
+again all the same, and has no change data then.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from tidegate_protocol.log.actions import (
     Action,
     Add,
     AddCDCFile,
+    CommitInfo,
     DeletionVector,
     Metadata,
     Protocol,
@@ -24,6 +26,7 @@ from tidegate_protocol.log.codec import decode
 from tidegate_protocol.log.paths import identity
 
 INSERT, DELETE = "insert", "delete"
+_CHANGED_BY_MERGE = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 A = TypeVar("A", Add, Remove)
 
@@ -43,6 +46,16 @@ class Commit:
     @property
     def protocol(self) -> Protocol | None:
         return next((a for a in self.actions if isinstance(a, Protocol)), None)
+
+    @property
+    def only_copies(self) -> bool:
+        """Whether it is a MERGE which says that it changed no row (Delta:
+        `CDCReader.shouldSkipFileActionsInCommit`)."""
+        info = next((a for a in self.actions if isinstance(a, CommitInfo)), None)
+        if info is None or info.operation != "MERGE":
+            return False
+        metrics = info.operation_metrics or {}
+        return all(str(metrics.get(name)) == "0" for name in _CHANGED_BY_MERGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +104,8 @@ def changed_files(commit: Commit) -> list[ChangedFile]:
     written = [a for a in commit.actions if isinstance(a, AddCDCFile)]
     if written:
         return [_changed(commit, cdc, None) for cdc in written]
+    if commit.only_copies:
+        return []
     added = _by_path(a for a in commit.actions if isinstance(a, Add) and a.data_change)
     removed = _by_path(a for a in commit.actions if isinstance(a, Remove) and a.data_change)
     found = []

@@ -92,14 +92,15 @@ class FeedCheck:
         span = self.span
         check_recorded(span, version, metadata)
         own = TableLayout.of(name=self.read.name, location=self.read.location, metadata=metadata)
-        if not is_read_as(own.spark_schema, self.layout.spark_schema):
+        if not is_read_as(own, self.layout):
             raise ChangesUnavailable(
                 "[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE] Retrieving table changes "
                 f"between version {span.first} and {span.last} failed because of an incompatible "
-                f"schema change. Your read schema is {self.layout.spark_schema.simpleString()} at "
-                f"version {self.read.version}, but we found an incompatible schema change at "
-                f"version {version}. If possible, please query table changes separately from "
-                f"version {span.first} to {version} - 1, and from version {version} to {span.last}."
+                f"schema change. Your read schema is {self.layout.described} at version "
+                f"{self.read.version}, but we found an incompatible schema change at version "
+                f"{version}: {own.described}. If possible, please query table changes separately "
+                f"from version {span.first} to {version} - 1, and from version {version} to "
+                f"{span.last}."
             )
 
 

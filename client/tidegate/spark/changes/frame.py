@@ -28,9 +28,10 @@ from tidegate.spark.read.field_ids import schemas_in_files
 from tidegate.spark.read.file_numbers import file_numbers, row_positions
 from tidegate.spark.read.positions import only_rows, without_rows
 from tidegate.spark.read.read import instant
-from tidegate.spark.read.rows import FILE, POSITION, columns_of, scan
+from tidegate.spark.read.rows import columns_of, scan
 from tidegate.spark.storage.locations import DataStore
 from tidegate.spark.storage.opening import store_at
+from tidegate.spark.tables.places import FILE, POSITION
 
 _Moment = datetime | int | str
 

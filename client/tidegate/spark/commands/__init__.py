@@ -1,3 +1,3 @@
-"""The commands that change a table's rows: DELETE, UPDATE, MERGE. Each is one transaction and runs
-as Spark plans; no row passes through Python.
+"""The commands that change a table's rows: what they share, DELETE, UPDATE and RESTORE. MERGE has a
+room of its own. Each is one transaction; rows go through Spark plans, and none through Python.
 """

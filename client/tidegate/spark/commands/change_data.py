@@ -6,14 +6,16 @@ They lie below `_change_data`, where VACUUM keeps them as long as the retention,
 
 from collections.abc import Mapping, Sequence
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.models import DataFile
+from tidegate.spark.columns.conform import conform
+from tidegate.spark.data_files.staging import TransactionFolder
+from tidegate.spark.errors import refused_rows
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.write.conform import conform
-from tidegate.spark.write.staging import TransactionFolder
-from tidegate.transaction import Transaction
+from tidegate.transaction_handle import TransactionHandle
 
 FOLDER = "_change_data"
 CHANGE_TYPE = "_change_type"
@@ -23,15 +25,26 @@ PREIMAGE = "update_preimage"
 POSTIMAGE = "update_postimage"
 
 
+def computed_once(rows: DataFrame) -> DataFrame:
+    """The rows, kept in the executors: both the table's files and the change data are written of
+    them, in two jobs, and the time and chance are others in each. Raises `InvalidRows`."""
+    try:
+        return rows.localCheckpoint()
+    except PySparkException as error:
+        if (refusal := refused_rows(error)) is not None:
+            raise refusal from error
+        raise
+
+
 def write_changes(
     folder: TransactionFolder, layout: TableLayout, changes: DataFrame
 ) -> tuple[DataFile, ...]:
     """Write rows with `CHANGE_TYPE`, in one job. Raises as `Table.append` does for rows."""
-    conformed = conform(changes, layout, is_copy=True, beside=CHANGE_TYPE)
+    conformed = conform(changes, layout, is_copy=True, beside=[CHANGE_TYPE])
     return folder.write(conformed, is_data=False).adds
 
 
-def add_changes(transaction: Transaction, files: Sequence[DataFile]) -> None:
+def add_changes(transaction: TransactionHandle, files: Sequence[DataFile]) -> None:
     """Have the transaction name the files."""
     for file in files:
         transaction.action(

@@ -1,6 +1,8 @@
-"""DELETE: whole files by the log alone where it proves that every row goes, others written
-again."""
+"""DELETE: whole files by the log alone where it proves that every row goes; of others the rows are
+marked, or the rest is written again.
+"""
 
+from dataclasses import replace
 from time import monotonic
 
 from pyspark.sql import Column, SparkSession
@@ -8,22 +10,24 @@ from pyspark.sql import functions as F
 
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
-from tidegate.spark.commands.change_data import CHANGE_TYPE, DELETE
+from tidegate.spark.commands.change_data import CHANGE_TYPE, DELETE, computed_once
+from tidegate.spark.commands.marking import mark
 from tidegate.spark.commands.outcome import (
     Changed,
     Rewrite,
-    Stopwatch,
     commit,
     rewriting,
 )
-from tidegate.spark.commands.predicate import RowCondition, without_matches
+from tidegate.spark.commands.predicate import RowCondition, is_true
 from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.commands.target import Target, size_of, vectors_of
-from tidegate.spark.read.rows import FILE, POSITION
+from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.tables.assignment import quoted
-from tidegate.spark.write.repeats import repeated
+from tidegate.spark.tables.row_ids import ids_among
+from tidegate.spark.write.repeats import redone
 
 _OPERATION = "DELETE"
+_GOES = "__tidegate_goes"
 
 
 def delete(
@@ -41,33 +45,37 @@ def delete(
     in which it may be true. Raises `InvalidCommand` before any job, `UnsupportedTable`,
     `InvalidProposal` for an append-only table, `StorageError`, and what `Transaction.commit`
     raises; nothing of it is in the table then. After a `ConflictError` it is done anew, at most
-    `retries` times.
+    `retries` times: `InvalidRequest` for these where a subquery reads the table itself.
     """
 
-    def once() -> Changed:
-        target = Target.begin(table, spark, alias=alias)
-        watch = Stopwatch()
-        if condition is None:
-            return _whole(target, target.transaction.filter_files(), watch, {}, user_metadata)
-        found = RowCondition.of(target, condition, operation=_OPERATION)
-        files = found.candidates()
-        if found.is_of_partitions:
-            return _whole(target, files, watch, found.parameters(), user_metadata)
-        return _rows(target, found, files, watch, user_metadata)
+    def once(is_repeated: bool) -> Changed:
+        target = Target.begin(table, spark, alias=alias, is_repeated=is_repeated)
+        with target.passes(_OPERATION) as passes:
+            if condition is None:
+                return _whole(target, target.transaction.filter_files(), passes, {}, user_metadata)
+            found = RowCondition.of(target, condition, operation=_OPERATION)
+            target = found.target
+            files = found.candidates()
+            if found.is_of_partitions:
+                return _whole(target, files, passes, found.parameters(), user_metadata)
+            passes.scans(len(files))
+            if target.marks_rows(_OPERATION):
+                return _marking(target, found, files, passes, user_metadata)
+            return _rows(target, found, files, passes, user_metadata)
 
-    return repeated(once, retries=retries, clock_s=monotonic)
+    return redone(once, retries=retries, clock_s=monotonic)
 
 
 def _whole(
     target: Target,
     files: list[DataFile],
-    watch: Stopwatch,
+    passes: Passes,
     parameters: dict[str, str],
     user_metadata: str | None,
 ) -> Changed:
     """Delete files without a look into them."""
     rows = _rows_of(files)
-    metrics = _metrics(removed=files) | watch.metrics()
+    metrics = _metrics(removed=files) | passes.metrics()
     if rows is None:
         for name in ("numDeletedRows", "numCopiedRows", "numAddedFiles"):
             del metrics[name]
@@ -89,7 +97,7 @@ def _rows(
     target: Target,
     condition: RowCondition,
     files: list[DataFile],
-    watch: Stopwatch,
+    passes: Passes,
     user_metadata: str | None,
 ) -> Changed:
     """Delete rows: files that lose all go by the log, of the others the rest is written anew."""
@@ -103,13 +111,11 @@ def _rows(
     deleted = sum(records[file.path] for file in gone) + sum(matches.values())
     copied = sum(records[file.path] for file in touched) - sum(matches.values())
     rest = [file for file in touched if has_changes or matches[file.path] < records[file.path]]
-    if rest:
-        target.check_rewritable()
-    watch.scanned()
+    passes.writes(len(rest), of=len(files))
     with rewriting(target.transaction, target.layout, target.spark) as written:
         if rest:
             _write(target, condition, rest, written, keeps=copied > 0)
-        metrics = _metrics(removed=[*gone, *touched], written=written) | watch.metrics()
+        metrics = _metrics(removed=[*gone, *touched], written=written) | passes.metrics()
         metrics |= {"numDeletedRows": str(deleted), "numCopiedRows": str(copied)}
         receipt = commit(
             target.transaction,
@@ -124,15 +130,55 @@ def _rows(
     return Changed(receipt=receipt, deleted=deleted, metrics=metrics)
 
 
+def _marking(
+    target: Target,
+    condition: RowCondition,
+    files: list[DataFile],
+    passes: Passes,
+    user_metadata: str | None,
+) -> Changed:
+    """Delete rows by marking them. Their positions are the change data, too."""
+    gone = condition.wholly(files)
+    paths = {file.path for file in gone}
+    looked_at = [file for file in files if file.path not in paths]
+    positions = condition.positions(looked_at)
+    passes.writes(len(positions), of=len(files))
+    with rewriting(target.transaction, target.layout, target.spark) as written:
+        marks = mark(target, written, looked_at, positions)
+        deleted = sum(target.records(gone).values()) + sum(map(len, positions.values()))
+        wholly = [*gone, *marks.gone]
+        metrics = _metrics(removed=wholly, written=written) | passes.metrics()
+        counts = replace(marks, gone=tuple(wholly)).metrics()
+        metrics |= {f"num{name}": str(count) for name, count in counts.items()}
+        metrics["numDeletedRows"] = str(deleted)
+        receipt = commit(
+            target.transaction,
+            target.spark,
+            _OPERATION,
+            parameters=condition.parameters(),
+            metrics=metrics,
+            removed=[*wholly, *marks.before],
+            marked=marks.after,
+            written=written,
+            user_metadata=user_metadata,
+        )
+    return Changed(receipt=receipt, deleted=deleted, metrics=metrics)
+
+
 def _write(
     target: Target, condition: RowCondition, files: list[DataFile], written: Rewrite, *, keeps: bool
 ) -> None:
-    if keeps:
-        rest = without_matches(target.rows(files), condition.given)
-        written.write(rest.drop(FILE, POSITION))
+    rows = target.rows(files, with_ids=True).select("*", is_true(condition.given).alias(_GOES))
+    has_changes = target.layout.properties.change_data_feed
+    if has_changes:
+        rows = computed_once(rows)
     columns = [quoted(name) for name in target.layout.spark_schema.names]
-    going = target.rows(files).where(condition.given)
-    written.write_changes(going.select(*columns, F.lit(DELETE).alias(CHANGE_TYPE)))
+    if keeps or has_changes:
+        ids = map(quoted, ids_among(rows, target.layout))
+        written.write(rows.where(~F.col(_GOES)).select(*columns, *ids))
+    if has_changes:
+        going = rows.where(F.col(_GOES))
+        written.write_changes(going.select(*columns, F.lit(DELETE).alias(CHANGE_TYPE)))
 
 
 def _rows_of(files: list[DataFile]) -> int | None:

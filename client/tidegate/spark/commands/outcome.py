@@ -1,18 +1,23 @@
 """What became of a command, and how it is recorded."""
 
-import time
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.errors import ConflictError
 from tidegate.models import DataFile, Receipt
+from tidegate.spark.columns.conform import conform
 from tidegate.spark.commands.change_data import FOLDER, add_changes, write_changes
+from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, private_folder
+from tidegate.spark.session_settings import metadata_of
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.write.conform import conform
-from tidegate.spark.write.staging import DataFiles, TransactionFolder, private_folder
-from tidegate.transaction import Transaction
+from tidegate.spark.tables.row_ids import ids_among, kept_tag
+from tidegate.transaction_handle import TransactionHandle
+from tidegate_protocol.log.actions import DeletionVector
 
 _EMPTY_COMMITS = "spark.databricks.delta.skipRecordingEmptyCommits"
 _NOTHING = DataFiles(adds=(), rows=0)
@@ -37,28 +42,6 @@ class Changed:
         return None if None in counts else sum(count for count in counts if count is not None)
 
 
-class Stopwatch:
-    """How long the parts of a command took, in ms."""
-
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._scanned: float | None = None
-
-    def scanned(self) -> None:
-        """From here on, files are written."""
-        self._scanned = time.monotonic()
-
-    def metrics(self) -> dict[str, str]:
-        """The times by Delta's names."""
-        now = time.monotonic()
-        scanned = now if self._scanned is None else self._scanned
-        return {
-            "executionTimeMs": _ms(now - self._started),
-            "scanTimeMs": _ms(scanned - self._started),
-            "rewriteTimeMs": _ms(now - scanned),
-        }
-
-
 @dataclass(slots=True, kw_only=True)
 class Rewrite:
     """The files that a command writes: the table's rows, and change data. All of them are deleted
@@ -71,8 +54,13 @@ class Rewrite:
     changes: tuple[DataFile, ...] = ()
 
     def write(self, rows: DataFrame) -> None:
-        """Write the table's rows."""
-        self.data = self._data.write(conform(rows, self.layout, is_copy=True))
+        """Write the table's rows, and where they have them, the ids that they keep."""
+        beside = ids_among(rows, self.layout)
+        self.data = self._data.write(conform(rows, self.layout, is_copy=True, beside=beside))
+
+    def write_vectors(self, positions: Sequence[BitMap64]) -> list[DeletionVector]:
+        """Write deletion vectors for rows of files that stay, one for each set of positions."""
+        return self._data.write_vectors(positions)
 
     def write_changes(self, changes: DataFrame) -> None:
         """Write change data, where the table asks for it."""
@@ -82,7 +70,7 @@ class Rewrite:
 
 @contextmanager
 def rewriting(
-    transaction: Transaction, layout: TableLayout, spark: SparkSession
+    transaction: TransactionHandle, layout: TableLayout, spark: SparkSession
 ) -> Iterator[Rewrite]:
     """Folders for a command's files. At the end the transaction is given up unless it was
     proposed."""
@@ -93,32 +81,49 @@ def rewriting(
 
 
 def commit(
-    transaction: Transaction,
+    transaction: TransactionHandle,
     spark: SparkSession,
     operation: str,
     *,
     parameters: Mapping[str, str],
     metrics: Mapping[str, str],
     removed: Sequence[DataFile] = (),
+    marked: Sequence[DataFile] = (),
     written: Rewrite | None = None,
     user_metadata: str | None = None,
 ) -> Receipt | None:
-    """Propose what the command did; None where that is nothing. As in Delta, the session's setting
-    `spark.databricks.delta.skipRecordingEmptyCommits` false has nothing recorded, too."""
+    """Propose what the command did; None where that is nothing (`Transaction.commit_if_needed`).
+    Files that are `marked` are among those that are removed, as they were before. As in Delta, the
+    session's setting `spark.databricks.delta.skipRecordingEmptyCommits` false has nothing recorded,
+    too. A
+    `ConflictError` has a note of the rows that the command was of, and of the commit that won."""
     if written is not None:
         transaction.add(written.data.adds)
         add_changes(transaction, written.changes)
     transaction.remove(removed)
-    if not transaction.has_actions and _skips_empty(spark):
-        return None
-    return transaction.commit(
-        operation, parameters=parameters, metrics=metrics, user_metadata=user_metadata
-    )
+    transaction.add(marked)
+    land = transaction.commit_if_needed if _skips_empty(spark) else transaction.commit
+    try:
+        return land(
+            operation,
+            parameters=parameters,
+            metrics=metrics,
+            user_metadata=metadata_of(user_metadata, spark),
+            tags=kept_tag(transaction.head.metadata),
+        )
+    except ConflictError as error:
+        if error.conflict is not None:
+            error.add_note(
+                f"The {operation} was of {_rows_of(parameters)}. The commit that won changed rows "
+                f"that may be among them: {error.conflict}."
+            )
+        raise
 
 
 def _skips_empty(spark: SparkSession) -> bool:
     return str(spark.conf.get(_EMPTY_COMMITS, "true")).lower() != "false"
 
 
-def _ms(seconds: float) -> str:
-    return str(round(seconds * 1000))
+def _rows_of(parameters: Mapping[str, str]) -> str:
+    predicates = json.loads(parameters.get("predicate", "[]"))
+    return f"the rows where {' AND '.join(predicates)}" if predicates else "all rows"

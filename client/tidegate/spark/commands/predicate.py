@@ -4,19 +4,12 @@ import json
 from dataclasses import dataclass
 from typing import Self
 
-from pyspark.sql import Column, DataFrame
+from pyroaring import BitMap64
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidegate.models import DataFile
-from tidegate.spark.commands.errors import unsupported_subquery
-from tidegate.spark.commands.expressions import (
-    Resolved,
-    Scope,
-    conjuncts,
-    has_only_exists,
-    has_subquery,
-    row_condition,
-)
+from tidegate.spark.commands.marking import positions_of
 from tidegate.spark.commands.pruning import (
     names_partitions_only,
     predicate_text,
@@ -24,8 +17,16 @@ from tidegate.spark.commands.pruning import (
     without_alias,
 )
 from tidegate.spark.commands.target import Target
-from tidegate.spark.read.rows import FILE
-from tidegate.spark.tables.plans import reads_table
+from tidegate.spark.expressions.errors import unsupported_subquery
+from tidegate.spark.expressions.resolution import (
+    Resolved,
+    Scope,
+    conjuncts,
+    has_only_exists,
+    has_subquery,
+    row_condition,
+)
+from tidegate.spark.tables.places import FILE
 
 _COUNT = "__tidegate_count"
 
@@ -40,15 +41,18 @@ class RowCondition:
 
     @classmethod
     def of(cls, target: Target, given: Column, *, operation: str) -> Self:
-        """Raises `InvalidCommand` for what is no condition over the table's rows."""
+        """The target is another one where a subquery reads the table as of an earlier version.
+        Raises `InvalidCommand` for what is no condition over the table's rows."""
         frame = target.nothing()
         resolved = row_condition(Scope(frame), given, operation=operation)
         if not has_only_exists(target.spark, resolved.java):
             raise unsupported_subquery(operation, resolved.shown)
-        found = cls(target=target, given=given, resolved=resolved)
-        if found._has_subquery and reads_table(frame.where(given), target.layout):
-            target.transaction.read_whole_table()
-        return found
+        if not has_subquery(target.spark, resolved.java):
+            return cls(target=target, given=given, resolved=resolved)
+        begun = target.read_by(frame.where(given))
+        if begun is not target:
+            resolved = row_condition(Scope(begun.nothing()), given, operation=operation)
+        return cls(target=begun, given=given, resolved=resolved)
 
     @property
     def _has_subquery(self) -> bool:
@@ -94,6 +98,11 @@ class RowCondition:
         )
         return {files[row[FILE]].path: row[_COUNT] for row in counted.collect()}
 
+    def positions(self, files: list[DataFile]) -> dict[int, BitMap64]:
+        """Where the rows of which it is true are, by the place of their file among these; files
+        without one are left out. One Spark job, which tells the driver sets of positions alone."""
+        return positions_of(self.target.rows(files).where(self.given)) if files else {}
+
     def parameters(self) -> dict[str, str]:
         """How Delta's history has it."""
         return {"predicate": json.dumps([self.resolved.sql])}
@@ -102,8 +111,3 @@ class RowCondition:
 def is_true(condition: Column) -> Column:
     """The condition, false where it is null."""
     return F.coalesce(condition, F.lit(False))
-
-
-def without_matches(rows: DataFrame, condition: Column) -> DataFrame:
-    """The rows of which the condition is false or null."""
-    return rows.where(~condition.eqNullSafe(F.lit(True)))

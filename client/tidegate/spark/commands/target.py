@@ -11,21 +11,26 @@ from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
-from tidegate.spark.commands.errors import InvalidCommand
 from tidegate.spark.commands.pruning import statistics
-from tidegate.spark.errors import UnsupportedTable
+from tidegate.spark.data_files.footers import num_records
+from tidegate.spark.errors import StorageError
+from tidegate.spark.expressions.errors import InvalidCommand
+from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.read.rows import rows_of_files
 from tidegate.spark.storage.locations import StoredFile
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.mapping import as_column
 from tidegate.spark.tables.partitions import typed_partitions
+from tidegate.spark.tables.plans import own_reads
 from tidegate.spark.tables.refusals import check_readable
 from tidegate.spark.tables.schemas import as_nullable
 from tidegate.spark.values.identity import identity_columns
+from tidegate.spark.write.beginning import record
 from tidegate.spark.write.files import writable_layout
-from tidegate.spark.write.footers import num_records
+from tidegate.spark.write.repeats import own_rows_refused
 from tidegate.spark.write.write import check_removable
-from tidegate.transaction import Transaction
+from tidegate.transaction_handle import TransactionHandle
 from tidegate_protocol.log.paths import decode
 
 _NUMBER = "__tidegate_number"
@@ -34,22 +39,32 @@ _NUMBER = "__tidegate_number"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A table at the read version of a command's transaction. `alias` is what the command calls it,
-    `layout` as it was read."""
+    `layout` as it was read. `is_repeated` says that the command is done again after a conflict."""
 
     spark: SparkSession
-    transaction: Transaction
+    transaction: TransactionHandle
     layout: TableLayout
     alias: str
+    is_repeated: bool = False
 
     @classmethod
     def begin(
-        cls, table: TableHandle, spark: SparkSession, *, alias: str | None, removes: bool = True
+        cls,
+        table: TableHandle,
+        spark: SparkSession,
+        *,
+        alias: str | None,
+        removes: bool = True,
+        is_repeated: bool = False,
+        version: int | None = None,
     ) -> Self:
-        """Begin a transaction at the latest version. Raises `TransactionActive`, `UnsupportedTable`
-        for what the client does not write, and where `removes` `InvalidProposal` for a table that
-        is append-only."""
+        """Begin a transaction at a version, the latest one by default. Raises `TransactionActive`,
+        `UnsupportedTable` for what the client does not write, and where `removes`
+        `InvalidProposal` for a table that is append-only."""
         check_none_active(table.id)
-        transaction = Transaction(table_of(table, spark))
+        table = table_of(table, spark)
+        head = None if version is None else table.as_of(version)
+        transaction = TransactionHandle(table, head=head)
         layout = writable_layout(transaction)
         if removes:
             check_removable(layout)
@@ -58,18 +73,51 @@ class Target:
             transaction=transaction,
             layout=layout,
             alias=alias or table.name.rpartition(".")[2],
+            is_repeated=is_repeated,
         )
+
+    def read_by(self, rows: DataFrame, *, removes: bool = True) -> Self:
+        """The target of a command that takes these rows. Where they are its own, that is recorded
+        as read: as of the version that they are of, so that what others committed since is a
+        conflict. Raises as `begin` does, and `InvalidRequest` for a command that is repeated: it
+        would take rows of the version that was read for those of a later one."""
+        reads = own_reads(rows, self.layout)
+        if reads is None:
+            return self
+        if self.is_repeated:
+            raise own_rows_refused(self.layout.name)
+        version = reads.version
+        found = self
+        if version is not None and version < self.transaction.read_version:
+            found = self.begin(
+                self.transaction.table,
+                self.spark,
+                alias=self.alias,
+                removes=removes,
+                version=version,
+            )
+        record(found.transaction, reads)
+        return found
+
+    def passes(self, operation: str) -> Passes:
+        """What the command will be at."""
+        return Passes(self.spark, operation=operation, table=self.layout.name)
 
     def nothing(self) -> DataFrame:
         """The table's columns without rows, to resolve names over."""
         empty = self.spark.createDataFrame([], as_nullable(self.layout.spark_schema))
         return empty.alias(self.alias)
 
-    def rows(self, files: Sequence[DataFile]) -> DataFrame:
+    def rows(self, files: Sequence[DataFile], *, with_ids: bool = False) -> DataFrame:
         """The rows of the files; `FILE` is the place of a row's file among them, `POSITION` the
-        row's in it. Raises `UnsupportedTable` for what the client does not read."""
+        row's in it. `with_ids` is for rows that are written again, and have the ids that they are
+        to keep where the table tracks them. Raises `UnsupportedTable` for what the client does not
+        read."""
         check_readable(self.layout, self.transaction.head.protocol)
-        return rows_of_files(self.spark, self.layout, files, located=True).alias(self.alias)
+        rows = rows_of_files(
+            self.spark, self.layout, files, located=True, is_whole=True, with_ids=with_ids
+        )
+        return rows.alias(self.alias)
 
     def partitions_where(self, files: Sequence[DataFile], condition: Column) -> list[DataFile]:
         """The files in whose partitions a condition over partition columns is true."""
@@ -80,7 +128,10 @@ class Target:
         typed = zip(self.layout.partition_columns, arrays.values(), strict=True)
         numbers = self.spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _NUMBER)
         position = F.col(_NUMBER)
-        values = (F.get(array, position.cast("int")).alias(name) for name, array in typed)
+        values = (
+            as_column(F.get(array, position.cast("int")), self.layout.spark_schema[name])
+            for name, array in typed
+        )
         frame = numbers.select(position, *values).alias(self.alias)
         true = {row[0] for row in frame.where(condition).select(_NUMBER).collect()}
         chosen = {values for number, values in enumerate(partitions) if number in true}
@@ -104,14 +155,24 @@ class Target:
         )
         return num_records(store_at(self.layout.location, self.spark).footer(stored))
 
-    def check_rewritable(self) -> None:
-        """Raise `UnsupportedTable` where rows that are copied would lose the ids that they have."""
-        if self.layout.properties.row_tracking:
-            raise UnsupportedTable(
-                f"table {self.layout.name} has row tracking on, and rows that this client copies "
-                "into new files would lose their ids",
-                hint="delete whole partitions, or use a Delta client that keeps row ids",
+    def check_all_there(self, files: Sequence[DataFile], *, rows: int) -> None:
+        """Raise `StorageError` where the files, each of whose rows was written again, had more or
+        fewer `rows` than the log says. Spark's reader takes an empty file, as some storage leaves
+        behind, for one without rows."""
+        expected = sum(self.records(files).values())
+        if rows != expected:
+            raise StorageError(
+                f"table {self.layout.name}: expected {expected} rows in {len(files)} files, by the "
+                f"log, found {rows}",
+                hint="compare the files with their sizes in the log",
             )
+
+    def marks_rows(self, operation: str) -> bool:
+        """Whether the command marks rows by deletion vectors, instead of writing the others anew:
+        the table has them on, and the session does not switch them off for the operation."""
+        setting = f"spark.databricks.delta.{operation.lower()}.deletionVectors.persistent"
+        allowed = str(self.spark.conf.get(setting, "true")).lower() == "true"
+        return allowed and self.layout.properties.deletion_vectors
 
     def check_numbers_stay(self, assigned: Iterable[str]) -> None:
         """Raise `InvalidCommand` where a column that is assigned to has numbers of its own."""

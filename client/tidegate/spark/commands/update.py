@@ -1,15 +1,24 @@
-"""UPDATE: the files that hold a row to change are written again."""
+"""UPDATE: rows that change are marked in their files and written to new ones, or files with such
+rows are written again.
+"""
 
 from collections.abc import Mapping
 from time import monotonic
 
+from pyroaring import BitMap64
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
-from tidegate.spark.commands.assignments import (
+from tidegate.spark.columns.constraints import generated_columns, with_computed
+from tidegate.spark.commands.change_data import CHANGE_TYPE, POSTIMAGE, computed_once, images
+from tidegate.spark.commands.marking import Marks, Positions, mark
+from tidegate.spark.commands.outcome import Changed, Rewrite, commit, rewriting
+from tidegate.spark.commands.predicate import RowCondition, is_true
+from tidegate.spark.commands.target import Target, size_of
+from tidegate.spark.expressions.assignments import (
     Assigned,
     Path,
     UnknownColumn,
@@ -22,19 +31,20 @@ from tidegate.spark.commands.assignments import (
     with_defaults,
     without_qualifier,
 )
-from tidegate.spark.commands.casts import Casts
-from tidegate.spark.commands.change_data import images
-from tidegate.spark.commands.errors import InvalidCommand, of_spark
-from tidegate.spark.commands.expressions import Scope
-from tidegate.spark.commands.outcome import Changed, Stopwatch, commit, rewriting
-from tidegate.spark.commands.predicate import RowCondition, is_true
-from tidegate.spark.commands.target import Target, size_of, vectors_of
-from tidegate.spark.read.rows import FILE, POSITION
-from tidegate.spark.write.constraints import generated_columns
-from tidegate.spark.write.repeats import repeated
+from tidegate.spark.expressions.casts import Casts
+from tidegate.spark.expressions.errors import InvalidCommand, of_spark
+from tidegate.spark.expressions.resolution import Scope
+from tidegate.spark.jobs.passes import Passes
+from tidegate.spark.read.positions import only_rows
+from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.tables.places import FILE, POSITION
+from tidegate.spark.tables.row_ids import ids_among, kept_ids
+from tidegate.spark.write.repeats import redone
 
 _OPERATION = "UPDATE"
 _CHANGES = "__tidegate_changes"
+_BEFORE = "__tidegate_before"
+_AFTER = "__tidegate_after"
 
 
 def update(
@@ -55,11 +65,11 @@ def update(
     them.
     """
 
-    def once() -> Changed:
-        target = Target.begin(table, spark, alias=alias)
+    def once(is_repeated: bool) -> Changed:
+        target = Target.begin(table, spark, alias=alias, is_repeated=is_repeated)
         return _Update(target, values, condition, user_metadata).run()
 
-    return repeated(once, retries=retries, clock_s=monotonic)
+    return redone(once, retries=retries, clock_s=monotonic)
 
 
 class _Update:
@@ -72,53 +82,67 @@ class _Update:
     ) -> None:
         self._target = target
         self._values = values
-        self._paths = self._resolved_paths()
+        self._resolved_paths()
         self._user_metadata = user_metadata
         self._condition = (
             None if condition is None else RowCondition.of(target, condition, operation=_OPERATION)
         )
+        if self._condition is not None:
+            self._target = self._condition.target
+        self._paths = self._resolved_paths()
         # Once over no rows, so that what is wrong is told before any job.
         self._changed_columns(self._flagged(target.nothing()))
 
     def run(self) -> Changed:
+        with self._target.passes(_OPERATION) as passes:
+            return self._run(passes)
+
+    def _run(self, passes: Passes) -> Changed:
         target, condition = self._target, self._condition
-        watch = Stopwatch()
         files = target.transaction.filter_files() if condition is None else condition.candidates()
+        positions: Positions = {}
+        passes.scans(len(files))
         if condition is None or condition.is_of_partitions:
             touched, updated = files, None
+        elif target.marks_rows(_OPERATION):
+            positions = condition.positions(files)
+            touched = [files[number] for number in sorted(positions)]
+            updated = sum(map(len, positions.values()))
         else:
             matches = condition.matches(files)
             touched = [file for file in files if file.path in matches]
             updated = sum(matches.values())
         records = sum(target.records(touched).values())
         updated = records if updated is None else updated
-        if touched:
-            target.check_rewritable()
-        watch.scanned()
+        copied = 0 if positions else records - updated
+        passes.writes(len(touched), of=len(files))
         with rewriting(target.transaction, target.layout, target.spark) as written:
+            marks = mark(target, written, files, positions)
             if touched:
-                written.write(self._rewritten(touched))
-                if target.layout.properties.change_data_feed:
-                    written.write_changes(self._images(touched))
+                marked = [positions[number] for number in sorted(positions)]
+                self._write(written, self._flagged_rows(touched, marked))
+                if not positions:
+                    target.check_all_there(touched, rows=written.data.rows)
+            removed = marks.removed if positions else touched
+            vectors = (marks if positions else Marks(gone=tuple(touched))).metrics()
             metrics = {
                 "numRemovedFiles": str(len(touched)),
-                "numRemovedBytes": str(size_of(touched)),
+                "numRemovedBytes": str(size_of(list(marks.gone) if positions else touched)),
                 "numAddedFiles": str(len(written.data.adds)),
                 "numAddedBytes": str(written.data.size),
                 "numAddedChangeFiles": str(len(written.changes)),
                 "numUpdatedRows": str(updated),
-                "numCopiedRows": str(records - updated),
-                "numDeletionVectorsAdded": "0",
-                "numDeletionVectorsRemoved": str(vectors_of(touched)),
-                "numDeletionVectorsUpdated": "0",
-            } | watch.metrics()
+                "numCopiedRows": str(copied),
+            } | passes.metrics()
+            metrics |= {f"num{name}": str(count) for name, count in vectors.items()}
             receipt = commit(
                 target.transaction,
                 target.spark,
                 _OPERATION,
                 parameters={"predicate": "[]"} if condition is None else condition.parameters(),
                 metrics=metrics,
-                removed=touched,
+                removed=removed,
+                marked=marks.after,
                 written=written,
                 user_metadata=self._user_metadata,
             )
@@ -149,8 +173,8 @@ class _Update:
         return rows.select("*", condition.alias(_CHANGES))
 
     def _changed_columns(self, rows: DataFrame) -> dict[str, Column]:
-        """The columns of a row that is to change, as they become; without the generated columns
-        that have to be computed anew."""
+        """The columns of a row that is to change, as they become; generated columns that have to be
+        computed anew are as they were."""
         target = self._target
         casts = Casts.of(target.spark)
         try:
@@ -170,26 +194,53 @@ class _Update:
                 if field.name in assigned
                 else current_value(target.alias, field.name)
                 for field in target.layout.spark_schema.fields
-                if field.name in assigned or field.name not in generated_columns(target.layout)
             }
             rows.select(*(value.alias(name) for name, value in columns.items()))
         except (AnalysisException, ParseException) as error:
             raise error if isinstance(error, InvalidCommand) else of_spark(error) from error
         return columns
 
-    def _rewritten(self, files: list[DataFile]) -> DataFrame:
-        rows = self._flagged(self._target.rows(files))
-        changed = self._changed_columns(rows)
-        flag = F.col(_CHANGES)
-        return rows.select(
-            *(
-                F.when(flag, value).otherwise(current_value(self._target.alias, name)).alias(name)
-                for name, value in changed.items()
-            )
-        )
+    def _flagged_rows(self, files: list[DataFile], marked: list[BitMap64]) -> DataFrame:
+        """The rows of the files with their flags. Where rows are marked, exactly these: a condition
+        that is asked again may be true of others, which would be there twice or not at all."""
+        rows = self._target.rows(files, with_ids=True)
+        if not marked:
+            return self._flagged(rows)
+        chosen = only_rows(rows, F.col(FILE), F.col(POSITION), dict(enumerate(marked)))
+        return chosen.alias(self._target.alias).select("*", F.lit(True).alias(_CHANGES))
 
-    def _images(self, files: list[DataFile]) -> DataFrame:
-        rows = self._flagged(self._target.rows(files)).where(F.col(_CHANGES)).drop(FILE, POSITION)
+    def _write(self, written: Rewrite, rows: DataFrame) -> None:
+        target = self._target
         after = self._changed_columns(rows)
-        before = {name: current_value(self._target.alias, name) for name in after}
-        return images(rows, before, after)
+        before = {name: current_value(target.alias, name) for name in after}
+        has_changes = target.layout.properties.change_data_feed
+        if has_changes:
+            sides = (
+                _struct(before).alias(_BEFORE),
+                F.when(F.col(_CHANGES), _struct(after)).alias(_AFTER),
+            )
+            beside = map(quoted, ids_among(rows, target.layout))
+            rows = computed_once(rows.select(_CHANGES, *sides, *beside))
+            before, after = (
+                {name: F.col(side).getField(name) for name in after} for side in (_BEFORE, _AFTER)
+            )
+        columns = (
+            F.when(F.col(_CHANGES), value).otherwise(before[name]).alias(name)
+            for name, value in after.items()
+        )
+        ids = kept_ids(rows, target.layout, F.col(_CHANGES))
+        whole = self._computed(rows.select(_CHANGES, *columns, *ids), F.col(_CHANGES))
+        written.write(whole.drop(_CHANGES))
+        if has_changes:
+            changes = images(rows.where(F.col(_CHANGES)), before, after)
+            written.write_changes(self._computed(changes, F.col(CHANGE_TYPE) == POSTIMAGE))
+
+    def _computed(self, rows: DataFrame, changed: Column) -> DataFrame:
+        """The rows with the generated columns that are not set computed anew where they changed."""
+        layout = self._target.layout
+        names = generated_columns(layout).keys() - {path[0] for path in self._paths}
+        return with_computed(rows, layout, dict.fromkeys(sorted(names), changed))
+
+
+def _struct(columns: Mapping[str, Column]) -> Column:
+    return F.struct(*(value.alias(name) for name, value in columns.items()))

@@ -81,8 +81,34 @@ def write_vectors(
         )
         content += _INT.pack(len(data)) + data + _CRC.pack(zlib.crc32(data))
     if vectors:
-        store.create(_path(vectors[0]), bytes(content))
+        store.create(path_of(vectors[0]), bytes(content))
     return vectors
+
+
+def inlined(vector: DeletionVector, store: DataStore) -> DeletionVector:
+    """A stored vector as one in the log itself. Raises as `read_vectors` does."""
+    return DeletionVector(
+        storage_type=_INLINE,
+        path_or_inline_dv=encode_z85(_stored(vector, store)),
+        size_in_bytes=vector.size_in_bytes,
+        cardinality=vector.cardinality,
+    )
+
+
+def is_inline(vector: DeletionVector) -> bool:
+    """Whether it is in the log itself."""
+    return vector.storage_type == _INLINE
+
+
+def at_path(vector: DeletionVector, path: str) -> DeletionVector:
+    """A stored vector by the absolute path of its file, as an action has that."""
+    return DeletionVector(
+        storage_type=_ABSOLUTE,
+        path_or_inline_dv=path,
+        offset=vector.offset,
+        size_in_bytes=vector.size_in_bytes,
+        cardinality=vector.cardinality,
+    )
 
 
 def _stored(vector: DeletionVector, store: DataStore) -> bytes:
@@ -92,7 +118,7 @@ def _stored(vector: DeletionVector, store: DataStore) -> bytes:
             f"for u and p an offset; found {vector.storage_type!r} and {vector.offset}"
         )
     length = _INT.size + vector.size_in_bytes + _CRC.size
-    found = store.part(_path(vector), vector.offset, length)
+    found = store.part(path_of(vector), vector.offset, length)
     data = found[_INT.size : -_CRC.size]
     if (
         len(found) != length
@@ -101,13 +127,14 @@ def _stored(vector: DeletionVector, store: DataStore) -> bytes:
     ):
         raise UnsupportedTable(
             f"deletion vector {vector.unique_id}: expected {vector.size_in_bytes} bytes with their "
-            f"size and checksum at {vector.offset} of {_path(vector)}, found others"
+            f"size and checksum at {vector.offset} of {path_of(vector)}, found others"
         )
     return data
 
 
-def _path(vector: DeletionVector) -> str:
-    """The file's path, not encoded: relative to the table's location, or absolute."""
+def path_of(vector: DeletionVector) -> str:
+    """The path of a stored vector's file, not encoded: relative to the table's location, or
+    absolute. Raises `UnsupportedTable` for a name that is none."""
     text = vector.path_or_inline_dv
     if vector.storage_type == _ABSOLUTE:
         return decode(text)

@@ -2,31 +2,46 @@
 that go through the service.
 """
 
-import os
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import lru_cache
-from typing import Self
+from typing import Self, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from tidegate.errors import TableNotFound
-from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE, Lake, connect
-from tidegate.spark.application import application_id
-from tidegate.spark.commands.arguments import assigned_columns, condition_column
-from tidegate.spark.commands.builder import DeltaMergeBuilder
+from tidegate.spark.alter.definitions import plain_definitions
+from tidegate.spark.columns.definition import TableDefinition
 from tidegate.spark.commands.delete import delete
-from tidegate.spark.commands.errors import InvalidCommand
+from tidegate.spark.commands.making import Making
+from tidegate.spark.commands.restore import restore
 from tidegate.spark.commands.update import update
+from tidegate.spark.convert.convert import convert, parts_of, place_of
 from tidegate.spark.delta import descriptions
+from tidegate.spark.delta.finding import (
+    found_at,
+    found_named,
+    lake_of,
+    table_at,
+    table_named,
+)
+from tidegate.spark.delta.making import make_table
+from tidegate.spark.delta.table_builder import DeltaTableBuilder
 from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.expressions.arguments import (
+    assigned_columns,
+    condition_column,
+    of_type,
+    texts,
+)
+from tidegate.spark.expressions.errors import InvalidCommand
+from tidegate.spark.merge.builder import DeltaMergeBuilder
+from tidegate.spark.optimize.builder import DeltaOptimizeBuilder
+from tidegate.spark.storage.locations import place_url
 from tidegate.table import Table
 
-URL_SETTING = "spark.tidegate.url"
-TOKEN_SETTING = "spark.tidegate.token"
+_Builder: TypeAlias = "DeltaTableBuilder[DeltaTable]"
 _MANIFESTS = "symlink_format_manifest"
 _BY_PATH = ("delta.`", "`")
-_S3A = "s3a://"
 
 
 class DeltaTable:
@@ -58,10 +73,7 @@ class DeltaTable:
         start, end = _BY_PATH
         if tableOrViewName.lower().startswith(start) and tableOrViewName.endswith(end):
             return cls.forPath(sparkSession, tableOrViewName[len(start) : -len(end)])
-        try:
-            return cls(sparkSession, _lake_of(sparkSession).table(tableOrViewName))
-        except TableNotFound as error:
-            raise _missing(tableOrViewName, "create it, or register its location") from error
+        return cls(sparkSession, table_named(lake_of(sparkSession), tableOrViewName))
 
     @classmethod
     def forPath(
@@ -74,17 +86,79 @@ class DeltaTable:
                 f"expected no hadoopConf, found {sorted(hadoopConf)}",
                 hint="set it on the session, as spark.hadoop.*",
             )
-        found = _at(_lake_of(sparkSession), path)
-        if found is None:
-            raise _missing(
-                path, f'register it: lake.register_table("catalog.schema.table", {_url(path)!r})'
-            )
-        return cls(sparkSession, found)
+        return cls(sparkSession, table_at(lake_of(sparkSession), path))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether a table is registered at this location."""
-        return _at(_lake_of(sparkSession), identifier) is not None
+        return found_at(lake_of(sparkSession), identifier) is not None
+
+    @classmethod
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | StructType | None = None,
+        *,
+        name: str | None = None,
+    ) -> Self:
+        """Make a folder of Parquet files, ``parquet.`path` ``, the table `catalog.schema.table`.
+        The `name` is needed, since a table of the service has one. `partitionSchema` is of the
+        columns in the names of folders: `month INT, day INT`."""
+        if name is None:
+            raise InvalidCommand(
+                "DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
+                f"expected a name for the table that {identifier} becomes, found none",
+                hint='convertToDelta(spark, identifier, name="catalog.schema.table")',
+            )
+        schema = partitionSchema
+        if isinstance(schema, str):
+            schema = plain_definitions(sparkSession, schema)
+        table = convert(
+            lake_of(sparkSession).connection,
+            sparkSession,
+            place_of(parts_of(of_type(identifier, str, name="identifier"))),
+            name=of_type(name, str, name="name"),
+            partition_schema=schema,
+            with_statistics=True,
+            handle=Table,
+        )
+        return cls(sparkSession, table)
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> "_Builder":
+        """Begin the definition of a new table."""
+        return cls._building(sparkSession, Making.CREATE)
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> "_Builder":
+        """Begin the definition of a table that is made where there is none."""
+        return cls._building(sparkSession, Making.CREATE_IF_NOT_EXISTS)
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> "_Builder":
+        """Begin the definition of what takes the place of a table."""
+        return cls._building(sparkSession, Making.REPLACE)
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> "_Builder":
+        """Begin the definition of a new table, or of what takes the place of one."""
+        return cls._building(sparkSession, Making.CREATE_OR_REPLACE)
+
+    @classmethod
+    def _building(cls, given: SparkSession | None, making: Making) -> "_Builder":
+        spark = SparkSession.getActiveSession() if given is None else given
+        if spark is None:
+            raise UnsupportedSession("this thread has no Spark session; expected one")
+
+        def make(name: str | None, location: str | None, wanted: TableDefinition) -> DeltaTable:
+            lake = lake_of(spark)
+            place = None if location is None else place_url(location)
+            found = found_named(lake, name) if name is not None else found_at(lake, place or "")
+            made = make_table(lake, spark, making, wanted, found=found, name=name, location=place)
+            return cls(spark, made)
+
+        return DeltaTableBuilder(spark, make)
 
     def toDF(self) -> DataFrame:
         """The rows of the latest version now."""
@@ -112,6 +186,10 @@ class DeltaTable:
         """Begin a MERGE: clauses are added to what is returned, and its `execute` does it."""
         return DeltaMergeBuilder(self._table, source, condition, alias=self._alias)
 
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Begin an OPTIMIZE, which a method of what is returned does."""
+        return DeltaOptimizeBuilder(self._spark, self._table)
+
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits, the latest first, with the columns of Delta's DESCRIBE HISTORY."""
         return descriptions.history(self._table, self._spark, limit)
@@ -125,8 +203,107 @@ class DeltaTable:
         DataFrame has no rows. A retention shorter than the table's is refused, as by `Table.vacuum`
         without `allow_shorter`."""
         retain = None if retentionHours is None else timedelta(hours=float(retentionHours))
+        if retain is not None and retain < timedelta():
+            raise InvalidCommand(
+                "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
+                f"Retention for Vacuum can't be less than 0 hours, and is {retentionHours}",
+            )
         self._table.vacuum(retain=retain)
         return self._spark.createDataFrame([], "path STRING")
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table what it was at a version; one row of Delta's metrics of RESTORE."""
+        given = of_type(version, int, name="version")
+        return descriptions.restored(restore(self._table, self._spark, version=given), self._spark)
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Make the table what it was at the latest version not after a timestamp, in the session's
+        time zone; as `restoreToVersion`."""
+        given = of_type(timestamp, str, name="timestamp")
+        found = restore(self._table, self._spark, timestamp=given)
+        return descriptions.restored(found, self._spark)
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+        *,
+        location: str | None = None,
+    ) -> Self:
+        """Make a table of this one, as `catalog.schema.table`, and return it; `replace` lets it
+        take the place of one."""
+        return self._cloned(target, isShallow, replace, properties, location)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+        *,
+        location: str | None = None,
+    ) -> Self:
+        """As `clone`, of a version."""
+        given = of_type(version, int, name="version")
+        return self._cloned(target, isShallow, replace, properties, location, version=given)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+        *,
+        location: str | None = None,
+    ) -> Self:
+        """As `clone`, of the latest version not after a timestamp, in the session's time zone."""
+        given = of_type(timestamp, str, name="timestamp")
+        return self._cloned(target, isShallow, replace, properties, location, timestamp=given)
+
+    def _cloned(
+        self,
+        target: str,
+        is_shallow: bool,
+        replace: bool,
+        properties: Mapping[str, str] | None,
+        location: str | None,
+        *,
+        version: int | None = None,
+        timestamp: str | None = None,
+    ) -> Self:
+        found = self._table.clone(
+            of_type(target, str, name="target"),
+            shallow=of_type(is_shallow, bool, name="isShallow"),
+            replace=of_type(replace, bool, name="replace"),
+            properties=texts(properties, name="properties"),
+            location=location,
+            version=version,
+            timestamp=timestamp,
+            spark=self._spark,
+        )
+        return type(self)(self._spark, found.table)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Have the protocol support what these versions stand for."""
+        reader = of_type(readerVersion, int, name="readerVersion")
+        writer = of_type(writerVersion, int, name="writerVersion")
+        self._table.alter(spark=self._spark).upgrade_protocol(reader, writer)
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Have the protocol support a table feature."""
+        name = of_type(featureName, str, name="featureName")
+        self._table.alter(spark=self._spark).add_feature(name)
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a table feature from the protocol; the history is not truncated."""
+        name = of_type(featureName, str, name="featureName")
+        given = False if truncateHistory is None else truncateHistory
+        truncate = of_type(given, bool, name="truncateHistory")
+        self._table.alter(spark=self._spark).drop_feature(name, truncate_history=truncate)
 
     def generate(self, mode: str) -> None:
         """Write manifests for readers that know nothing of Delta; the one mode is
@@ -137,41 +314,3 @@ class DeltaTable:
                 f"Specified mode '{mode}' is not supported. Supported modes are: {_MANIFESTS}",
             )
         self._table.generate_manifests()
-
-
-def _lake_of(spark: SparkSession) -> Lake:
-    url = spark.conf.get(URL_SETTING, None) or os.environ.get(URL_VARIABLE)
-    token = spark.conf.get(TOKEN_SETTING, None) or os.environ.get(TOKEN_VARIABLE)
-    if not url:
-        raise UnsupportedSession(
-            f"no service is named; expected a URL as {URL_SETTING} of the session, or in "
-            f"{URL_VARIABLE}"
-        )
-    return _connected(url, token or None, application_id(spark))
-
-
-@lru_cache(maxsize=16)
-def _connected(url: str, token: str | None, application: str) -> Lake:
-    """One connection for each service and session, as long as the process lives."""
-    return connect(url, token=token, application_id=application)
-
-
-def _at(lake: Lake, path: str) -> Table | None:
-    wanted = _url(path)
-    return next((table for table in lake.tables() if _url(table.location) == wanted), None)
-
-
-def _url(path: str) -> str:
-    """A location as the service has it: `file:///folder`, `s3://bucket/folder`."""
-    plain = path.rstrip("/")
-    if plain.startswith("file:"):
-        plain = "/" + plain.removeprefix("file:").lstrip("/")
-    if plain.startswith("/"):
-        return f"file://{plain}"
-    return f"s3://{plain.removeprefix(_S3A)}" if plain.startswith(_S3A) else plain
-
-
-def _missing(name: str, hint: str) -> InvalidCommand:
-    return InvalidCommand(
-        "DELTA_MISSING_DELTA_TABLE", f"{name} is not a Delta table of this service", hint=hint
-    )

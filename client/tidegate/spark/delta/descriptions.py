@@ -1,4 +1,4 @@
-"""History and details of a table as DataFrames, with the columns of Delta's DESCRIBE."""
+"""History and details of a table, and what came of commands, as DataFrames with Delta's columns."""
 
 import json
 from collections.abc import Mapping
@@ -7,8 +7,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.spark.clone.clone import Cloned
+from tidegate.spark.commands.restore import Restored
+from tidegate.spark.tables.clustering import clustering_of
 from tidegate.table import Table
 from tidegate_protocol.features.table_features import implied_features
+from tidegate_protocol.scan.clustering import columns_at, shown
 
 _HISTORY = (
     "version BIGINT, timestamp TIMESTAMP, userId STRING, userName STRING, operation STRING, "
@@ -25,6 +29,25 @@ _DETAIL = (
     "properties MAP<STRING, STRING>, minReaderVersion INT, minWriterVersion INT, "
     "tableFeatures ARRAY<STRING>"
 )
+
+_RESTORED = {
+    "table_size_after_restore": "tableSizeAfterRestore",
+    "num_of_files_after_restore": "numOfFilesAfterRestore",
+    "num_removed_files": "numRemovedFiles",
+    "num_restored_files": "numRestoredFiles",
+    "removed_files_size": "removedFilesSize",
+    "restored_files_size": "restoredFilesSize",
+}
+"""The columns that Delta shows of a RESTORE, and the metrics that they have."""
+_CLONED = {
+    "source_table_size": "sourceTableSize",
+    "source_num_of_files": "sourceNumOfFiles",
+    "num_removed_files": "numRemovedFiles",
+    "num_copied_files": "numCopiedFiles",
+    "removed_files_size": "removedFilesSize",
+    "copied_files_size": "copiedFilesSize",
+}
+"""The same of a CLONE."""
 
 
 def history(table: Table, spark: SparkSession, limit: int | None) -> DataFrame:
@@ -54,6 +77,7 @@ def detail(table: Table, spark: SparkSession) -> DataFrame:
     head = table.head()
     created = head.metadata.created_time
     protocol = head.protocol
+    clustering = columns_at(head.schema, clustering_of(table, protocol))
     row = {
         "format": "delta",
         "id": head.metadata.id,
@@ -63,7 +87,7 @@ def detail(table: Table, spark: SparkSession) -> DataFrame:
         "createdAt": None if created is None else _time(created),
         "lastModified": _time(head.timestamp),
         "partitionColumns": list(head.partition_columns),
-        "clusteringColumns": [],
+        "clusteringColumns": [shown(column) for column in clustering],
         "numFiles": head.num_files,
         "sizeInBytes": head.size_bytes,
         "properties": dict(head.metadata.configuration),
@@ -72,6 +96,23 @@ def detail(table: Table, spark: SparkSession) -> DataFrame:
         "tableFeatures": sorted(implied_features(protocol)),
     }
     return _frame(spark, _DETAIL, [row])
+
+
+def restored(found: Restored, spark: SparkSession) -> DataFrame:
+    """One row: the metrics of a RESTORE."""
+    return _metrics(spark, found.metrics, _RESTORED)
+
+
+def cloned(found: Cloned[Table], spark: SparkSession) -> DataFrame:
+    """One row: the metrics of a CLONE; none where the table was there."""
+    return _metrics(spark, found.metrics, _CLONED)
+
+
+def _metrics(
+    spark: SparkSession, metrics: Mapping[str, int], columns: Mapping[str, str]
+) -> DataFrame:
+    rows = [{column: metrics[name] for column, name in columns.items()}] if metrics else []
+    return _frame(spark, ", ".join(f"{column} BIGINT" for column in columns), rows)
 
 
 def _frame(spark: SparkSession, ddl: str, rows: list[dict[str, Any]]) -> DataFrame:

@@ -6,7 +6,9 @@ Delta reads them from the log. Everything else takes the general road: a literal
 file to its values, by which Spark still prunes files.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,8 +16,10 @@ from pyspark.sql.types import StringType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.models import DataFile
+from tidegate.spark.errors import UnsupportedTable
 from tidegate.spark.read.file_numbers import file_numbers
 from tidegate.spark.tables.layout import TRANSACTION_KEY, TableLayout
+from tidegate.spark.tables.mapping import as_column
 from tidegate.spark.tables.partitions import typed_partitions
 from tidegate_protocol.log.paths import decode
 from tidegate_protocol.schema.data_types import BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING
@@ -23,6 +27,9 @@ from tidegate_protocol.schema.partition_values import partition_path
 
 # Of the other types, the folder's text goes through the session's time zone or loses its scale.
 _TYPES_OF_FOLDERS = (BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING)
+_HIDDEN = re.compile(r"(?:(?:^|/)(?:\.[^/]*|_[^/=]*)|\._COPYING_)$")
+"""Names of files that Spark takes for no data (`HadoopFSUtils.shouldFilterOutPathName`)."""
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _OPTIONS = {
     # A path with a bracket in it is that path, and no pattern.
     "__globPaths__": "false",
@@ -30,13 +37,22 @@ _OPTIONS = {
 }
 
 
-def unpartitioned(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) -> DataFrame:
-    """The rows of the files of a table without partition columns."""
-    return _parquet(spark, layout, files)
+def unpartitioned(
+    spark: SparkSession,
+    layout: TableLayout,
+    files: Sequence[DataFile],
+    options: Mapping[str, str] = NO_OPTIONS,
+) -> DataFrame:
+    """The rows of the files of a table without partition columns; here as below, by these further
+    options of Spark's reader."""
+    return _parquet(spark, layout, files, options)
 
 
 def discovered(
-    spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]
+    spark: SparkSession,
+    layout: TableLayout,
+    files: Sequence[DataFile],
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame | None:
     """The rows with partition values from the folders; None where the folders cannot be
     trusted with them."""
@@ -49,13 +65,19 @@ def discovered(
             return None
         # Given its type, so that Spark does not guess one from every transaction's id.
         schema = SparkStruct([*schema.fields, StructField(TRANSACTION_KEY, StringType())])
-    reader = spark.read.schema(schema).options(**_OPTIONS).option("basePath", layout.root)
+    reader = spark.read.schema(schema).options(**_OPTIONS, **options)
+    reader = reader.option("basePath", layout.root)
     return reader.parquet(*_locations(layout, files))
 
 
-def mapped(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) -> DataFrame:
+def mapped(
+    spark: SparkSession,
+    layout: TableLayout,
+    files: Sequence[DataFile],
+    options: Mapping[str, str] = NO_OPTIONS,
+) -> DataFrame:
     """The rows with the partition values that the log has for each file."""
-    df = _parquet(spark, layout, files)
+    df = _parquet(spark, layout, files, options)
     partitions: dict[tuple[str | None, ...], int] = {}
     numbers = []
     for file in files:
@@ -65,19 +87,35 @@ def mapped(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) 
         layout, [dict(zip(layout.partition_columns, key, strict=True)) for key in partitions]
     )
     number = file_numbers(df, layout, files, numbers)
-    columns = {name: F.get(array, number) for name, array in values.items()}
-    return df.select("*", *(column.alias(name) for name, column in columns.items()))
+    columns = (
+        as_column(F.get(array, number), layout.spark_schema[name]) for name, array in values.items()
+    )
+    return df.select("*", *columns)
 
 
-def _parquet(spark: SparkSession, layout: TableLayout, files: Sequence[DataFile]) -> DataFrame:
+def _parquet(
+    spark: SparkSession,
+    layout: TableLayout,
+    files: Sequence[DataFile],
+    options: Mapping[str, str] = NO_OPTIONS,
+) -> DataFrame:
     partitions = set(layout.partition_columns)
     data = SparkStruct([f for f in layout.spark_schema.fields if f.name not in partitions])
-    reader = spark.read.schema(data).options(**_OPTIONS).option("recursiveFileLookup", "true")
+    reader = spark.read.schema(data).options(**_OPTIONS, **options)
+    reader = reader.option("recursiveFileLookup", "true")
     return reader.parquet(*_locations(layout, files))
 
 
 def _locations(layout: TableLayout, files: Sequence[DataFile]) -> list[str]:
-    return [layout.url(decode(file.path)) for file in files]
+    """Raises `UnsupportedTable` for a file that Spark would pass over."""
+    paths = [decode(file.path) for file in files]
+    if hidden := next(filter(_HIDDEN.search, paths), None):
+        raise UnsupportedTable(
+            f"table {layout.name} has the file {hidden}, and Spark's reader passes over files of "
+            "such names",
+            hint='read it by format("tidegate")',
+        )
+    return [layout.url(path) for path in paths]
 
 
 def _folders_agree(layout: TableLayout, file: DataFile) -> bool:

@@ -34,17 +34,33 @@ def only_rows(
     return _filtered(df, file, position, sets, inside=True)
 
 
+def with_membership(
+    df: DataFrame, file: Column, position: Column, sets: Mapping[int, BitMap64], *, name: str
+) -> DataFrame:
+    """The DataFrame with a column that says whether a row's position is in the set of its file."""
+    joined, found = _looked_up(df, file, position, sets, how="left")
+    return joined.select(*(df[_quoted(column)] for column in df.columns), found.alias(name))
+
+
 def _filtered(
     df: DataFrame, file: Column, position: Column, sets: Mapping[int, BitMap64], *, inside: bool
 ) -> DataFrame:
+    how = "inner" if inside else "left"
+    joined, found = _looked_up(df, file, position, sets, how=how)
+    chosen = joined.where(found if inside else ~found)
+    return chosen.select(*(df[_quoted(name)] for name in df.columns))
+
+
+def _looked_up(
+    df: DataFrame, file: Column, position: Column, sets: Mapping[int, BitMap64], *, how: str
+) -> tuple[DataFrame, Column]:
+    """The DataFrame beside the sets, and whether a row of it is in the set of its file."""
     chunks = F.broadcast(df.sparkSession.createDataFrame(_chunks(sets)))
-    columns = [df[_quoted(name)] for name in df.columns]
     key = F.shiftleft(file.cast("long"), _FILE_BITS).bitwiseOR(F.shiftright(position, _CHUNK_BITS))
     word = F.shiftright(position.bitwiseAND(F.lit((1 << _CHUNK_BITS) - 1)), _WORD_BITS)
     bit = position.bitwiseAND(F.lit((1 << _WORD_BITS) - 1)).cast("int")
     found = F.getbit(F.get(chunks[_WORDS], word.cast("int")), bit)
-    joined = df.join(chunks, key == chunks[_KEY], "inner" if inside else "left")
-    return joined.where(F.coalesce(found, F.lit(0)) == int(inside)).select(*columns)
+    return df.join(chunks, key == chunks[_KEY], how), F.coalesce(found, F.lit(0)) == 1
 
 
 def _chunks(sets: Mapping[int, BitMap64]) -> pa.Table:

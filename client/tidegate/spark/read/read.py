@@ -1,6 +1,7 @@
 """Reading a table as a Spark DataFrame: the files from the service, the rows by Spark."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +11,7 @@ from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
 from tidegate.spark.read.rows import rows_of_files
-from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.layout import Reading, TableLayout
 from tidegate.spark.tables.predicates import matching, prunable
 from tidegate.spark.tables.refusals import check_readable
 from tidegate.transaction_content import TransactionContent
@@ -38,7 +39,8 @@ def read(
     reach the files.
 
     Where a transaction of the table is active in the thread, this is its read (`read_in`), unless
-    another version than its own or a timestamp is asked for.
+    another version than its own or a timestamp is asked for. The DataFrame's plan says what it is
+    a read of (`tidegate.spark.tables.plans`), and without either that it is one of now.
     """
     active = active_transaction(table.id)
     if active is not None and timestamp is None and version in (None, active.read_version):
@@ -46,9 +48,13 @@ def read(
     table = table_of(table, spark)
     scan = table.scan(where, version=version, timestamp=instant(timestamp))
     layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
-    if prunable(where, layout, spark) != where:
+    pruned = prunable(where, layout, spark)
+    if pruned != where:
         # Only now is the schema known that tells.
         scan = table.scan(version=scan.version)
+    is_of_now = version is None and timestamp is None
+    reading = Reading(version=scan.version, where=pruned) if is_of_now else Reading(version=None)
+    layout = replace(layout, reading=reading)
     return _frame(spark, layout, scan.protocol, scan.files, where=where)
 
 
@@ -59,24 +65,34 @@ def read_in(
 
     The predicate and the files are recorded as read, the whole table where the service cannot prune
     by the predicate as this session reads it. What the DataFrame is filtered by later is not known
-    here. Raises as `read` does.
+    here. A file that cannot be read makes the job fail. Raises as `read` does.
     """
     transaction.table = table_of(transaction.table, spark)
     head = transaction.head
     layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
-    files = transaction.filter_files(prunable(where, layout, spark))
-    return _frame(spark, layout, head.protocol, files, where=where)
+    pruned = prunable(where, layout, spark)
+    files = transaction.filter_files(pruned)
+    layout = replace(layout, reading=Reading(version=head.version, where=pruned))
+    return _frame(spark, layout, head.protocol, files, where=where, is_whole=True)
 
 
 def read_files_in(
-    transaction: TransactionContent, spark: SparkSession, files: Sequence[DataFile]
+    transaction: TransactionContent,
+    spark: SparkSession,
+    files: Sequence[DataFile],
+    *,
+    located: bool = False,
+    with_ids: bool = False,
 ) -> DataFrame:
-    """The rows of some files of the transaction's read version. Nothing is recorded as read.
-    Raises as `read` does."""
+    """The rows of some files of the transaction's read version, to be written again: a file that
+    cannot be read makes the job fail. Nothing is recorded as read. `located` and `with_ids` add the
+    columns of `places` and `row_id_fields`. Raises as `read` does."""
     transaction.table = table_of(transaction.table, spark)
     head = transaction.head
     layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
-    return _frame(spark, layout, head.protocol, files, where=None)
+    check_readable(layout, head.protocol)
+    layout = replace(layout, reading=Reading(version=head.version, transaction=transaction.id))
+    return rows_of_files(spark, layout, files, located=located, is_whole=True, with_ids=with_ids)
 
 
 def instant(timestamp: datetime | int | str | None) -> datetime | int | None:
@@ -91,7 +107,8 @@ def _frame(
     files: Sequence[DataFile],
     *,
     where: str | None,
+    is_whole: bool = False,
 ) -> DataFrame:
     check_readable(layout, protocol)
-    selected = rows_of_files(spark, layout, files)
+    selected = rows_of_files(spark, layout, files, is_whole=is_whole)
     return selected if where is None else matching(selected, where)

@@ -13,25 +13,35 @@ from pyspark.sql.types import StructType as SparkStruct
 from tidegate.spark.deletion_vectors.files import read_vectors
 from tidegate.spark.read.field_ids import schemas_in_files
 from tidegate.spark.read.file_numbers import file_numbers, row_positions
-from tidegate.spark.read.file_values import discovered, mapped, unpartitioned
+from tidegate.spark.read.file_values import NO_OPTIONS, discovered, mapped, unpartitioned
 from tidegate.spark.read.positions import without_rows
+from tidegate.spark.read.row_ids import row_id_columns
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.mapping import logical_column
+from tidegate.spark.tables.places import FILE, POSITION
+from tidegate.spark.tables.plans import no_rows, read_options
+from tidegate.spark.tables.row_ids import row_id_fields
 from tidegate.spark.tables.schemas import as_nullable
 from tidegate_protocol.log.actions import Add
 
-FILE = "__tidegate_file"
-"""The column with the place of a row's file among the given ones."""
-POSITION = "__tidegate_position"
-"""The column with the position of a row in its file, by which deletion vectors name it."""
+_WHOLE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 
 
 def rows_of_files(
-    spark: SparkSession, layout: TableLayout, files: Sequence[Add], *, located: bool = False
+    spark: SparkSession,
+    layout: TableLayout,
+    files: Sequence[Add],
+    *,
+    located: bool = False,
+    is_whole: bool = False,
+    with_ids: bool = False,
 ) -> DataFrame:
     """The rows of files of one version of a table, without those that their deletion vectors name;
-    with `located`, the columns `FILE` and `POSITION` say where each one is.
+    with `located`, the columns `FILE` and `POSITION` say where each one is. With `is_whole`, a
+    file that cannot be read makes the job fail, whatever the session says: its rows are written
+    again, and those that were passed over would be lost. With `with_ids`, rows of a table that
+    tracks them have the columns of `row_id_fields`, too.
 
     Raises `UnsupportedTable` for a deletion vector or a file that is not as the protocol has it,
     and `UnsupportedSession` and `StorageError` where the session does not reach the files.
@@ -41,32 +51,48 @@ def rows_of_files(
     vectors = [v for file in files if (v := file.deletion_vector) is not None]
     sets = dict(zip(vectored, read_vectors(vectors, store), strict=True))
     schemas = schemas_in_files(layout, files, store)
+    ids = row_id_fields(layout) if with_ids else []
     groups: dict[tuple[bool, str], list[int]] = {}
     for number, schema in enumerate(schemas):
         groups.setdefault((number in sets, schema.json()), []).append(number)
     parts = [
-        _rows(spark, layout, files, numbers, schemas[numbers[0]], sets=sets, located=located)
+        _rows(
+            spark,
+            layout,
+            files,
+            numbers,
+            schemas[numbers[0]],
+            sets=sets,
+            located=located,
+            ids=ids,
+            options=read_options(layout) | (_WHOLE if is_whole else {}),
+        )
         for numbers in groups.values()
     ]
     if not parts:
         places = [StructField(FILE, LongType()), StructField(POSITION, LongType())]
         schema = as_nullable(layout.spark_schema)
-        return spark.createDataFrame(
-            [], SparkStruct([*schema.fields, *(places if located else ())])
+        return no_rows(
+            spark, layout, SparkStruct([*schema.fields, *ids, *(places if located else ())])
         )
     return reduce(DataFrame.union, parts)
 
 
 def scan(
-    spark: SparkSession, layout: TableLayout, files: Sequence[Add], schema: SparkStruct
+    spark: SparkSession,
+    layout: TableLayout,
+    files: Sequence[Add],
+    schema: SparkStruct,
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
     """Every row of the files, which are at least one, by the columns of `schema`: those of the
-    table's physical layout, as the files call them."""
+    table's physical layout, as the files call them. `options` are further ones of Spark's
+    reader."""
     physical = replace(layout.physical, spark_schema=schema)
     if not physical.partition_columns:
-        return unpartitioned(spark, physical, files)
-    found = discovered(spark, physical, files)
-    return mapped(spark, physical, files) if found is None else found
+        return unpartitioned(spark, physical, files, options)
+    found = discovered(spark, physical, files, options)
+    return mapped(spark, physical, files, options) if found is None else found
 
 
 def _rows(
@@ -78,19 +104,22 @@ def _rows(
     *,
     sets: Mapping[int, BitMap64],
     located: bool,
+    ids: Sequence[StructField],
+    options: Mapping[str, str],
 ) -> DataFrame:
     """Those of a group of files: all of them have a set of deleted rows, or none has."""
     chosen = [files[number] for number in numbers]
     own = {number: sets[number] for number in numbers if number in sets}
-    df = scan(spark, layout, chosen, schema)
+    df = scan(spark, layout, chosen, SparkStruct([*schema.fields, *ids]), options)
     places: tuple[Column, ...] = ()
-    if own or located:
+    if own or located or ids:
         number = file_numbers(df, layout, chosen, numbers).cast("long")
         df = df.select("*", number.alias(FILE), row_positions(df).alias(POSITION))
         places = (F.col(FILE), F.col(POSITION)) if located else ()
     if own:
         df = without_rows(df, F.col(FILE), F.col(POSITION), own)
-    return df.select(*columns_of(layout, schema), *places)
+    of_rows = row_id_columns(ids, files, F.col(FILE), F.col(POSITION)) if ids else []
+    return df.select(*columns_of(layout, schema), *of_rows, *places)
 
 
 def columns_of(layout: TableLayout, schema: SparkStruct) -> list[Column]:

@@ -11,10 +11,14 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from tidegate.spark.changes.feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from tidegate.spark.data_files.calendars import ONE_CALENDAR_DAYS, ONE_CALENDAR_INSTANTS
 from tidegate.spark.deletion_vectors.files import read_vector
+from tidegate.spark.errors import UnsupportedTable
 from tidegate.spark.read.field_ids import arrow_id
+from tidegate.spark.source.early_values import EarlyValues
 from tidegate.spark.storage.arrow import ArrowStore
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.zones import task_zone, zone_of
 from tidegate_protocol.log.actions import DeletionVector
 from tidegate_protocol.schema.data_types import (
     COLUMN_ID,
@@ -24,7 +28,7 @@ from tidegate_protocol.schema.data_types import (
     MapType,
     StructType,
 )
-from tidegate_protocol.schema.partition_values import parse_value
+from tidegate_protocol.schema.partition_values import is_local, parse_value
 
 _BATCH_ROWS = 1 << 16
 FEED_NAMES = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
@@ -63,8 +67,9 @@ class FileRows:
     def batches(
         self, layout: TableLayout, store: ArrowStore, target: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """The rows with the columns of `target`, which are the table's. Raises `StorageError`, and
-        `UnsupportedTable` for a deletion vector that is none."""
+        """The rows with the columns of `target`, which are the table's. Raises `StorageError`,
+        `UnsupportedTable` for a deletion vector that is none, and for rows with days or instants
+        that Spark reads otherwise, and what `zone_of` does."""
         gone = _positions(self.deletion_vector, store) or BitMap64()
         among = _positions(self.among, store)
         columns = _Columns(layout, self.partition_values, self.change)
@@ -73,16 +78,32 @@ class FileRows:
         ) as file:
             inside = columns.found_in(file.schema_arrow)
             wanted = [name for name in file.schema_arrow.names if name in inside.values()]
+            early = EarlyValues(file)
+            has_early = early.has(wanted)
             start = 0
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
                 arrays = [columns.array(field, batch, inside) for field in target]
                 rows = pa.RecordBatch.from_arrays(arrays, schema=target)
+                kept = None
                 if among is not None:
-                    rows = rows.filter(_are_in(among, start, rows.num_rows, gone))
+                    kept = _are_in(among, start, rows.num_rows, gone)
                 elif gone:
-                    rows = rows.filter(pc.invert(_are_in(gone, start, rows.num_rows)))
-                yield rows
+                    kept = pc.invert(_are_in(gone, start, rows.num_rows))
+                if has_early:
+                    self._check(early, batch if kept is None else batch.filter(kept), layout.name)
+                yield rows if kept is None else rows.filter(kept)
                 start += batch.num_rows
+
+    def _check(self, early: EarlyValues, batch: pa.RecordBatch, table: str) -> None:
+        column = early.column_in(batch)
+        if column is not None:
+            raise UnsupportedTable(
+                f"the file {self.path} of table {table} has days before "
+                f"{ONE_CALENDAR_DAYS}, or instants before {ONE_CALENDAR_INSTANTS:%Y-%m-%d}, by the "
+                f'Julian calendar in its column {column}, which format("tidegate") does not read',
+                hint="read the table by Table.read, Table.changes or SQL, where Spark converts "
+                "them",
+            )
 
 
 def _positions(vector: DeletionVector | None, store: ArrowStore) -> BitMap64 | None:
@@ -134,7 +155,8 @@ class _Columns:
             raise AssertionError(f"{target.name} is no column of {self._layout.name}")
         if field.name in self._layout.partition_columns:
             text = self._values[self._layout.physical_name(field)]
-            own = pa.scalar(parse_value(field.type, text), target.type)
+            zone = zone_of(task_zone()) if is_local(field.type, text) else UTC
+            own = pa.scalar(parse_value(field.type, text, zone=zone), target.type)
             return pa.repeat(own, batch.num_rows)
         name = inside.get(field.name)
         if name is None:

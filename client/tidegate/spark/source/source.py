@@ -7,11 +7,12 @@
 
 Options: `url` and `token` (else TIDEGATE_URL and TIDEGATE_TOKEN of the driver), for reading
 `version` and `timestamp`, for reading and overwriting `where`, and for writing Delta's
-(`tidegate.spark.write.options`). The table says how it is
+(`tidegate.spark.write_options`). The table says how it is
 partitioned: in batch, PySpark 4.3 refuses `partitionBy` for Python data sources by itself.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 from pyspark.errors import PySparkException
@@ -24,6 +25,8 @@ from tidegate.models import TableHead
 from tidegate.spark.application import application_id
 from tidegate.spark.changes.feed import feed_schema, schema_version
 from tidegate.spark.changes.span import Span, span_of
+from tidegate.spark.columns.schema_change import change_schema
+from tidegate.spark.data_files.arrow_columns import BatchColumns
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.source.feed_reader import TidegateFeedReader
 from tidegate.spark.source.options import STREAMING_NAMES, SourceOptions
@@ -36,22 +39,22 @@ from tidegate.spark.source.read_options import (
     is_feed,
 )
 from tidegate.spark.source.reader import TidegateReader
-from tidegate.spark.source.stream_reader import TidegateStreamReader
-from tidegate.spark.source.stream_writer import TidegateStreamWriter
+from tidegate.spark.source.streams.reader import TidegateStreamReader
+from tidegate.spark.source.streams.writer import TidegateStreamWriter
 from tidegate.spark.source.writer import TidegateWriter
 from tidegate.spark.storage.arrow import NO_SETTINGS, ArrowStore, S3Settings
 from tidegate.spark.storage.hadoop import s3_settings
 from tidegate.spark.stream.batch import OutputMode
 from tidegate.spark.stream.sink import check_typed
-from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.clustering import clustering_of
+from tidegate.spark.tables.layout import Reading, TableLayout
 from tidegate.spark.tables.predicates import PartitionPredicate
 from tidegate.spark.tables.refusals import check_writable_by_arrow
 from tidegate.spark.tables.schemas import as_nullable
-from tidegate.spark.write.arrow_columns import BatchColumns
-from tidegate.spark.write.options import WriteOptions
-from tidegate.spark.write.schema_change import change_schema
+from tidegate.spark.tables.source_plans import NAME
 from tidegate.spark.write.write import check_removable
-from tidegate.transaction import Transaction
+from tidegate.spark.write_options import WriteOptions
+from tidegate.transaction_handle import TransactionHandle
 
 
 class TidegateSource(DataSource):
@@ -63,12 +66,14 @@ class TidegateSource(DataSource):
 
     storage: S3Settings = NO_SETTINGS
     application_id: str | None = None
+    reads: tuple[str, Reading] | None = None
+    """The place of the table, and what a batch reads of it, for the plan (`source_plans`)."""
     _version: int | None = None
     _span: Span | None = None
 
     @classmethod
     def name(cls) -> str:
-        return "tidegate"
+        return NAME
 
     def schema(self) -> StructType:
         """Asked for in batch and for streams, before it is known which it is."""
@@ -81,6 +86,10 @@ class TidegateSource(DataSource):
             scan = table.scan("false", version=options.version, timestamp=options.timestamp)
         self._version = scan.version
         layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
+        is_of_now = options.version is None and options.timestamp is None
+        where = options.where
+        reading = Reading(version=scan.version, where=where) if is_of_now else Reading(version=None)
+        self.reads = (layout.root, reading)
         return as_nullable(layout.spark_schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -132,7 +141,8 @@ class TidegateSource(DataSource):
         )
         if overwrite:
             chosen.check_changes_data(instead="Table.overwrite with transaction=")
-        head, layout = self._writable(options, schema, chosen)
+        transaction_id = str(uuid4())
+        head, layout = self._writable(options, schema, chosen, transaction_id)
         where = None if options.where is None else PartitionPredicate.parse(options.where, layout)
         if overwrite:
             chosen.check_one_says_what(options.where)
@@ -143,7 +153,7 @@ class TidegateSource(DataSource):
             layout=layout,
             columns=BatchColumns(schema, layout),
             storage=self.storage,
-            transaction_id=str(uuid4()),
+            transaction_id=transaction_id,
             overwrite=overwrite,
             where=where,
             schema=schema,
@@ -160,7 +170,8 @@ class TidegateSource(DataSource):
                 raise UnsupportedSession(f"the option {name} is not for streams")
         chosen = WriteOptions.parse_for_stream(options.chosen, replaces_all=overwrite)
         check_typed(schema)
-        head, layout = self._writable(options, schema, chosen)
+        transaction_id = str(uuid4())
+        head, layout = self._writable(options, schema, chosen, transaction_id)
         if overwrite:
             check_removable(layout)
         return TidegateStreamWriter(
@@ -169,22 +180,25 @@ class TidegateSource(DataSource):
             layout=layout,
             columns=BatchColumns(schema, layout),
             storage=self.storage,
+            transaction_id=transaction_id,
             mode=OutputMode.COMPLETE if overwrite else OutputMode.APPEND,
             schema=schema,
             options=chosen,
         )
 
     def _writable(
-        self, options: SourceOptions, schema: StructType, chosen: WriteOptions
+        self, options: SourceOptions, schema: StructType, chosen: WriteOptions, transaction_id: str
     ) -> tuple[TableHead, TableLayout]:
-        """The table, and its layout as the write will leave it, if the write may be, before any
-        row is computed."""
+        """The table, and its layout as the transaction will leave it, if the write may be, before
+        any row is computed."""
         with options.service.connect() as lake:
             table = lake.table(options.table)
             head = table.head()
-            planned = Transaction(table, head=head)
+            planned = TransactionHandle(table, head=head, transaction_id=transaction_id)
             change_schema(planned, schema, chosen)
+            clustering = clustering_of(table, head.protocol)
         layout = TableLayout.of(name=head.name, location=head.location, metadata=planned.metadata)
+        layout = replace(layout, clustering=clustering)
         check_writable_by_arrow(layout, head.protocol)
         ArrowStore(layout.location, self.storage).check()
         return head, layout

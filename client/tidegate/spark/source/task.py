@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark import TaskContext
 
+from tidegate.spark.data_files.arrow_columns import BatchColumns
+from tidegate.spark.data_files.arrow_files import TaskFiles
+from tidegate.spark.data_files.staging import DataFiles
 from tidegate.spark.storage.arrow import ArrowStore
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.write.arrow_columns import BatchColumns
-from tidegate.spark.write.arrow_files import TaskFiles
-from tidegate.spark.write.options import FileOptions
-from tidegate.spark.write.staging import DataFiles
+from tidegate.spark.write_options import FileOptions
 
 
 def write_task(

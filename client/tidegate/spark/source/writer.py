@@ -13,25 +13,27 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import TransactionCommitted
 from tidegate.models import DataFile, TableHead
+from tidegate.spark.columns.schema_change import change_schema
+from tidegate.spark.data_files.arrow_columns import BatchColumns
+from tidegate.spark.data_files.staging import DataFiles, TransactionFolder
 from tidegate.spark.source.options import Service
 from tidegate.spark.source.task import write_task
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.predicates import PartitionPredicate
-from tidegate.spark.write.arrow_columns import BatchColumns
-from tidegate.spark.write.options import WriteOptions
+from tidegate.spark.tables.zones import task_zone
 from tidegate.spark.write.replaced import files_of_partitions, outside
-from tidegate.spark.write.schema_change import change_schema
-from tidegate.spark.write.staging import DataFiles, TransactionFolder
-from tidegate.spark.write.write import commit_write, is_recorded, says_nothing
-from tidegate.transaction import Transaction
+from tidegate.spark.write.write import commit_write, is_recorded
+from tidegate.spark.write_options import WriteOptions
+from tidegate.transaction_handle import TransactionHandle
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles(WriterCommitMessage):
-    """What one successful task wrote."""
+    """What one successful task wrote; `zone` is its session's (`task_zone`)."""
 
     files: DataFiles
+    zone: str | None
 
 
 class TidegateWriter(DataSourceArrowWriter):
@@ -81,7 +83,7 @@ class TidegateWriter(DataSourceArrowWriter):
             store=self._store(),
             options=self._options.files,
         )
-        return WrittenFiles(files)
+        return WrittenFiles(files, task_zone())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Propose the files of the tasks that succeeded. What attempts left behind that did not
@@ -100,14 +102,13 @@ class TidegateWriter(DataSourceArrowWriter):
                 change_schema(transaction, self._schema, self._options)
                 is_done = is_recorded(transaction, self._options)
                 if not is_done:
-                    self._commit(transaction, files)
+                    zone = written[0].zone if written else None
+                    self._commit(transaction, files, zone)
         if is_done:
             self._folder().delete()
 
-    def _commit(self, transaction: Transaction, files: DataFiles) -> None:
-        removed = self._replaced(transaction, files) if self._overwrite else []
-        if not files.adds and not removed and says_nothing(transaction, self._options):
-            return
+    def _commit(self, transaction: TransactionHandle, files: DataFiles, zone: str | None) -> None:
+        removed = self._replaced(transaction, files, zone) if self._overwrite else []
         commit_write(
             transaction,
             files,
@@ -122,12 +123,14 @@ class TidegateWriter(DataSourceArrowWriter):
     def _is_dynamic(self) -> bool:
         return self._options.is_dynamic and bool(self._layout.partition_columns)
 
-    def _replaced(self, transaction: Transaction, files: DataFiles) -> list[DataFile]:
+    def _replaced(
+        self, transaction: TransactionHandle, files: DataFiles, zone: str | None
+    ) -> list[DataFile]:
         """The files to remove, recorded as read. Raises `InvalidRows` where a row lies in none of
         the partitions that are overwritten."""
         where = self._where
         if self._is_dynamic:
-            return files_of_partitions(transaction, self._layout, files.adds)
+            return files_of_partitions(transaction, self._layout, files.adds, zone=zone)
         if where is None:
             return transaction.filter_files()
         for add in files.adds:

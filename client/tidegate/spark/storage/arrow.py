@@ -109,6 +109,12 @@ class ArrowStore:
             found = self.file_system.get_file_info(selector)
         return [self._stored(info) for info in found if info.type is pafs.FileType.File]
 
+    def exists(self, path: str) -> bool:
+        """See `DataStore`."""
+        with self.translated():
+            found = self.file_system.get_file_info(self._anywhere(path))
+        return found.type is pafs.FileType.File
+
     def content(self, file: StoredFile) -> bytes:
         """See `DataStore`."""
         with (
@@ -121,7 +127,7 @@ class ArrowStore:
         """See `DataStore`."""
         with (
             self.translated(),
-            self.file_system.open_input_file(arrow_path(absolute(path, self._location))) as file,
+            self.file_system.open_input_file(self._anywhere(path)) as file,
         ):
             file.seek(start)
             return bytes(file.read(length))
@@ -136,8 +142,7 @@ class ArrowStore:
     def footer(self, file: StoredFile) -> pq.FileMetaData:
         """See `DataStore`."""
         with self.translated():
-            path = arrow_path(absolute(file.path, self._location))
-            return pq.read_metadata(path, filesystem=self.file_system)
+            return pq.read_metadata(self._anywhere(file.path), filesystem=self.file_system)
 
     def delete(self, path: str) -> None:
         """See `DataStore`."""
@@ -179,6 +184,16 @@ class ArrowStore:
 
     def _path(self, path: str) -> str:
         return f"{self._root}/{path}"
+
+    def _anywhere(self, path: str) -> str:
+        """A path that may be absolute. Raises `UnsupportedSession` for one of another kind of
+        store."""
+        url = absolute(path, self._location)
+        if (scheme_of(url) == LOCAL) != self._local:
+            raise UnsupportedSession(
+                f"the table at {self._location} has the file {url}, which is in another store"
+            )
+        return arrow_path(url)
 
     def _stored(self, info: pafs.FileInfo) -> StoredFile:
         return StoredFile(

@@ -39,12 +39,18 @@ def jvm_of(spark: SparkSession) -> JavaObject:
     return gateway
 
 
+def java_class(jvm: JavaObject, name: str) -> JavaObject:
+    """A class of the JVM by its whole name, asked for in one step: for each package that is named
+    on the way, Py4J searches every jar of the class path, which takes one or two milliseconds."""
+    return getattr(jvm, name)
+
+
 def s3_settings(spark: SparkSession) -> S3Settings:
     """The session's `fs.s3a.*` settings, for workers that have no Hadoop. A session of Spark
     Connect shows none."""
     if getattr(spark, "_jvm", None) is None:
         return S3Settings.of({})
-    found = _configuration(spark).getPropsWithPrefix(S3A_PREFIX)
+    found = configuration_of(spark).getPropsWithPrefix(S3A_PREFIX)
     return S3Settings.of({str(name): str(value) for name, value in found.items()})
 
 
@@ -53,7 +59,7 @@ class HadoopStore:
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._jvm = jvm_of(spark)
-        self._configuration = _configuration(spark)
+        self._configuration = configuration_of(spark)
         self._location = location
         self._root = hadoop_url(location)
         self._opened: JavaObject | None = None
@@ -83,13 +89,19 @@ class HadoopStore:
                 return []
         return found
 
+    def exists(self, path: str) -> bool:
+        """See `DataStore`."""
+        found = self._path_at(hadoop_url(absolute(path, self._location)))
+        with self._translated():
+            return bool(found.getFileSystem(self._configuration).exists(found))
+
     def content(self, file: StoredFile) -> bytes:
         """See `DataStore`."""
         return self.part(file.path, 0, file.size)
 
     def part(self, path: str, start: int, length: int) -> bytes:
         """See `DataStore`."""
-        found = self._jvm.org.apache.hadoop.fs.Path(hadoop_url(absolute(path, self._location)))
+        found = self._path_at(hadoop_url(absolute(path, self._location)))
         with self._translated():
             stream = found.getFileSystem(self._configuration).open(found)
             try:
@@ -133,16 +145,19 @@ class HadoopStore:
 
     def _system(self) -> JavaObject:
         if self._opened is None:
-            root = self._jvm.org.apache.hadoop.fs.Path(self._root)
+            root = self._path_at(self._root)
             self._opened = root.getFileSystem(self._configuration)
         return self._opened
 
     def _path(self, path: str) -> JavaObject:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self._root}/{path}")
+        return self._path_at(f"{self._root}/{path}")
+
+    def _path_at(self, url: str) -> JavaObject:
+        return java_class(self._jvm, "org.apache.hadoop.fs.Path")(url)
 
     def _stored(self, status: JavaObject) -> StoredFile:
         # Hadoop spells an empty host in its own way, in both.
-        root = str(self._jvm.org.apache.hadoop.fs.Path(self._root).toString())
+        root = str(self._path_at(self._root).toString())
         path = str(status.getPath().toString())
         return StoredFile(
             path=path.removeprefix(f"{root}/"),
@@ -176,12 +191,12 @@ def translated(
 ) -> StorageError | UnsupportedSession | None:
     """What the error says of the storage at a location; None where it is about something else."""
     url = hadoop_url(location)
-    hadoop = str(jvm.org.apache.hadoop.util.VersionInfo.getVersion())
+    hadoop = str(java_class(jvm, "org.apache.hadoop.util.VersionInfo").getVersion())
     text = str(error)
     return missing_file_system(text, url=url, hadoop=hadoop) or storage_refusal(text, url=url)
 
 
-def _configuration(spark: SparkSession) -> JavaObject:
+def configuration_of(spark: SparkSession) -> JavaObject:
     """Hadoop's settings as the session's own jobs see them."""
     return spark._jsparkSession.sessionState().newHadoopConf()
 

@@ -12,6 +12,7 @@ from tidegate.spark.errors import UnsupportedTable
 LOCAL = "file"
 S3 = "s3"
 
+_S3A = "s3a://"
 _HADOOP_SCHEMES = {
     LOCAL: "file",
     S3: "s3a",
@@ -45,6 +46,10 @@ class DataStore(Protocol):
 
     def files(self, folder: str) -> list[StoredFile]:
         """Every file below a folder; none where there is no such folder."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file; the path may be absolute, too."""
         ...
 
     def content(self, file: StoredFile) -> bytes: ...
@@ -93,6 +98,16 @@ def arrow_path(url: str) -> str:
     """The path of an absolute URL inside Arrow's file system for its scheme: `/folder/file`, or
     `bucket/folder/file`."""
     return _parts(url)[1]
+
+
+def place_url(place: str) -> str:
+    """A location as the service has it: `file:///folder`, `s3://bucket/folder`."""
+    plain = place.rstrip("/")
+    if plain.startswith("file:"):
+        plain = "/" + plain.removeprefix("file:").lstrip("/")
+    if plain.startswith("/"):
+        return f"file://{plain}"
+    return f"s3://{plain.removeprefix(_S3A)}" if plain.startswith(_S3A) else plain
 
 
 def is_absolute(path: str) -> bool:

@@ -5,15 +5,19 @@ The commit records the query's id and the batch's number as application transact
 under the same number and with the same rows; the repetition finds that number recorded.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from tidegate.errors import ConflictError
 from tidegate.models import DataFile, Receipt
+from tidegate.spark.data_files.staging import DataFiles
 from tidegate.spark.errors import CheckpointBehind, UnsupportedSession
-from tidegate.spark.write.options import WriteOptions
-from tidegate.spark.write.staging import DataFiles
-from tidegate.transaction import Transaction
+from tidegate.spark.write_options import WriteOptions
+from tidegate.transaction_handle import TransactionHandle
+
+OPERATION = "STREAMING UPDATE"
 
 
 class OutputMode(StrEnum):
@@ -41,7 +45,7 @@ class StreamBatch:
     number: int
     mode: OutputMode
 
-    def has_landed(self, transaction: Transaction) -> bool:
+    def has_landed(self, transaction: TransactionHandle) -> bool:
         """Whether the table has recorded this batch already. What is found is recorded as read: of
         two runs of one batch the slower one conflicts.
 
@@ -52,21 +56,22 @@ class StreamBatch:
         self._check_not_passed(recorded, transaction)
         return recorded == self.number
 
-    def replaced(self, transaction: Transaction) -> list[DataFile]:
+    def replaced(self, transaction: TransactionHandle) -> list[DataFile]:
         """The files that the batch replaces, recorded as read."""
         return transaction.filter_files() if self.mode is OutputMode.COMPLETE else []
 
     def commit(
         self,
-        transaction: Transaction,
+        transaction: TransactionHandle,
         files: DataFiles,
         *,
         removed: list[DataFile],
         options: WriteOptions,
+        metrics: Mapping[str, str] = MappingProxyType({}),
     ) -> Receipt | None:
-        """Propose the batch as Delta's operation STREAMING UPDATE. None where there is nothing to
-        commit, and where a faster run of the same batch has landed: nothing of this one has then,
-        nor will.
+        """Propose the batch as Delta's operation STREAMING UPDATE; `metrics` are further ones. None
+        where there is nothing to commit, and where a faster run of the same batch has landed:
+        nothing of this one has then, nor will.
 
         Raises what `Transaction.commit` raises, and `CheckpointBehind` as `has_landed` does.
         """
@@ -81,7 +86,7 @@ class StreamBatch:
         transaction.add(files.adds)
         try:
             return transaction.commit(
-                "STREAMING UPDATE",
+                OPERATION,
                 parameters={
                     "outputMode": self.mode.capitalize(),
                     "queryId": self.app_id,
@@ -93,6 +98,7 @@ class StreamBatch:
                     "numOutputRows": str(files.rows),
                     "numOutputBytes": str(files.size),
                     "numRemovedFiles": str(len(removed)),
+                    **metrics,
                 },
                 user_metadata=options.user_metadata,
             )
@@ -103,7 +109,7 @@ class StreamBatch:
                 raise
             return None
 
-    def _check_not_passed(self, recorded: int, transaction: Transaction) -> None:
+    def _check_not_passed(self, recorded: int, transaction: TransactionHandle) -> None:
         if recorded > self.number:
             raise CheckpointBehind(
                 f"batch {self.number} of the stream {self.app_id} is behind table "

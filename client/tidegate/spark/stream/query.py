@@ -6,7 +6,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tidegate.spark.storage.hadoop import JavaObject
+from tidegate.spark.storage.hadoop import JavaObject, java_class
 
 QUERY_ID = "sql.streaming.queryId"
 """The local property in which Spark names the query to the jobs of its batches."""
@@ -38,7 +38,7 @@ class RunningQuery:
         try:
             # Asked of what sessions share: the batch's session is a clone, with no queries.
             running = spark._jsparkSession.sharedState().activeStreamingQueries()
-            query = running.get(jvm.java.util.UUID.fromString(found))
+            query = running.get(java_class(jvm, "java.util.UUID").fromString(found))
             return cls(
                 id=found,
                 run=str(query.runId().toString()),

@@ -8,21 +8,23 @@ from pyspark.sql.types import StructType
 from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
 from tidegate.spark.application import table_of
+from tidegate.spark.columns.conform import conform
+from tidegate.spark.columns.schema_change import change_schema
+from tidegate.spark.data_files.staging import private_folder
 from tidegate.spark.errors import SchemaMismatch, UnsupportedSession
-from tidegate.spark.stream.batch import OutputMode, StreamBatch
+from tidegate.spark.jobs.passes import Passes
+from tidegate.spark.session_settings import with_session
+from tidegate.spark.stream.batch import OPERATION, OutputMode, StreamBatch
 from tidegate.spark.stream.calls import check_first, note_done
 from tidegate.spark.stream.query import RunningQuery
-from tidegate.spark.tables.plans import plan_reads_table, reads_table
+from tidegate.spark.tables.plans import plan_reads_table
 from tidegate.spark.tables.schemas import is_untyped
-from tidegate.spark.write.conform import conform
+from tidegate.spark.write.beginning import begun_for
 from tidegate.spark.write.files import writable_layout
-from tidegate.spark.write.options import OptionValue, WriteOptions, parse_app_id
 from tidegate.spark.write.rows import write_conformed
-from tidegate.spark.write.schema_change import change_schema
-from tidegate.spark.write.session import with_session
-from tidegate.spark.write.staging import private_folder
 from tidegate.spark.write.write import check_removable
-from tidegate.transaction import Transaction
+from tidegate.spark.write_options import OptionValue, WriteOptions, parse_app_id
+from tidegate.transaction_handle import TransactionHandle
 
 
 class Sink:
@@ -51,7 +53,7 @@ class Sink:
         """Raise what a batch of the DataFrame would meet whatever its rows are: `SchemaMismatch`,
         `UnsupportedTable`, or `InvalidProposal` for replacing rows of an append-only table. No
         Spark job runs."""
-        self._prepare(Transaction(table_of(self._table, df.sparkSession)), df)
+        self._prepare(TransactionHandle(table_of(self._table, df.sparkSession)), df)
 
     def _parsed(self, options: Mapping[str, OptionValue]) -> WriteOptions:
         replaces_all = self._mode is OutputMode.COMPLETE
@@ -87,7 +89,7 @@ class Sink:
 
     def _write(self, df: DataFrame, batch: StreamBatch, query: RunningQuery | None) -> None:
         spark = df.sparkSession
-        transaction = Transaction(table_of(self._table, spark))
+        transaction = begun_for(self._table, df)
         if batch.has_landed(transaction):
             # Spark fails a query whose batch was not computed to its end where it keeps state.
             df.write.format("noop").mode("overwrite").save()
@@ -95,17 +97,23 @@ class Sink:
         options = self._parsed(with_session(self._given, spark))
         conformed = self._prepare(transaction, df)
         layout = writable_layout(transaction)
-        # The batch's own plan begins at the rows of the query's.
-        if reads_table(df, layout) or (
-            query is not None and query.plan is not None and plan_reads_table(query.plan, layout)
-        ):
+        # The batch's own plan begins at the rows of the query's. What the query itself is joined
+        # with is the same in each batch, so that the second one, begun at the version of that,
+        # would conflict with the first.
+        if query is not None and query.plan is not None and plan_reads_table(query.plan, layout):
             transaction.read_whole_table()
-        with private_folder(transaction, layout, spark) as folder:
+        with (
+            Passes(spark, operation=OPERATION, table=layout.name) as passes,
+            private_folder(transaction, layout, spark) as folder,
+        ):
             removed = batch.replaced(transaction)
+            passes.writes_rows(f"rows of batch {batch.number}")
             files = write_conformed(transaction, folder, df, conformed, options.files)
-            batch.commit(transaction, files, removed=removed, options=options)
+            batch.commit(
+                transaction, files, removed=removed, options=options, metrics=passes.metrics()
+            )
 
-    def _prepare(self, transaction: Transaction, df: DataFrame) -> DataFrame:
+    def _prepare(self, transaction: TransactionHandle, df: DataFrame) -> DataFrame:
         check_typed(df.schema)
         change_schema(
             transaction, df.schema, self._parsed(with_session(self._given, df.sparkSession))

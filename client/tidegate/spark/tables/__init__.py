@@ -6,7 +6,10 @@ import importlib
 
 _OF_USERS = {
     "DeltaTable": "tidegate.spark.delta.delta_table",
-    "DeltaMergeBuilder": "tidegate.spark.commands.builder",
+    "DeltaMergeBuilder": "tidegate.spark.merge.builder",
+    "DeltaTableBuilder": "tidegate.spark.delta.table_builder",
+    "IdentityGenerator": "tidegate.spark.delta.table_builder",
+    "DeltaOptimizeBuilder": "tidegate.spark.optimize.builder",
 }
 
 

@@ -1,7 +1,7 @@
-"""Values of a DataFrame's columns as values of the table's, by Spark's store assignment (ANSI).
+"""Values of a DataFrame's columns as values of the table's, by Spark's store assignment.
 
-Which types are taken for which is Spark's own rule (`Cast.canANSIStoreAssign`). Values that the
-target has no room for are refused whatever `spark.sql.ansi.enabled` says.
+Which types ANSI takes for which is Spark's own rule (`Cast.canANSIStoreAssign`). Values that the
+target has no room for are refused then whatever `spark.sql.ansi.enabled` says.
 """
 
 from collections.abc import Iterator
@@ -23,12 +23,21 @@ from pyspark.sql.types import (
 )
 
 from tidegate.spark.errors import SchemaMismatch, marked
+from tidegate.spark.tables.store_assignment import Policy, StoreAssignment, not_up_cast
 
 _POINTS_IN_TIME = (DateType, TimestampType, TimestampNTZType)
 
 
-def assign(value: Column, source: DataType, target: DataType, *, name: str) -> Column:
+def assign(
+    value: Column,
+    source: DataType,
+    target: DataType,
+    *,
+    name: str,
+    storing: StoreAssignment | None = None,
+) -> Column:
     """The value of type `source` as one of type `target`; `name` is the column, for messages.
+    `storing` is the session's policy, ANSI without it.
 
     Fields of structs are matched by name in any case, missing ones become null. Raises
     `SchemaMismatch` where the types do not go together; the column raises for a row whose value
@@ -39,7 +48,7 @@ def assign(value: Column, source: DataType, target: DataType, *, name: str) -> C
     if isinstance(source, NullType):
         return F.lit(None).cast(target)
     if isinstance(target, StructType) and isinstance(source, StructType):
-        return _assign_struct(value, source, target, name=name)
+        return _assign_struct(value, source, target, name=name, storing=storing)
     if isinstance(target, ArrayType) and isinstance(source, ArrayType):
         inner = f"{name}.element"
         return F.transform(
@@ -50,22 +59,44 @@ def assign(value: Column, source: DataType, target: DataType, *, name: str) -> C
                 target.elementType,
                 name=inner,
                 nullable=target.containsNull,
+                storing=storing,
             ),
         )
     if isinstance(target, MapType) and isinstance(source, MapType):
-        return _assign_map(value, source, target, name=name)
+        return _assign_map(value, source, target, name=name, storing=storing)
+    if storing is not None and storing.policy is not Policy.ANSI:
+        return _otherwise(value, source, target, name=name, storing=storing)
     if not _assignable(source, target):
-        raise SchemaMismatch(
-            f"column {name} is {source.simpleString()} in the DataFrame and "
-            f"{target.simpleString()} in the table; Spark does not store the one as the other",
-            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
-        )
+        raise _unlike(source, target, name=name)
     if isinstance(target, StringType):
         return value.cast(target)
     converted = value.try_cast(target)
     text = f"column {name} holds a value that is no {target.simpleString()}"
     refusal = F.raise_error(F.lit(marked(text, error_class="CAST_OVERFLOW_IN_TABLE_INSERT")))
     return F.when(value.isNotNull() & converted.isNull(), refusal).otherwise(converted)
+
+
+def _otherwise(
+    value: Column, source: DataType, target: DataType, *, name: str, storing: StoreAssignment
+) -> Column:
+    """The value by another policy than ANSI."""
+    if storing.policy is Policy.STRICT:
+        if not storing.is_up_cast(source, target):
+            raise SchemaMismatch(
+                not_up_cast(source, target, name=name), error_class="CANNOT_UP_CAST_DATATYPE"
+            )
+        return value.cast(target)
+    if not storing.is_cast(source, target):
+        raise _unlike(source, target, name=name)
+    return storing.cast(value, target)
+
+
+def _unlike(source: DataType, target: DataType, *, name: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"column {name} is {source.simpleString()} in the DataFrame and "
+        f"{target.simpleString()} in the table; Spark does not store the one as the other",
+        error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+    )
 
 
 def required(value: Column, *, name: str) -> Column:
@@ -104,7 +135,14 @@ def quoted(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _assign_struct(value: Column, source: StructType, target: StructType, *, name: str) -> Column:
+def _assign_struct(
+    value: Column,
+    source: StructType,
+    target: StructType,
+    *,
+    name: str,
+    storing: StoreAssignment | None,
+) -> Column:
     known = {field.name.lower(): field for field in source.fields}
     extra = known.keys() - {field.name.lower() for field in target.fields}
     if extra:
@@ -132,29 +170,44 @@ def _assign_struct(value: Column, source: StructType, target: StructType, *, nam
                 field.dataType,
                 name=inner,
                 nullable=field.nullable,
+                storing=storing,
             )
         fields.append(assigned.alias(field.name))
     return F.when(value.isNotNull(), F.struct(*fields))
 
 
-def _assign_map(value: Column, source: MapType, target: MapType, *, name: str) -> Column:
+def _assign_map(
+    value: Column, source: MapType, target: MapType, *, name: str, storing: StoreAssignment | None
+) -> Column:
     key, item = f"{name}.key", f"{name}.value"
     if not same_type(source.keyType, target.keyType):
         value = F.transform_keys(
-            value, lambda k, _: assign(k, source.keyType, target.keyType, name=key)
+            value,
+            lambda k, _: assign(k, source.keyType, target.keyType, name=key, storing=storing),
         )
     return F.transform_values(
         value,
         lambda _, v: _nested(
-            v, source.valueType, target.valueType, name=item, nullable=target.valueContainsNull
+            v,
+            source.valueType,
+            target.valueType,
+            name=item,
+            nullable=target.valueContainsNull,
+            storing=storing,
         ),
     )
 
 
 def _nested(
-    value: Column, source: DataType, target: DataType, *, name: str, nullable: bool
+    value: Column,
+    source: DataType,
+    target: DataType,
+    *,
+    name: str,
+    nullable: bool,
+    storing: StoreAssignment | None,
 ) -> Column:
-    assigned = assign(value, source, target, name=name)
+    assigned = assign(value, source, target, name=name, storing=storing)
     return assigned if nullable else required(assigned, name=name)
 
 

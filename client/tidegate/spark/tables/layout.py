@@ -11,7 +11,8 @@ from tidegate.spark.storage.locations import absolute, arrow_path, hadoop_url
 from tidegate.spark.tables.mapping import physical_schema
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.log.actions import Metadata
-from tidegate_protocol.schema.data_types import Field, StructType, physical_name
+from tidegate_protocol.scan.statistics_writing import statistics_columns
+from tidegate_protocol.schema.data_types import Field, Leaf, StructType, physical_name
 from tidegate_protocol.schema.partition_values import partition_path
 from tidegate_protocol.schema.table_schema import parse_schema
 
@@ -28,11 +29,26 @@ VACUUM passes over such folders, and what a killed driver left in one would stay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What is read of a table: the rows for which `where` is true, all without one, which the table
+    has at `version` and, for whoever reads them, now. None is a past that was asked for: Delta,
+    too, takes what it has read of one for no part of a transaction (`isTimeTravelQuery`).
+    `transaction` is the id of one that has recorded the files, where the rows are those of files
+    that it gave."""
+
+    version: int | None
+    where: str | None = None
+    transaction: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableLayout:
     """The place and the columns of a table's data files, as of one version of its metadata.
 
     `schema` and `spark_schema` are the same columns in two vocabularies; `partition_columns`
-    are spelt as they are there.
+    are spelt as they are there. `reading` is what a DataFrame that is made of it reads, for its
+    plan to say so; None where none is made that leaves the client's hands. `clustering` are the
+    physical paths of the columns that it is clustered by, where it is to be written.
     """
 
     name: str
@@ -41,6 +57,8 @@ class TableLayout:
     spark_schema: SparkStruct
     partition_columns: tuple[str, ...]
     properties: TableProperties
+    reading: Reading | None = None
+    clustering: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(cls, *, name: str, location: str, metadata: Metadata) -> Self:
@@ -81,6 +99,20 @@ class TableLayout:
             partition_columns=tuple(
                 self.physical_name(field) for field in found if field is not None
             ),
+        )
+
+    @property
+    def described(self) -> str:
+        """The columns and what they are partitioned by, for messages."""
+        columns = self.spark_schema.simpleString()
+        partitions = list(self.partition_columns)
+        return f"{columns} partitioned by {partitions}" if partitions else columns
+
+    @property
+    def statistics_columns(self) -> tuple[Leaf, ...]:
+        """The leaf columns that its files have statistics of."""
+        return statistics_columns(
+            self.schema, self.properties, self.partition_columns, clustering=self.clustering
         )
 
     @property

@@ -9,7 +9,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.schemas import nullable
-from tidegate_protocol.schema.data_types import COLUMN_ID, PHYSICAL_NAME
+from tidegate_protocol.schema.data_types import COLUMN_ID, LENGTH_KEY, PHYSICAL_NAME
 
 FIELD_ID = "parquet.field.id"
 """A field's metadata for Spark's Parquet writer."""
@@ -33,7 +33,16 @@ def physical_column(value: Column, field: StructField) -> Column:
 
 def logical_column(own: StructField, field: StructField) -> Column:
     """A column of the table from the one that a file has for it."""
-    return _renamed(quoted(own.name), own.dataType, field.dataType).alias(field.name)
+    return as_column(_renamed(quoted(own.name), own.dataType, field.dataType), field)
+
+
+def as_column(value: Column, field: StructField) -> Column:
+    """The value as this column. Spark pads what a CHAR column is compared with where it is told of
+    its length."""
+    length = field.metadata.get(LENGTH_KEY)
+    if length is None:
+        return value.alias(field.name)
+    return value.alias(field.name, metadata={LENGTH_KEY: length})
 
 
 def _physical_field(field: StructField, *, with_ids: bool) -> StructField:

@@ -2,11 +2,13 @@
 
 The folder of a file says its partition values in Hive's way; the log says them as text
 (PROTOCOL.md, "Partition Value Serialization"), which for timestamps is in UTC, whatever the
-session's time zone.
+session's time zone. Others have written timestamps without a zone to the log; as in Delta, these
+are of the session that reads them.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC
 from urllib.parse import unquote
 
 from pyspark.sql import Column
@@ -15,10 +17,18 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Tim
 
 from tidegate.spark.errors import InvalidRows, marked
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.zones import zone_of
 from tidegate_protocol.log.actions import PartitionValues
-from tidegate_protocol.schema.partition_values import NULL_PARTITION, parse_value, serialize_value
+from tidegate_protocol.schema.partition_values import (
+    NULL_PARTITION,
+    is_local,
+    parse_value,
+    serialize_value,
+)
 from tidegate_protocol.schema.values import InvalidValue, UnrepresentableValue
 
+FOLDER_ZONE = "UTC"
+"""That of the timestamps in folder names, as `folder_value` has Spark name them."""
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 
 
@@ -59,18 +69,22 @@ def values_of_folder(folder: str, layout: TableLayout) -> PartitionValues:
         if unquote(name) != column:
             raise AssertionError(f"expected a folder {column}=..., found {segment}")
         text = unquote(escaped)
-        values[column] = canonical_text(layout, column, None if text == NULL_PARTITION else text)
+        found = None if text == NULL_PARTITION else text
+        values[column] = canonical_text(layout, column, found, zone=FOLDER_ZONE)
     return values
 
 
-def canonical_text(layout: TableLayout, column: str, text: str | None) -> str | None:
-    """A partition value's text in the log's spelling. Raises `InvalidRows` for a value that has
-    none."""
+def canonical_text(
+    layout: TableLayout, column: str, text: str | None, *, zone: str | None
+) -> str | None:
+    """A partition value's text in the log's spelling; `zone` names that of a timestamp without
+    one. Raises `InvalidRows` for a value that has none, and what `zone_of` does."""
     field = layout.schema.field(column)
     if field is None:
         raise AssertionError(f"{column} is no column of {layout.name}")
     try:
-        return serialize_value(field.type, parse_value(field.type, text))
+        named = zone_of(zone) if is_local(field.type, text) else UTC
+        return serialize_value(field.type, parse_value(field.type, text, zone=named))
     except UnrepresentableValue:
         return text
     except InvalidValue as error:
@@ -87,6 +101,18 @@ def typed_partitions(
 def _typed(
     layout: TableLayout, column: str, partitions: Sequence[Mapping[str, str | None]]
 ) -> Column:
-    texts = [canonical_text(layout, column, partition[column]) for partition in partitions]
+    field = layout.spark_schema[column]
+    texts = [_castable(layout, column, partition[column]) for partition in partitions]
     array = F.from_json(F.lit(json.dumps(texts)), "array<string>")
-    return array.cast(f"array<{layout.spark_schema[column].dataType.simpleString()}>")
+    # By its plain name it may be the type without a zone, if the session has it so.
+    is_timestamp = isinstance(field.dataType, TimestampType)
+    name = "timestamp_ltz" if is_timestamp else field.dataType.simpleString()
+    return array.cast(f"array<{name}>")
+
+
+def _castable(layout: TableLayout, column: str, text: str | None) -> str | None:
+    """A partition value as Spark casts it to what it is. Raises `InvalidRows`."""
+    canonical = canonical_text(layout, column, text, zone=FOLDER_ZONE)
+    field = layout.schema.field(column)
+    # Without its zone it is cast by the session's.
+    return text if field is not None and is_local(field.type, text) else canonical

@@ -16,7 +16,9 @@ from pyspark.sql import functions as F
 
 from tidegate.errors import InvalidRequest
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.mapping import as_column
 from tidegate.spark.tables.partitions import typed_partitions
+from tidegate.spark.tables.zones import session_zone
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import PartitionValues
 from tidegate_protocol.scan.predicates import InvalidPredicate, Predicate, parse_predicate
@@ -24,6 +26,11 @@ from tidegate_protocol.schema.data_types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 
 _UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "z", "zulu", "+00:00", "-00:00"})
 _TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_OTHER_READINGS = {
+    "\\": "spark.sql.parser.escapedStringLiterals",
+    '"': "spark.sql.ansi.doubleQuotedIdentifiers",
+}
+"""Settings of a session with which it reads what has this character otherwise."""
 _WORD = re.compile(r"\w+")
 _POSITION = "__tidegate_position"
 
@@ -32,10 +39,13 @@ def prunable(where: str | None, layout: TableLayout, spark: SparkSession) -> str
     """The predicate if the service reads it as this session does; None if it may not, so that
     every file has to be looked at.
 
-    Outside of UTC that is any predicate that names a column of dates or times, or says something
-    of them: it may well agree, but a file too few would be rows lost.
+    That is one with texts or names that the session reads otherwise. Outside of UTC it is any
+    predicate that names a column of dates or times, or says something of them: it may well agree,
+    but a file too few would be rows lost.
     """
-    if where is None or str(spark.conf.get("spark.sql.session.timeZone")).lower() in _UTC:
+    if where is None or not is_read_alike(where, spark):
+        return None
+    if session_zone(spark).lower() in _UTC:
         return where
     of_times = {
         name.lower()
@@ -47,6 +57,15 @@ def prunable(where: str | None, layout: TableLayout, spark: SparkSession) -> str
         if word in of_times or "time" in word or "date" in word:
             return None
     return where
+
+
+def is_read_alike(where: str, spark: SparkSession) -> bool:
+    """Whether this session reads the texts and names in a predicate as the service does, and as
+    Catalyst writes them: with escapes by backslashes, and a text in double quotes."""
+    return not any(
+        mark in where and str(spark.conf.get(setting, "false")).lower() == "true"
+        for mark, setting in _OTHER_READINGS.items()
+    )
 
 
 def matching(df: DataFrame, where: str) -> DataFrame:
@@ -73,7 +92,10 @@ def partitions_matching(
     typed = dict(zip(layout.partition_columns, arrays.values(), strict=True))
     positions = spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _POSITION)
     position = F.col(_POSITION)
-    values = (F.get(array, position.cast("int")).alias(name) for name, array in typed.items())
+    values = (
+        as_column(F.get(array, position.cast("int")), layout.spark_schema[name])
+        for name, array in typed.items()
+    )
     try:
         true = positions.select(position, *values).where(F.expr(where)).collect()
     except PySparkException as error:

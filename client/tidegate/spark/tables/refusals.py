@@ -15,11 +15,10 @@ from tidegate_protocol.features.known import (
 )
 from tidegate_protocol.features.table_features import (
     check_supported,
-    implied_features,
     required_features,
 )
 from tidegate_protocol.log.actions import Protocol
-from tidegate_protocol.schema.data_types import STRING, Field, walk
+from tidegate_protocol.schema.data_types import LENGTH_KEY, STRING, Field, walk
 
 # NOT NULL, the one invariant that is enforced here, is found in the columns themselves. Row ids are
 # given out by the service, from the number of rows that every file of this client tells. What adds
@@ -42,10 +41,6 @@ _DONE_BY_WRITERS = frozenset(
         "vacuumProtocolCheck",
     }
 )
-# What asks something of every writer as soon as the protocol has it.
-_ASKED_BY_PROTOCOL = frozenset({"clustering"})
-LENGTH_KEY = "__CHAR_VARCHAR_TYPE_STRING"
-"""A field's metadata: `char(n)` or `varchar(n)`, as a string column was declared."""
 INVARIANTS = "delta.invariants"
 _DONE_IN_PLANS = frozenset(
     {
@@ -71,10 +66,10 @@ _READ_OTHERWISE = frozenset({"collations-preview", "variantType"})
 
 def check_writable(layout: TableLayout, protocol: Protocol) -> None:
     """Raise `UnsupportedTable`, naming what, unless Spark's own writer may write rows to the table:
-    its plan checks what the table asks of each row (`tidegate.spark.write.constraints`)."""
+    its plan checks what the table asks of each row (`tidegate.spark.columns.constraints`)."""
     _check_protocol(layout, protocol)
     _check_fields(layout, _DONE_IN_PLANS)
-    _check_features(layout, protocol, _DONE_BY_WRITERS | _FEATURES_OF_PLANS)
+    _check_features(layout, _DONE_BY_WRITERS | _FEATURES_OF_PLANS)
 
 
 def check_writable_by_arrow(layout: TableLayout, protocol: Protocol) -> None:
@@ -88,7 +83,7 @@ def check_writable_by_arrow(layout: TableLayout, protocol: Protocol) -> None:
             hint=_BY_TABLE,
         )
     _check_fields(layout, frozenset(), hint=_BY_TABLE)
-    _check_features(layout, protocol, _DONE_BY_WRITERS)
+    _check_features(layout, _DONE_BY_WRITERS)
 
 
 def _check_fields(layout: TableLayout, done: frozenset[str], *, hint: str | None = None) -> None:
@@ -109,10 +104,9 @@ def _is_whole(key: str, field: Field) -> bool:
     return key != LENGTH_KEY or field.type == STRING
 
 
-def _check_features(layout: TableLayout, protocol: Protocol, done: frozenset[str]) -> None:
+def _check_features(layout: TableLayout, done: frozenset[str]) -> None:
     used = required_features(layout.properties, layout.schema, catalog_managed=False)
-    asked = implied_features(protocol) & _ASKED_BY_PROTOCOL
-    if unknown := (used - done) | asked:
+    if unknown := used - done:
         raise UnsupportedTable(
             f"table {layout.name} uses the features {sorted(unknown)}, which this client does not "
             "write"

@@ -1,5 +1,7 @@
 """Spark's types of columns, looked at and changed at any depth."""
 
+from collections.abc import Container
+
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 
@@ -19,6 +21,32 @@ def nullable(data_type: DataType) -> DataType:
             return ArrayType(nullable(data_type.elementType), True)
         case MapType():
             return MapType(nullable(data_type.keyType), nullable(data_type.valueType), True)
+    return data_type
+
+
+def with_only(data_type: DataType, names: Container[str]) -> DataType:
+    """The type whose fields, at any depth, have no other metadata than those of these names."""
+    match data_type:
+        case StructType():
+            return StructType(
+                [
+                    StructField(
+                        field.name,
+                        with_only(field.dataType, names),
+                        field.nullable,
+                        {name: field.metadata[name] for name in field.metadata if name in names},
+                    )
+                    for field in data_type.fields
+                ]
+            )
+        case ArrayType():
+            return ArrayType(with_only(data_type.elementType, names), data_type.containsNull)
+        case MapType():
+            return MapType(
+                with_only(data_type.keyType, names),
+                with_only(data_type.valueType, names),
+                data_type.valueContainsNull,
+            )
     return data_type
 
 

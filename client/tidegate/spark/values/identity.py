@@ -96,9 +96,12 @@ def moved_marks(
             continue
         least, greatest = bounds[name]
         start, step = columns[name].start, columns[name].step
-        # Rows that are copied may have numbers that somebody gave them, between the column's own.
-        mark = start + ((greatest if step > 0 else least) - start) // step * step
-        if field["metadata"].get(IDENTITY_HIGH_WATER_MARK) != mark:
+        known = columns[name].mark
+        # Rows that are copied may have numbers that somebody gave them, between the column's own
+        # or before the first. Where all are copied, none is new.
+        count = ((greatest if step > 0 else least) - start) // step
+        mark = start + count * step
+        if count >= 0 and (known is None or (mark - known) * step > 0):
             field["metadata"][IDENTITY_HIGH_WATER_MARK] = mark
             moved = True
     return json.dumps(schema) if moved else None

@@ -1,1 +1,1 @@
-"""Writing a DataFrame into a table in one commit."""
+"""Writing a DataFrame into a table in one commit: what it replaces, and what it commits."""

@@ -3,9 +3,11 @@
 A table that is created has its files in version 0, so that nobody ever sees it without its rows.
 """
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from time import monotonic
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
@@ -15,75 +17,117 @@ from tidegate.active import check_none_active
 from tidegate.errors import TidegateError
 from tidegate.handle import TableHandle
 from tidegate.models import Receipt
+from tidegate.new_table import check_columns, new_clustering, new_columns
 from tidegate.schema_json import schema_text
-from tidegate.spark.application import table_of
+from tidegate.spark.columns.conform import conform
+from tidegate.spark.columns.definition import TableDefinition
+from tidegate.spark.columns.schema_change import new_column
+from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, private_folder
 from tidegate.spark.errors import StorageError, UnsupportedTable
+from tidegate.spark.jobs.passes import Passes
+from tidegate.spark.session_settings import metadata_of, new_properties
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout, new_folder
-from tidegate.spark.tables.plans import reads_table
-from tidegate.spark.tables.refusals import LENGTH_KEY, check_writable
-from tidegate.spark.write.conform import conform
+from tidegate.spark.tables.refusals import check_writable
+from tidegate.spark.write.beginning import begun_for, check_repeatable
+from tidegate.spark.write.clustering import replacing
 from tidegate.spark.write.files import writable_layout
+from tidegate.spark.write.protocol import protocol_in_place_of
+from tidegate.spark.write.repeats import repeated
 from tidegate.spark.write.rows import write_rows
-from tidegate.spark.write.schema_change import new_column
-from tidegate.spark.write.session import default_properties
-from tidegate.spark.write.staging import TransactionFolder, private_folder
 from tidegate.spark.write.write import check_removable
-from tidegate.transaction import Transaction
-from tidegate_protocol.features.known import CURRENT_DEFAULT
-from tidegate_protocol.features.table_features import protocol_for
+from tidegate.wire.tables import first_commit
+from tidegate_protocol.features.known import CLUSTERING, CURRENT_DEFAULT
+from tidegate_protocol.features.properties import (
+    FEATURE_PREFIX,
+    IN_COMMIT_TIMESTAMPS,
+    TableProperties,
+    storable,
+)
+from tidegate_protocol.features.table_features import protocol_for, supports
 from tidegate_protocol.log.actions import Add, Metadata
+from tidegate_protocol.log.codec import with_fields
+from tidegate_protocol.scan.clustering import physical_paths
+from tidegate_protocol.schema.data_types import LENGTH_KEY
 
 T = TypeVar("T")
-_DEFAULTS = "delta.feature.allowColumnDefaults"
-_MAPPING = "delta.columnMapping.mode"
+_CREATE = "CREATE TABLE AS SELECT"
+_DEFAULTS = "allowColumnDefaults"
 
 
 def create_as_select(
-    create: Callable[[StructType, Mapping[str, str], Sequence[Add]], T],
+    create: Callable[[str, Mapping[str, str], Sequence[Add], Mapping[str, Any]], T],
     df: DataFrame,
     *,
     name: str,
     location: str,
     partition_by: Sequence[str],
+    cluster_by: Sequence[str],
     properties: Mapping[str, str],
+    comment: str | None,
+    is_managed: bool,
+    catalog_managed: bool,
+    user_metadata: str | None,
 ) -> T:
     """Write the DataFrame's rows below the location, and have `create` make a table of its columns,
-    of the properties with the session's defaults for new tables, and of the files.
+    of the properties with the session's defaults for new tables, of the files, and of what version
+    0 says of itself. `is_managed`: nobody but the service has chosen the location;
+    `catalog_managed`: the table is to be.
 
-    Raises as `Table.append` does before a table is asked for, and then what `create` raises. After
-    a definite error no file stays behind.
+    Raises as `Table.append` does before a table is asked for, and then what `create` raises. No
+    file stays behind where there certainly is no table: after an error before that, or a definite
+    one. After others, as an interruption, the files may be the table's.
     """
     spark = df.sparkSession
-    wanted = default_properties(spark) | dict(properties)
-    schema = columns_of(df.schema, wanted)
+    wanted = new_properties(spark, properties)
+    columns = schema_text(columns_of(df.schema, wanted))
+    check_columns(columns, wanted, partition_by)
+    schema, of_columns = new_columns(columns, wanted)
+    clustering = None
+    if cluster_by:
+        clustering = new_clustering(cluster_by, schema, wanted, partition_by)
     layout = TableLayout.of(
         name=name,
         location=location,
         metadata=Metadata(
             id=name,
-            schema_string=schema_text(schema),
+            schema_string=schema,
             partition_columns=tuple(partition_by),
             configuration=wanted,
         ),
     )
-    if wanted.get(_MAPPING, "none").lower() != "none":
-        raise UnsupportedTable(
-            f"table {name} would have mapped columns, whose names are given by its creation",
-            hint="create it empty, and append",
-        )
     protocol = protocol_for(layout.properties, layout.schema, catalog_managed=False)
     check_writable(layout, protocol)
     conformed = conform(df, layout)
     folder = TransactionFolder(layout, new_folder(str(uuid4())), store_at(location, spark))
     try:
-        return create(schema, wanted, folder.write(conformed).adds)
+        with Passes(spark, operation=_CREATE, table=name) as passes:
+            passes.writes_rows()
+            files = folder.write(conformed)
+            metrics = _metrics(files) | passes.metrics()
+    except BaseException as error:
+        _delete(folder, error)
+        raise
+    # A catalog-managed table gets it from the service.
+    of_kind = {IN_COMMIT_TIMESTAMPS: "true"} if catalog_managed else {}
+    parameters = {
+        "isManaged": "true" if is_managed else "false",
+        "description": comment,
+        "partitionBy": json.dumps(layout.partition_columns),
+        **({} if clustering is None else {"clusterBy": json.dumps(clustering.columns)}),
+        "properties": json.dumps(of_kind | storable(wanted) | of_columns),
+    }
+    commit = first_commit(
+        _CREATE,
+        parameters=parameters,
+        metrics=metrics,
+        user_metadata=metadata_of(user_metadata, spark),
+    )
+    try:
+        return create(schema, wanted, files.adds, commit)
     except TidegateError as error:
         if error.definite:
             _delete(folder, error)
-        raise
-    except BaseException as error:
-        _delete(folder, error)
         raise
 
 
@@ -94,53 +138,112 @@ def replace(
     partition_by: Sequence[str],
     properties: Mapping[str, str],
     comment: str | None,
+    cluster_by: Sequence[str] = (),
+    operation: str = "REPLACE TABLE AS SELECT",
+    user_metadata: str | None = None,
+    retries: int = 0,
 ) -> Receipt:
-    """Replace the table's rows, columns, partitioning, properties and comment in one commit
-    (`REPLACE TABLE AS SELECT`); its id, name, location and history stay.
+    """Replace the table's rows, columns, partitioning, clustering, properties and comment in one
+    commit (`operation` is Delta's name of it); its id, name, location and history stay.
 
-    Raises what `Table.overwrite` does.
+    `retries` are as in `Table.overwrite`, and so is what it raises.
     """
+    if retries:
+        check_repeatable(table, df)
+    return repeated(
+        lambda: _replace(
+            table,
+            df,
+            partition_by=partition_by,
+            properties=properties,
+            comment=comment,
+            cluster_by=cluster_by,
+            operation=operation,
+            user_metadata=user_metadata,
+        ),
+        retries=retries,
+        clock_s=monotonic,
+    )
+
+
+def _replace(
+    table: TableHandle,
+    df: DataFrame,
+    *,
+    partition_by: Sequence[str],
+    properties: Mapping[str, str],
+    comment: str | None,
+    cluster_by: Sequence[str],
+    operation: str,
+    user_metadata: str | None,
+) -> Receipt:
     check_none_active(table.id)
     spark = df.sparkSession
-    transaction = Transaction(table_of(table, spark))
-    wanted = default_properties(spark) | dict(properties)
-    transaction.update_metadata(
-        schema=columns_of(df.schema, wanted),
-        set_properties=wanted,
-        unset_properties=transaction.metadata.configuration.keys(),
-        comment=comment,
+    transaction = begun_for(table, df)
+    wanted = new_properties(spark, properties)
+    head = transaction.head
+    before = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
+    columns = columns_of(df.schema, wanted)
+    check_columns(columns.json(), wanted, partition_by)
+    definition = TableDefinition(
+        schema=columns,
         partition_by=partition_by,
+        cluster_by=cluster_by,
+        properties=wanted,
+        comment=comment,
     )
-    layout = writable_layout(transaction)
+    changes = definition.in_place_of(head.metadata, before)
+    domain = replacing(
+        cluster_by,
+        was_clustered=supports(head.protocol, CLUSTERING),
+        schema_text=changes["schemaString"],
+        configuration=changes["configuration"],
+        partition_by=changes["partitionColumns"],
+    )
+    protocol = protocol_in_place_of(head.protocol, definition, changes)
+    if protocol != head.protocol:
+        transaction.action(protocol)
+    if domain is not None:
+        transaction.action(domain)
+    transaction.action(with_fields(head.metadata, changes))
+    clustering = () if domain is None or domain.removed else physical_paths(domain.configuration)
+    layout = dataclasses.replace(writable_layout(transaction), clustering=clustering)
     check_removable(layout)
-    if reads_table(df, layout):
-        transaction.read_whole_table()
-    with private_folder(transaction, layout, spark) as folder:
+    with (
+        Passes(spark, operation=operation, table=layout.name) as passes,
+        private_folder(transaction, layout, spark) as folder,
+    ):
         removed = transaction.filter_files()
+        passes.writes_rows()
         files = write_rows(transaction, folder, df)
+        times = passes.metrics()
+        passes.commits(len(files.adds) + len(removed))
         transaction.remove(removed)
         transaction.add(files.adds)
         return transaction.commit(
-            "REPLACE TABLE AS SELECT",
+            operation,
             parameters={
                 "isManaged": "false",
                 "description": comment,
-                "partitionBy": json.dumps(list(partition_by)),
-                "properties": json.dumps(wanted),
+                "partitionBy": json.dumps(changes["partitionColumns"]),
+                "clusterBy": json.dumps(list(cluster_by)),
+                "properties": json.dumps(changes["configuration"]),
             },
             metrics={
-                "numFiles": str(len(files.adds)),
-                "numOutputRows": str(files.rows),
-                "numOutputBytes": str(files.size),
+                **_metrics(files),
+                **times,
                 "numRemovedFiles": str(len(removed)),
                 "numRemovedBytes": str(sum(file.size for file in removed)),
             },
+            user_metadata=metadata_of(user_metadata, spark),
         )
 
 
 def columns_of(schema: StructType, properties: Mapping[str, str]) -> StructType:
     """The columns of a table that is made of a DataFrame: nullable, with their comments, lengths
     and defaults. Raises `UnsupportedTable` for defaults where the table is not to have them."""
+    requested = TableProperties.parse(properties).requested_features
+    has_defaults = _DEFAULTS.lower() in map(str.lower, requested)
     fields = []
     for field in schema.fields:
         found = new_column(field)
@@ -148,16 +251,25 @@ def columns_of(schema: StructType, properties: Mapping[str, str]) -> StructType:
         if LENGTH_KEY in field.metadata:
             metadata[LENGTH_KEY] = field.metadata[LENGTH_KEY]
         if CURRENT_DEFAULT in field.metadata:
-            if properties.get(_DEFAULTS) != "supported":
+            if not has_defaults:
                 raise UnsupportedTable(
                     f"column {field.name} of the DataFrame has the default "
                     f"{field.metadata[CURRENT_DEFAULT]}, and the table is not to have defaults",
-                    hint=f"set the property {_DEFAULTS} to supported",
+                    hint=f"set the property {FEATURE_PREFIX}{_DEFAULTS} to supported",
                     error_class="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
                 )
             metadata[CURRENT_DEFAULT] = field.metadata[CURRENT_DEFAULT]
         fields.append(StructField(found.name, found.dataType, True, metadata))
     return StructType(fields)
+
+
+def _metrics(files: DataFiles) -> dict[str, str]:
+    """As Delta's history has them of what a write added."""
+    return {
+        "numFiles": str(len(files.adds)),
+        "numOutputRows": str(files.rows),
+        "numOutputBytes": str(files.size),
+    }
 
 
 def _delete(folder: TransactionFolder, error: BaseException) -> None:

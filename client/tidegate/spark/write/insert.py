@@ -1,6 +1,7 @@
 """Rows of SQL expressions, `DEFAULT` among them, as a DataFrame of a table's columns."""
 
 from collections.abc import Sequence
+from time import monotonic
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
@@ -10,11 +11,13 @@ from pyspark.sql.types import StructField
 from tidegate.errors import InvalidRequest
 from tidegate.handle import TableHandle
 from tidegate.models import Receipt
+from tidegate.spark.columns.constraints import generated_columns
 from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.values.defaults import default_of
 from tidegate.spark.values.identity import identity_columns
-from tidegate.spark.write.constraints import generated_columns
+from tidegate.spark.write.beginning import check_repeatable
+from tidegate.spark.write.repeats import repeated
 from tidegate.spark.write.write import append
 from tidegate_protocol.base.problems import Code
 
@@ -28,12 +31,20 @@ def insert(
     *,
     columns: Sequence[str] | None,
     user_metadata: str | None,
+    retries: int = 0,
 ) -> Receipt | None:
-    """Append the rows in one commit. Raises what `inserted` and `append` do."""
-    head = table.head()
-    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
-    rows = inserted(values, columns, layout, spark)
-    return append(table, rows, user_metadata=user_metadata)
+    """Append the rows in one commit; after a conflict by the columns and defaults that the table
+    has then, `retries` times at most. Raises what `inserted` and `append` do."""
+
+    def once() -> Receipt | None:
+        head = table.head()
+        layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
+        rows = inserted(values, columns, layout, spark)
+        if retries:
+            check_repeatable(table, rows)
+        return append(table, rows, user_metadata=user_metadata)
+
+    return repeated(once, retries=retries, clock_s=monotonic)
 
 
 def inserted(

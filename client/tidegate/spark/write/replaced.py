@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import DataFrame
 
 from tidegate.models import DataFile
+from tidegate.spark.data_files.staging import DataFiles
 from tidegate.spark.errors import InvalidRows
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import canonical_text
 from tidegate.spark.tables.predicates import partitions_matching, prunable
-from tidegate.spark.write.staging import DataFiles
 from tidegate.transaction_content import TransactionContent
 from tidegate_protocol.log.actions import PartitionValues
 from tidegate_protocol.schema.data_types import (
@@ -68,15 +68,22 @@ def outside(partition: PartitionValues, where: str) -> InvalidRows:
 
 
 def files_of_partitions(
-    transaction: TransactionContent, layout: TableLayout, written: Iterable[DataFile]
+    transaction: TransactionContent,
+    layout: TableLayout,
+    written: Iterable[DataFile],
+    *,
+    zone: str | None,
 ) -> list[DataFile]:
     """The table's files in the partitions that files were written to, recorded as read: what others
-    add to these partitions meanwhile conflicts.
+    add to these partitions meanwhile conflicts. `zone` is the session's, None where it is not known
+    (`zone_of`).
 
     Partitions that are too many to name, and those of types whose values have no plain text in SQL,
     are read as parts of larger ones, at worst of the whole table.
     """
-    partitions = {_key(file.partition_values, layout): file.partition_values for file in written}
+    partitions = {
+        _key(file.partition_values, layout, zone): file.partition_values for file in written
+    }
     if not partitions:
         return []
     texts = {_condition(values, layout) for values in partitions.values()}
@@ -84,13 +91,17 @@ def files_of_partitions(
     if where is not None and len(where) > _LONGEST_PREDICATE:
         where = None
     files = transaction.filter_files(where)
-    return [file for file in files if _key(file.partition_values, layout) in partitions]
+    return [file for file in files if _key(file.partition_values, layout, zone) in partitions]
 
 
-def _key(values: Mapping[str, str | None], layout: TableLayout) -> tuple[str | None, ...]:
+def _key(
+    values: Mapping[str, str | None], layout: TableLayout, zone: str | None
+) -> tuple[str | None, ...]:
     physical = layout.physical
-    columns = physical.partition_columns
-    return tuple(canonical_text(physical, column, values[column]) for column in columns)
+    return tuple(
+        canonical_text(physical, column, values[column], zone=zone)
+        for column in physical.partition_columns
+    )
 
 
 def _condition(values: Mapping[str, str | None], layout: TableLayout) -> str | None:

@@ -7,7 +7,6 @@ does not rule out by their statistics.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,17 +15,19 @@ from pyspark.sql.types import StructType
 
 from tidegate.errors import InvalidRequest
 from tidegate.models import DataFile
+from tidegate.spark.columns.conform import conform
+from tidegate.spark.columns.constraints import Constraint
 from tidegate.spark.errors import UnsupportedTable
-from tidegate.spark.storage.hadoop import jvm_of
+from tidegate.spark.expressions.resolution import has_subquery
+from tidegate.spark.jobs.passes import Passes
+from tidegate.spark.read.read import read_files_in
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.places import FILE
 from tidegate.spark.tables.predicates import prunable
-from tidegate.spark.write.conform import conform
-from tidegate.spark.write.constraints import Constraint
+from tidegate.spark.tables.row_ids import ids_among
 from tidegate.transaction_content import TransactionContent
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.paths import decode
 
-_FILE = "__tidegate_file"
 _TRUE = "__tidegate_true"
 
 
@@ -84,23 +85,27 @@ def rows_inside(where: str) -> Constraint:
 
 
 def replaced_rows(
-    transaction: TransactionContent, layout: TableLayout, where: str, spark: SparkSession
+    transaction: TransactionContent,
+    layout: TableLayout,
+    where: str,
+    spark: SparkSession,
+    passes: Passes,
 ) -> ReplacedRows:
     """Find what the predicate is true of, recorded as read; a Spark job runs where a file may hold
     such rows.
 
     Raises `UnsupportedTable` where rows would have to be copied in a table whose change data feed
-    is on: what is copied would pass for changed.
+    is on, in which what is copied would pass for changed.
     """
     candidates = transaction.filter_files(prunable(where, layout, spark))
     if not candidates:
         return ReplacedRows(files=(), deleted=0, copied=0, kept=None)
+    passes.scans(len(candidates))
     is_true = F.coalesce(F.expr(where), F.lit(False))
-    counts = _counts(transaction.rows_of(spark, candidates), is_true)
-    places = {_place(layout.url(decode(file.path))): file for file in candidates}
-    files = [places[place] for place in counts]
+    counts = _counts(read_files_in(transaction, spark, candidates, located=True), is_true)
+    files = [candidates[number] for number in counts]
     deleted = sum(deleted for deleted, _ in counts.values())
-    partly = [places[place] for place, (going, rows) in counts.items() if going < rows]
+    partly = [candidates[number] for number, (going, rows) in counts.items() if going < rows]
     if not partly:
         return ReplacedRows(files=files, deleted=deleted, copied=0, kept=None)
     if layout.properties.change_data_feed:
@@ -109,7 +114,7 @@ def replaced_rows(
             "would need change data files, which this client does not write here",
             hint="replace whole partitions or files, or delete and append",
         )
-    kept = transaction.rows_of(spark, partly).where(~is_true)
+    kept = read_files_in(transaction, spark, partly, with_ids=True).where(~is_true)
     copied = sum(rows - going for going, rows in counts.values())
     return ReplacedRows(files=files, deleted=deleted, copied=copied, kept=kept)
 
@@ -117,28 +122,26 @@ def replaced_rows(
 def conformed_with_kept(
     df: DataFrame, layout: TableLayout, kept: DataFrame | None, inside: Sequence[Constraint]
 ) -> DataFrame:
-    """The new rows, of which the constraints hold, too, and those that stay, as one DataFrame."""
+    """The new rows, of which the constraints hold, too, and those that stay, with the ids that they
+    keep, as one DataFrame."""
     rows = conform(df, layout, further=inside)
-    return rows if kept is None else rows.union(conform(kept, layout, is_copy=True))
+    if kept is None:
+        return rows
+    ids = ids_among(kept, layout)
+    none = (F.lit(None).cast("bigint").alias(name) for name in ids)
+    return rows.select("*", *none).union(conform(kept, layout, is_copy=True, beside=ids))
 
 
-def _counts(rows: DataFrame, is_true: Column) -> dict[str, tuple[int, int]]:
+def _counts(rows: DataFrame, is_true: Column) -> dict[int, tuple[int, int]]:
     """Of how many rows of each file the condition is true, and how many it has, by the file's
-    place; without the files where there are none."""
-    file = rows.metadataColumn("_metadata").getField("file_path")
+    number; without the files where there are none."""
     found = (
-        rows.select(file.alias(_FILE), is_true.cast("int").alias(_TRUE))
-        .groupBy(_FILE)
+        rows.select(FILE, is_true.cast("int").alias(_TRUE))
+        .groupBy(FILE)
         .agg(F.sum(_TRUE), F.count(_TRUE))
         .collect()
     )
-    return {_place(unquote(file)): (going, size) for file, going, size in found if going}
-
-
-def _place(url: str) -> str:
-    """A URL without the empty host that Hadoop writes in one place and leaves out in another."""
-    scheme, _, path = url.partition(":")
-    return f"{scheme}:{path.lstrip('/')}"
+    return {file: (going, size) for file, going, size in found if going}
 
 
 def _check_text(where: str, spark: SparkSession) -> None:
@@ -147,12 +150,12 @@ def _check_text(where: str, spark: SparkSession) -> None:
     if getattr(spark, "_jsparkSession", None) is None:
         return
     try:
-        parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(where)
+        # In parentheses, because Spark takes a name behind a condition: `a = 1 AND` is `a = 1`.
+        parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(f"({where}\n)")
     except ParseException as error:
         text = f"Cannot recognize the predicate '{where}': {error.getMessage()}"
         raise _refused(text) from error
-    catalyst = jvm_of(spark).org.apache.spark.sql.catalyst.expressions
-    if catalyst.SubqueryExpression.hasSubquery(parsed):
+    if has_subquery(spark, parsed):
         raise _refused(
             f"the predicate {where!r} holds a subquery; expected a condition on a row's columns",
             error_class="DELTA_UNSUPPORTED_SUBQUERY",

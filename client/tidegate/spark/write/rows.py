@@ -3,10 +3,11 @@ remember of them."""
 
 from pyspark.sql import DataFrame
 
+from tidegate.spark.columns.conform import conform
+from tidegate.spark.data_files.staging import DataFiles, TransactionFolder
+from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.values.identity import moved_marks, unnumbered
-from tidegate.spark.write.conform import conform
-from tidegate.spark.write.options import AS_USUAL, FileOptions
 from tidegate.spark.write.replaced_rows import (
     ReplacedRows,
     conformed_with_kept,
@@ -14,7 +15,7 @@ from tidegate.spark.write.replaced_rows import (
     replaces_nothing,
     rows_inside,
 )
-from tidegate.spark.write.staging import DataFiles, TransactionFolder
+from tidegate.spark.write_options import AS_USUAL, FileOptions
 from tidegate.transaction_content import TransactionContent
 
 
@@ -56,6 +57,8 @@ def write_replacing(
     folder: TransactionFolder,
     df: DataFrame,
     where: str,
+    *,
+    passes: Passes,
     options: FileOptions = AS_USUAL,
 ) -> tuple[DataFiles, ReplacedRows]:
     """Write a DataFrame's rows in the place of those for which a predicate over any columns is
@@ -64,9 +67,11 @@ def write_replacing(
     layout = folder.layout
     if replaces_nothing(where, df.sparkSession):
         found = ReplacedRows(files=(), deleted=0, copied=0, kept=None)
+        passes.writes_rows()
         return write_rows(transaction, folder, df, options), found
-    found = replaced_rows(transaction, layout, where, df.sparkSession)
+    found = replaced_rows(transaction, layout, where, df.sparkSession, passes)
     conformed = conformed_with_kept(df, layout, found.kept, [rows_inside(where)])
+    passes.writes_rows(f"rows in the place of those in {len(found.files)} files")
     return write_conformed(transaction, folder, df, conformed, options), found
 
 

@@ -12,22 +12,25 @@ from tidegate.active import check_none_active
 from tidegate.errors import InvalidProposal, TidegateError
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile, Receipt
-from tidegate.spark.application import table_of
+from tidegate.spark.columns.schema_change import change_schema
+from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, private_folder
 from tidegate.spark.errors import StorageError
+from tidegate.spark.jobs.passes import Passes
+from tidegate.spark.session_settings import with_session
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.tables.plans import reads_table
+from tidegate.spark.tables.row_ids import kept_tag
+from tidegate.spark.tables.zones import session_zone
+from tidegate.spark.write.beginning import begun_for, check_repeatable, check_rewritten, join
 from tidegate.spark.write.files import writable_layout
-from tidegate.spark.write.options import OptionValue, WriteOptions, options_of
 from tidegate.spark.write.repeats import refused, repeated
 from tidegate.spark.write.replaced import check_inside, files_of_partitions, replaced_files
 from tidegate.spark.write.replaced_rows import is_over_partitions
 from tidegate.spark.write.rows import write_replacing, write_rows
-from tidegate.spark.write.schema_change import change_schema
-from tidegate.spark.write.session import with_session
-from tidegate.spark.write.staging import DataFiles, TransactionFolder, private_folder
-from tidegate.transaction import Transaction
+from tidegate.spark.write_options import OptionValue, WriteOptions, options_of
+from tidegate.transaction_handle import TransactionHandle
 from tidegate_protocol.base.problems import Code
 
+_OPERATION = "WRITE"
 _REWRITE = (
     "with t.transaction() as txn: "
     "t.overwrite(t.read(spark).coalesce(1), transaction=txn, dataChange=False)"
@@ -53,14 +56,14 @@ def append(
     table is expected to be partitioned. After a conflict the whole append is done again, `retries`
     times at most. `options` are those of
     `WriteOptions`, by Delta's names; Delta's settings of the session hold where they are not given
-    (`with_session`). Where the DataFrame's plan reads files of the table, this is
-    recorded as a read of all of it, and the append is no blind one.
+    (`with_session`). Where the DataFrame's plan reads the table, the append is no blind one: it
+    begins at the version that was read, and what was read is recorded (`begun_for`).
 
     Raises `InvalidRequest` for options, `UnsupportedTable`, `UnsupportedSession`, `SchemaMismatch`,
-    `InvalidRows` and `StorageError` before anything is proposed, what else the Spark job failed of,
-    and what `Transaction.commit` raises. After a definite error no file stays behind. In the `with`
-    block of a transaction of the table it raises `TransactionActive`, because it would be one of
-    its own.
+    `InvalidRows`, `StorageError` and what `begun_for` raises before anything is proposed, what else
+    the Spark job failed of, and what `Transaction.commit` raises. After a definite error no file
+    stays behind. In the `with` block of a transaction of the table it raises `TransactionActive`,
+    because it would be one of its own.
     """
     if retries:
         check_repeatable(table, df)
@@ -75,19 +78,22 @@ def _append(
     table: TableHandle, df: DataFrame, chosen: WriteOptions, partition_by: Sequence[str] | None
 ) -> Receipt | None:
     check_none_active(table.id)
-    transaction = Transaction(table_of(table, df.sparkSession))
+    transaction = begun_for(table, df)
     change_schema(transaction, df.schema, chosen, partition_by=partition_by)
     layout = writable_layout(transaction)
-    if reads_table(df, layout):
-        transaction.read_whole_table()
-    with private_folder(transaction, layout, df.sparkSession) as folder:
+    check_rewritten(df, layout, chosen.files)
+    spark = df.sparkSession
+    with (
+        Passes(spark, operation=_OPERATION, table=layout.name) as passes,
+        private_folder(transaction, layout, spark) as folder,
+    ):
         if is_recorded(transaction, chosen):
             return None
+        passes.writes_rows()
         files = write_rows(transaction, folder, df, chosen.files)
-        if not files.adds and says_nothing(transaction, chosen):
-            # Delta, too, leaves a commit without actions out of the log.
-            return None
-        return commit_write(transaction, files, mode="Append", options=chosen)
+        metrics = passes.metrics()
+        passes.commits(len(files.adds))
+        return commit_write(transaction, files, mode="Append", options=chosen, metrics=metrics)
 
 
 def overwrite(
@@ -97,7 +103,7 @@ def overwrite(
     replace_where: str | None = None,
     user_metadata: str | None = None,
     txn: tuple[str, int] | None = None,
-    transaction: Transaction | None = None,
+    transaction: TransactionHandle | None = None,
     partition_by: Sequence[str] | None = None,
     retries: int = 0,
     options: Mapping[str, OptionValue] = MappingProxyType({}),
@@ -111,9 +117,10 @@ def overwrite(
     option `partitionOverwriteMode` `dynamic` the partitions in which the DataFrame has rows are
     replaced. Either way a concurrent commit that touches what is replaced is a conflict.
     `transaction`, a new one of the table's own, says at which version the table was read; without
-    it that is the latest. Where work has landed under an id that it brings along, by an earlier run
-    or by one that was faster, the receipt of that is returned, and of this one nothing is in the
-    table.
+    it that is the latest, or the one that the DataFrame is of where `Table.read` of the same table
+    is part of it (`begun_for`). Where work has landed under an id that it brings along, by an
+    earlier run or by one that was faster, the receipt of that is returned, and of this one nothing
+    is in the table.
 
     `txn`, `partition_by`, `retries` and `options` are as in `append`, and with `overwriteSchema`
     the table is partitioned by other columns from then on; `dataChange` false, for a rewrite, needs
@@ -152,11 +159,12 @@ def _overwrite(
     chosen: WriteOptions,
     *,
     replace_where: str | None,
-    transaction: Transaction | None,
+    transaction: TransactionHandle | None,
     partition_by: Sequence[str] | None,
 ) -> Receipt | None:
     check_none_active(table.id, but=transaction)
-    transaction = transaction or Transaction(table_of(table, df.sparkSession))
+    is_given = transaction is not None
+    transaction = transaction or begun_for(table, df)
     if transaction.table.id != table.id:
         raise ValueError(
             f"expected a transaction of table {table.name}, found one of {transaction.table.name}"
@@ -166,6 +174,9 @@ def _overwrite(
     change_schema(transaction, df.schema, chosen, partition_by=partition_by)
     layout = writable_layout(transaction)
     check_removable(layout)
+    if is_given:
+        join(transaction, df, layout)
+        check_rewritten(df, layout, chosen.files)
     is_dynamic = chosen.is_dynamic and bool(layout.partition_columns)
     if is_dynamic:
         chosen.check_one_says_what(replace_where)
@@ -174,24 +185,32 @@ def _overwrite(
         if replace_where is None or is_over_partitions(replace_where, layout, df.sparkSession)
         else replace_where
     )
-    with private_folder(transaction, layout, df.sparkSession) as folder:
+    spark = df.sparkSession
+    with (
+        Passes(spark, operation=_OPERATION, table=layout.name) as passes,
+        private_folder(transaction, layout, spark) as folder,
+    ):
         if is_recorded(transaction, chosen):
             return None
-        metrics: Mapping[str, str] = {}
+        metrics: dict[str, str] = {}
         replaced: Sequence[DataFile]
         if by_rows is not None:
-            files, found = write_replacing(transaction, folder, df, by_rows, chosen.files)
+            files, found = write_replacing(
+                transaction, folder, df, by_rows, passes=passes, options=chosen.files
+            )
             replaced = found.files
             metrics = found.metrics | {"numOutputRows": str(files.rows - found.copied)}
         else:
             replaced = [] if is_dynamic else replaced_files(transaction, layout, df, replace_where)
+            passes.writes_rows()
             files = write_rows(transaction, folder, df, chosen.files)
             if replace_where is not None:
                 check_inside(files, layout, df, replace_where)
             if is_dynamic:
-                replaced = files_of_partitions(transaction, layout, files.adds)
-        if not files.adds and not replaced and says_nothing(transaction, chosen):
-            return None
+                zone = session_zone(spark)
+                replaced = files_of_partitions(transaction, layout, files.adds, zone=zone)
+        metrics |= passes.metrics()
+        passes.commits(len(files.adds) + len(replaced))
         try:
             return commit_write(
                 transaction,
@@ -209,27 +228,10 @@ def _overwrite(
             return _landed_meanwhile(transaction, folder, refusal)
 
 
-def check_repeatable(table: TableHandle, df: DataFrame) -> None:
-    """Raise `InvalidRequest` where the DataFrame reads the table itself: done again, the write
-    would take rows of the version that was read for those of a later one."""
-    head = table.head()
-    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
-    if reads_table(df, layout):
-        raise refused(
-            f"the DataFrame reads table {head.name} as of one version, and a retry is for a later "
-            "one; expected retries only of rows from elsewhere"
-        )
-
-
-def is_recorded(transaction: Transaction, options: WriteOptions) -> bool:
+def is_recorded(transaction: TransactionHandle, options: WriteOptions) -> bool:
     """Whether the application has recorded this write, or a later one, already; recorded as
     read."""
     return options.txn is not None and transaction.txn_version(options.txn[0]) >= options.txn[1]
-
-
-def says_nothing(transaction: Transaction, options: WriteOptions) -> bool:
-    """Whether a commit without files would leave the table as it is."""
-    return options.txn is None and not transaction.has_actions
 
 
 def check_removable(layout: TableLayout) -> None:
@@ -243,7 +245,7 @@ def check_removable(layout: TableLayout) -> None:
 
 
 def commit_write(
-    transaction: Transaction,
+    transaction: TransactionHandle,
     files: DataFiles,
     *,
     mode: str,
@@ -252,9 +254,9 @@ def commit_write(
     predicate: str | None = None,
     is_dynamic: bool = False,
     metrics: Mapping[str, str] = MappingProxyType({}),
-) -> Receipt:
-    """Propose the files and removals as Delta's operation WRITE. `mode` is Delta's word for it, and
-    `metrics` are further ones."""
+) -> Receipt | None:
+    """Propose the files and removals as Delta's operation WRITE; None where there is nothing to
+    commit. `mode` is Delta's word for it, and `metrics` are further ones."""
     if options.txn is not None:
         transaction.set_transaction(*options.txn)
     transaction.add(files.adds)
@@ -277,16 +279,18 @@ def commit_write(
     if removed:
         found["numRemovedFiles"] = str(len(removed))
         found["numRemovedBytes"] = str(sum(file.size for file in removed))
-    return transaction.commit(
-        "WRITE",
+    return transaction.commit_if_needed(
+        _OPERATION,
         parameters=parameters,
         metrics=found | dict(metrics),
         user_metadata=options.user_metadata,
+        # Others write the same rows into other files, under new ids.
+        tags=kept_tag(transaction.head.metadata) if options.files.data_change else None,
     )
 
 
 def _landed_meanwhile(
-    transaction: Transaction, folder: TransactionFolder, refusal: InvalidProposal
+    transaction: TransactionHandle, folder: TransactionFolder, refusal: InvalidProposal
 ) -> Receipt:
     """The receipt of the attempt that was faster. The files of this one are deleted where the
     commit that landed does not name them: an id lands once, so no other commit can."""

@@ -1,6 +1,7 @@
 """An expression tree over a table's columns as compiled nodes."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -16,6 +17,8 @@ from tidegate_protocol.scan.predicate.evaluation import (
     functions,
     patterns,
 )
+from tidegate_protocol.scan.predicate.evaluation.coercion import is_numeric
+from tidegate_protocol.scan.predicate.evaluation.datetimes import says_zone
 from tidegate_protocol.scan.predicate.evaluation.nodes import (
     Condition,
     Node,
@@ -24,7 +27,9 @@ from tidegate_protocol.scan.predicate.evaluation.nodes import (
     certain,
     conjunction,
     constant,
+    known,
     negation,
+    once,
     to_condition,
     to_scalar,
 )
@@ -76,9 +81,17 @@ _SPECIAL_DATES = frozenset({"epoch", "now", "today", "tomorrow", "yesterday"})
 """Words that Spark takes for the time at which it reads them."""
 
 
-def bind(tree: exp.Expr, columns: Columns, *, pause: Callable[[], None]) -> tuple[Condition, ...]:
-    """The operands of the AND at the top of a predicate, compiled; `pause` is called for each
-    node.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The operands of the AND at the top of a predicate, compiled. `names_instants` says that it
+    names points in time that are the same in sessions of any zone."""
+
+    conjuncts: tuple[Condition, ...]
+    names_instants: bool
+
+
+def bind(tree: exp.Expr, columns: Columns, *, pause: Callable[[], None]) -> Bound:
+    """A predicate, compiled; `pause` is called for each node.
 
     Raises `InvalidPredicate` for what is no condition, or not over these columns. What Spark
     allows elsewhere than in a filter (a window, an aggregate) is a value that is not known.
@@ -87,13 +100,15 @@ def bind(tree: exp.Expr, columns: Columns, *, pause: Callable[[], None]) -> tupl
     found = parts(tree, exp.And)
     # Text and null become boolean as operands of AND, but not by themselves.
     to_condition = binder.condition if len(found) > 1 else binder.boolean
-    return tuple(to_condition(part) for part in found)
+    conjuncts = tuple(to_condition(part) for part in found)
+    return Bound(conjuncts=conjuncts, names_instants=binder.names_instants)
 
 
 class _Binder:
     def __init__(self, columns: Columns, pause: Callable[[], None]) -> None:
         self._columns = columns
         self._pause = pause
+        self.names_instants = False
         self._builders: dict[type[exp.Expr], Callable[..., Node | None]] = {
             exp.And: lambda node: conjunction(self._conditions(node)),
             exp.Or: lambda node: alternative(self._conditions(node)),
@@ -156,6 +171,11 @@ class _Binder:
     def _operands(self, tree: exp.Expr) -> tuple[Node, Node]:
         return self.node(tree.this), self.node(tree.expression)
 
+    def _text(self, text: str) -> Scalar:
+        if says_zone(text):
+            self.names_instants = True
+        return literals.text(text)
+
     def _conditions(self, tree: exp.Connector) -> list[Condition]:
         return [self.condition(part) for part in parts(tree, type(tree))]
 
@@ -183,7 +203,7 @@ class _Binder:
 
     def _literal(self, tree: exp.Literal) -> Node:
         if tree.is_string:
-            return literals.text(tree.name)
+            return self._text(tree.name)
         return literals.number(tree.name, position=position(tree))
 
     def _is(self, tree: exp.Is) -> Node:
@@ -217,7 +237,7 @@ class _Binder:
         self._pause()
         token, negated = listed
         if token.token_type is TokenType.STRING:
-            return literals.text(token.text)
+            return self._text(token.text)
         return literals.number(token.text, negated=negated, position=token.start)
 
     def _between(self, tree: exp.Between) -> Node:
@@ -244,14 +264,15 @@ class _Binder:
         return negation(found) if tree.args.get("negate") else found
 
     def _case(self, tree: exp.Case) -> Node:
-        subject = tree.this
+        # Compared with each branch: bound, and computed, once.
+        subject = None if tree.this is None else once(to_scalar(self.node(tree.this)))
         branches: list[tuple[Node, Node]] = []
         for branch in tree.args["ifs"]:
             when: Node
             if subject is None:
                 when = self.condition(branch.this)
             else:
-                when = comparison.compare("=", self.node(subject), self.node(branch.this))
+                when = comparison.compare("=", subject, self.node(branch.this))
             branches.append((when, self.node(branch.args["true"])))
         default = tree.args.get("default")
         otherwise = constant(VOID, None) if default is None else self.node(default)
@@ -276,15 +297,19 @@ class _Binder:
         type_ = literals.type_named(name.name) if isinstance(name, exp.Literal) else None
         if type_ is None:
             return None
-        return casts.cast(to_scalar(self.node(operand)), type_, or_null=or_null)
+        value = to_scalar(self.node(operand))
+        if TIMESTAMP in (value.type, type_) and (is_numeric(value.type) or is_numeric(type_)):
+            # Seconds since 1970 in UTC.
+            self.names_instants = True
+        return casts.cast(value, type_, or_null=or_null)
 
     def _typed_literal(self, tree: exp.Anonymous, name: str) -> Node | None:
         type_ = _LITERAL_TYPES.get(name)
         if type_ is None:
             return None
         text = tree.expressions[0].name
-        value = casts.cast(literals.text(text), type_, or_null=True)
-        if value.run(()) is None:
+        value = casts.cast(self._text(text), type_, or_null=True)
+        if known(value) is None:
             if _SPECIAL_DATES.intersection(text.lower().split()[:1]):
                 return None
             raise InvalidPredicate(

@@ -19,18 +19,19 @@ from tidegate_service.api.answers.types import (
     MetricsAnswer,
     RebuiltAnswer,
     TableAnswer,
+    TotalsAnswer,
     TransactionAnswer,
     UnknownIdsAnswer,
     answer,
 )
 from tidegate_service.api.answers.upkeep import HookAnswer, OpeningAnswer, UpkeepAnswer
-from tidegate_service.api.http.requests import PREFIX
+from tidegate_service.api.http.request.requests import PREFIX
 from tidegate_service.core.commit.transaction_ids import TransactionStatus
-from tidegate_service.core.maintenance.rebuild import Rebuilt
+from tidegate_service.core.maintenance.rebuilding import Rebuilt
 from tidegate_service.core.observe.telemetry import HOOK, UpkeepKind
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, WouldCommit
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, TableHead, TableRecord
-from tidegate_service.core.ports.upkeep import UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import UpkeepRecord
 from tidegate_service.core.upkeep.opening import Opening
 from tidegate_service.core.vacuum.commits import VACUUM
 
@@ -149,6 +150,8 @@ def commit_body(outcome: Committed) -> CommitAnswer:
         published=outcome.published,
         replayed=outcome.replayed,
         metrics=_metrics(record.metrics),
+        check_ms=outcome.check_ms,
+        totals=None if outcome.totals is None else TotalsAnswer(**asdict(outcome.totals)),
     )
 
 
@@ -193,6 +196,8 @@ def skipped_answer(outcome: NothingToCommit) -> Response:
             attempts=1,
             duration_ms=0,
         ),
+        check_ms=None,
+        totals=None,
     )
     return answer(body)
 

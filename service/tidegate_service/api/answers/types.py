@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from starlette.responses import Response
 
-from tidegate_service.api.http.requests import JSON
+from tidegate_service.api.http.request.requests import JSON
 from tidegate_service.core.commit.transaction_ids import TransactionState
 from tidegate_service.core.maintenance.verify import DifferenceKind
 from tidegate_service.core.ports.records import TableState
@@ -99,6 +99,12 @@ class TablesAnswer(Struct, frozen=True, kw_only=True):
     next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
 
 
+class DefaultLocationAnswer(Struct, frozen=True, kw_only=True):
+    """Where a table to be is put."""
+
+    location: Annotated[str, Meta(description="A URL. The folder need not be there.")]
+
+
 class ForgottenTableAnswer(Struct, frozen=True, kw_only=True):
     """What is kept of a table that was forgotten."""
 
@@ -134,6 +140,14 @@ class MetricsAnswer(Struct, frozen=True, kw_only=True):
     duration_ms: int
 
 
+class TotalsAnswer(Struct, frozen=True, kw_only=True):
+    """What a table holds at a version."""
+
+    version: int
+    num_files: int
+    size_bytes: int
+
+
 class CommitAnswer(Struct, frozen=True, kw_only=True):
     """A commit that has landed. `version` is null, and with it what only a version has, where
     an empty proposal asked to be skipped: then nothing was written."""
@@ -151,6 +165,21 @@ class CommitAnswer(Struct, frozen=True, kw_only=True):
         bool, Meta(description="True: an earlier request with this id put it there.")
     ]
     metrics: MetricsAnswer
+    check_ms: Annotated[
+        int | None,
+        Meta(
+            description="Of `duration_ms`, what the checks against other commits took. Null where "
+            "an earlier request put it there."
+        ),
+    ]
+    totals: Annotated[
+        TotalsAnswer | None,
+        Meta(
+            description="What the table holds at the version that was the latest once this one "
+            "was saved: later than `version` where others landed together with it. Null where an "
+            "earlier request put it there."
+        ),
+    ]
 
 
 class ConflictCheckAnswer(Struct, frozen=True, kw_only=True):
@@ -230,6 +259,15 @@ class AppTransactionAnswer(Struct, frozen=True, kw_only=True):
     app_id: str
     version: int
     last_updated: Milliseconds | None
+
+
+class DomainAnswer(Struct, frozen=True, kw_only=True):
+    """The latest action of a metadata domain."""
+
+    domain: str
+    configuration: Annotated[
+        str | None, Meta(description="None where the table has no such domain.")
+    ]
 
 
 class ScanHead(Struct, frozen=True, kw_only=True):

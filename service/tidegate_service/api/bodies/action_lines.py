@@ -9,7 +9,7 @@ from tidegate_protocol.log.bulk import BulkDecoder
 from tidegate_protocol.log.spooled import SpooledAdd, SpooledRemove
 from tidegate_service.api.bodies.decoding import MAX_ACTION_BYTES, decode_actions
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.log.compressed_lines import Spool
+from tidegate_service.core.log.files.compressed_lines import Spool
 
 FEW = 64
 """So many are decoded one by one, and keep their bytes."""

@@ -7,7 +7,7 @@ pass, in everything but the actions. Those go through `tidegate_protocol.log.cod
 import re
 import threading
 from collections.abc import Callable, Sequence
-from typing import NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 import msgspec
 from fastapi import Request
@@ -25,8 +25,8 @@ from tidegate_service.api.bodies.streaming import (
     reservation_of,
     short_body,
 )
-from tidegate_service.api.http.problems import BadRequest, BodyError
-from tidegate_service.api.http.requests import (
+from tidegate_service.api.http.problems.problems import BadRequest, BodyError
+from tidegate_service.api.http.request.requests import (
     NDJSON,
     body_threads_of,
     gate_of,
@@ -87,11 +87,14 @@ _COUNTED = msgspec.json.Decoder(list[_Counted])
 _ONLY_ACTIONS = msgspec.json.Decoder(_OnlyActions)
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _ACTIONS_KEY = re.compile(rb'"actions"\s*:\s*')
-# Possessive: nothing is kept to come back to, which took sixty bytes for each escape.
-_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_PLACE = re.compile(r" - at `(\$.*)`\Z")
-_KEY = re.compile(r" - at `key` in `(\$.*)`\Z")
-_PATH_PART = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
+# Possessive: nothing is kept to come back to, which took sixty bytes for each escape. A text that
+# is not closed goes to the end: else it would be looked for again from each quote in it.
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_PLACE = " - at `"
+_IN_KEY = "key` in `"
+_MAX_PLACE = 1_000
+"""What is longer is no path of msgspec's, which names fields of bodies."""
+_PATH_PART = re.compile(r"\.([^.\[]++)|\[([^\[\]]*+)\]")
 _UNKNOWN_FIELD = re.compile(r"\AObject contains unknown field `(.*)`\Z", re.DOTALL)
 
 
@@ -157,8 +160,7 @@ def _count(array: msgspec.Raw) -> int:
             hint=f"send them as {NDJSON}, or split the work into several transactions",
         ) from None
     except msgspec.ValidationError as error:
-        place = _PLACE.search(str(error))
-        where = "" if place is None else _pointer(place.group(1))
+        where = _pointer(_parsed(str(error)).path)
         if not where:
             _refuse("/actions", "expected an array of actions")
         why = "expected a JSON object with exactly one key, the kind of the action"
@@ -262,15 +264,33 @@ def _without(body: bytes, array: bytes) -> bytes:
 
 def _refuse_shape(message: str) -> NoReturn:
     """msgspec's message, its path turned into a JSON Pointer."""
-    key = _KEY.search(message)
-    place = key or _PLACE.search(message)
-    where = "" if place is None else _pointer(place.group(1))
-    why = message if place is None else message[: place.start()]
+    why, path, in_key = _parsed(message)
+    where = _pointer(path)
     unknown = _UNKNOWN_FIELD.match(why)
     if unknown is not None:
         where = f"{where}/{_escaped(unknown.group(1))}"
         why = f"there is no field {excerpt(unknown.group(1))} here"
-    _refuse(where, f"{why} (in a key)" if key else why)
+    _refuse(where, f"{why} (in a key)" if in_key else why)
+
+
+class _Message(NamedTuple):
+    """A message of msgspec's, its path (empty if it has none), and whether a key there is meant."""
+
+    why: str
+    path: str
+    in_key: bool
+
+
+def _parsed(message: str) -> _Message:
+    """The parts of a message. Found without a regular expression: the message may quote a key of
+    any length, and with any text."""
+    why, mark, path = message.rpartition(_PLACE)
+    in_key = path.startswith(_IN_KEY)
+    path = path.removeprefix(_IN_KEY)
+    is_place = path.startswith("$") and path.endswith("`") and "\n" not in path
+    if not mark or not is_place or len(path) > _MAX_PLACE:
+        return _Message(message, "", in_key=False)
+    return _Message(why, path[:-1], in_key)
 
 
 def _pointer_in_action(line: bytes, message: str) -> str:
@@ -279,10 +299,9 @@ def _pointer_in_action(line: bytes, message: str) -> str:
         kind = next(iter(msgspec.json.decode(line, type=dict[str, msgspec.Raw])), None)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
-    place = _PLACE.search(message)
     if kind is None or not message.startswith("in action "):
         return ""
-    return f"/{_escaped(kind)}" + ("" if place is None else _pointer(place.group(1)))
+    return f"/{_escaped(kind)}{_pointer(_parsed(message).path)}"
 
 
 def _pointer(path: str) -> str:

@@ -10,16 +10,18 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.api.bodies.decoding import decode_envelope, read_body
 from tidegate_service.api.bodies.resources import VacuumBody
 from tidegate_service.api.bodies.streaming import read_into
-from tidegate_service.api.http.problems import BadRequest, BodyError
-from tidegate_service.api.http.requests import (
+from tidegate_service.api.http.problems.problems import BadRequest, BodyError
+from tidegate_service.api.http.request.requests import (
     JSON,
     NDJSON,
+    context_of,
     max_stream_bytes_of,
     media_type,
     state_of,
 )
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.store.data_files import DataFile
+from tidegate_service.core.sharing.pools import Rests
 from tidegate_service.core.vacuum.inventory import Inventory
 from tidegate_service.core.vacuum.request import VacuumRequest
 
@@ -45,8 +47,8 @@ _LINE = msgspec.json.Decoder(InventoryLine)
 class _Lines:
     """A `Reader` that keeps in memory an unfinished line, and what the inventory sorts there."""
 
-    def __init__(self) -> None:
-        self.inventory = Inventory()
+    def __init__(self, who: str | None) -> None:
+        self.inventory = Inventory(who=who)
         self.body: VacuumBody | None = None
         self._rest = b""
         self._count = 0
@@ -56,10 +58,12 @@ class _Lines:
         return len(self._rest) + self.inventory.held_bytes
 
     def feed(self, piece: bytes) -> None:
+        rests = Rests()
         *lines, self._rest = (self._rest + piece).split(b"\n")
         if len(self._rest) > MAX_LINE_BYTES:
             raise Refused(f"a line has more than {MAX_LINE_BYTES} bytes", code=Code.TOO_LARGE)
         self._take(lines)
+        rests()
 
     def end(self) -> None:
         """The last line need not end."""
@@ -96,7 +100,7 @@ async def read_vacuum(request: Request) -> VacuumRequest:
     if media_type(request, JSON, NDJSON) == JSON:
         body = await read_body(request, lambda content: decode_envelope(content, _BODY))
         return _asked(body, None)
-    lines = _Lines()
+    lines = _Lines(context_of(request).who)
     state_of(request).at_end.append(lines.inventory.close)
     await read_into(lines, request, max_bytes=max_stream_bytes_of(request))
     if lines.body is None:

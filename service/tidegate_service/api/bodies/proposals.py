@@ -1,7 +1,8 @@
 """The body of a proposal, as JSON or NDJSON, to the protocol's `Proposal`."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -22,8 +23,8 @@ from tidegate_service.api.bodies.decoding import (
     read_body,
 )
 from tidegate_service.api.bodies.streaming import read_into
-from tidegate_service.api.http.problems import BadRequest, BodyError
-from tidegate_service.api.http.requests import (
+from tidegate_service.api.http.problems.problems import BadRequest, BodyError
+from tidegate_service.api.http.request.requests import (
     JSON,
     NDJSON,
     max_stream_actions_of,
@@ -254,7 +255,19 @@ def _check(body: EnvelopeBody) -> None:
                 )
             ]
         )
-    if not _OPERATION.match(body.operation):
+    check_operation(body.operation)
+    check_told(
+        body.operation_parameters,
+        body.operation_metrics,
+        body.user_metadata,
+        body.engine_info,
+        tags=body.tags,
+    )
+
+
+def check_operation(operation: str) -> None:
+    """Raise `BadRequest` for what cannot be an operation's name."""
+    if not _OPERATION.match(operation):
         raise BadRequest(
             [
                 BodyError(
@@ -262,13 +275,18 @@ def _check(body: EnvelopeBody) -> None:
                 )
             ]
         )
-    told = (
-        body.operation_parameters,
-        body.operation_metrics,
-        body.tags,
-        body.user_metadata,
-        body.engine_info,
-    )
+
+
+def check_told(
+    operation_parameters: Mapping[str, Any],
+    operation_metrics: Mapping[str, Any],
+    user_metadata: str | None,
+    engine_info: str | None,
+    *,
+    tags: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Raise `Refused` (`too-large`) for more than a commit may tell the history."""
+    told = (operation_parameters, operation_metrics, dict(tags), user_metadata, engine_info)
     encoded = msgspec.json.encode(told)
     size = len(encoded)
     if has_more_values(told, encoded, MAX_TOLD_VALUES):

@@ -6,17 +6,29 @@ import msgspec
 from fastapi import Request
 from msgspec import Meta, Raw, Struct, field
 
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.schema import table_schema
 from tidegate_protocol.schema.table_schema import MAX_FIELDS
 from tidegate_service.api.bodies.decoding import decode_envelope, read_body
-from tidegate_service.api.bodies.proposals import MAX_VERSION, Predicate, decode_array
-from tidegate_service.api.http.requests import JSON, media_type
-from tidegate_service.core.access.names import MAX_NAME_LENGTH
+from tidegate_service.api.bodies.proposals import (
+    MAX_VERSION,
+    OPERATION,
+    Predicate,
+    check_operation,
+    check_told,
+    decode_array,
+)
+from tidegate_service.api.http.request.requests import JSON, media_type
+from tidegate_service.core.access.locations import MAX_LOCATION_LENGTH, check_length
+from tidegate_service.core.access.names import MAX_NAME_LENGTH, check_name
+from tidegate_service.core.errors import Refused
 from tidegate_service.core.tables.create import CreateTable
 from tidegate_service.core.tables.register import RegisterTable
 from tidegate_service.core.tables.scan import ScanRequest
 
 TABLE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*){2}$"
 """What `core.access.names` takes, for the document."""
+Column = Annotated[str, Meta(max_length=table_schema.MAX_NAME_LENGTH)]
 
 
 class CreateTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,7 +47,8 @@ class CreateTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Meta(description="Delta's struct JSON, as an object or as the string of it."),
     ]
     partition_columns: Annotated[
-        tuple[str, ...], Meta(description="Names of columns of the schema, in order.")
+        tuple[Column, ...],
+        Meta(max_length=MAX_FIELDS, description="Names of columns of the schema, in order."),
     ] = ()
     properties: Annotated[
         dict[str, str], Meta(description="Table properties, such as `delta.appendOnly`.")
@@ -45,7 +58,8 @@ class CreateTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         str | None,
         Meta(
             description="A URL under the warehouse or an allowed location; "
-            "by default a folder of the warehouse."
+            "by default a folder of the warehouse.",
+            extra_json_schema={"maxLength": MAX_LOCATION_LENGTH},
         ),
     ] = None
     catalog_managed: Annotated[
@@ -59,6 +73,24 @@ class CreateTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     actions: Annotated[
         Raw, Meta(description="Further actions of version 0, such as its first files.")
     ] = field(default_factory=lambda: Raw(b"[]"))
+    operation: Annotated[
+        str | None,
+        Meta(
+            description="What creates it, by Delta's name, such as `CLONE`; by default "
+            "`CREATE TABLE`, or `CREATE TABLE AS SELECT` with files.",
+            extra_json_schema={"pattern": OPERATION},
+        ),
+    ] = None
+    operation_parameters: Annotated[
+        dict[str, Any], Meta(description="With an `operation`: goes into commitInfo as it is.")
+    ] = {}
+    operation_metrics: Annotated[
+        dict[str, Any], Meta(description="Goes into commitInfo as it is.")
+    ] = {}
+    user_metadata: str | None = None
+    engine_info: Annotated[
+        str | None, Meta(description="The writer's name and version, for commitInfo.")
+    ] = None
 
 
 class RegisterTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,13 +101,15 @@ class RegisterTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(
             description="`catalog.schema.table`, found in any case later.",
             examples=["main.air.flights"],
+            extra_json_schema={"pattern": TABLE_NAME, "maxLength": MAX_NAME_LENGTH},
         ),
     ]
     location: Annotated[
         str,
         Meta(
             description="The folder that its `_delta_log` is in, as a URL under the warehouse or "
-            "an allowed location."
+            "an allowed location.",
+            extra_json_schema={"maxLength": MAX_LOCATION_LENGTH},
         ),
     ]
     catalog_managed: Annotated[
@@ -113,7 +147,7 @@ class ScanBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ()
     columns: Annotated[
-        Annotated[tuple[str, ...], Meta(max_length=MAX_FIELDS)] | None,
+        Annotated[tuple[Column, ...], Meta(max_length=MAX_FIELDS)] | None,
         Meta(description="Cuts the statistics of the files down to these top-level columns."),
     ] = None
 
@@ -159,6 +193,18 @@ async def read_create(request: Request) -> CreateTable:
 
 def _create(content: bytes) -> CreateTable:
     body = decode_envelope(content, _CREATE, actions=lambda value: value.actions)
+    _check_place(body.name, body.location)
+    if body.operation is not None:
+        check_operation(body.operation)
+    elif body.operation_parameters:
+        raise Refused(
+            "expected an operation beside operation_parameters, found none: a creation without "
+            "one has Delta's operation CREATE TABLE, and its parameters",
+            code=Code.INVALID_REQUEST,
+        )
+    check_told(
+        body.operation_parameters, body.operation_metrics, body.user_metadata, body.engine_info
+    )
     return CreateTable(
         name=body.name,
         schema=body.schema,
@@ -169,19 +215,37 @@ def _create(content: bytes) -> CreateTable:
         catalog_managed=body.catalog_managed,
         protocol=body.protocol,
         actions=decode_array(body.actions),
+        operation=body.operation,
+        operation_parameters=body.operation_parameters,
+        operation_metrics=body.operation_metrics,
+        user_metadata=body.user_metadata,
+        engine_info=body.engine_info,
     )
 
 
 async def read_register(request: Request) -> RegisterTable:
     """Raises `BadRequest`, and `Refused` for a media type or size that is not taken."""
     media_type(request, JSON)
-    body = await read_body(request, lambda content: decode_envelope(content, _REGISTER))
+    return await read_body(request, _register)
+
+
+def _register(content: bytes) -> RegisterTable:
+    body = decode_envelope(content, _REGISTER)
+    _check_place(body.name, body.location)
     return RegisterTable(
         name=body.name,
         location=body.location,
         catalog_managed=body.catalog_managed,
         by_marks=body.by_marks,
     )
+
+
+def _check_place(name: str, location: str | None) -> None:
+    """Raise `Refused` for what can be no table's: rights are looked up by the name, and the
+    location is gone through, where everybody's requests are."""
+    check_name(name)
+    if location is not None:
+        check_length(location)
 
 
 async def read_scan(request: Request) -> ScanRequest:

@@ -13,15 +13,16 @@ from starlette.types import Receive, Scope, Send
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.strict_json import containers
 from tidegate_service.api.bodies.encodings import Gunzip, is_gzip
-from tidegate_service.api.http.body_memory import Reservation
-from tidegate_service.api.http.requests import (
+from tidegate_service.api.http.problems.problems import AnswerBrokenOff
+from tidegate_service.api.http.request.body_memory import Reservation
+from tidegate_service.api.http.request.requests import (
     NDJSON,
     body_memory_of,
     body_threads_of,
     gate_of,
     state_of,
 )
-from tidegate_service.core.errors import Refused
+from tidegate_service.core.errors import Refused, ServiceError
 from tidegate_service.core.sharing.pools import Share
 
 T = TypeVar("T")
@@ -206,9 +207,18 @@ async def _disconnected(receive: Receive) -> None:
 class Streamed(Response):
     """An answer in pieces, which are given up, and closed, where its caller goes."""
 
-    def __init__(self, pieces: AsyncGenerator[bytes, None], *, media_type: str) -> None:
+    def __init__(
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        *,
+        media_type: str,
+        length: int | None = None,
+    ) -> None:
+        """`length` is that of all pieces, where it is known before they are made."""
         super().__init__(media_type=media_type)
         del self.headers["content-length"]
+        if length is not None:
+            self.headers["content-length"] = str(length)
         self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -221,6 +231,27 @@ class Streamed(Response):
             async for piece in pieces:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def begun(pieces: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """The same pieces of an answer, the first one made: what fails before it can still be a
+    problem, and what fails later breaks the answer off."""
+    first = await anext(pieces, None)
+
+    async def rest() -> AsyncGenerator[T, None]:
+        nonlocal first
+        try:
+            async with aclosing(pieces):
+                if first is not None:
+                    yield first
+                    # It may be megabytes, for as long as the slowest reader takes.
+                    first = None
+                async for piece in pieces:
+                    yield piece
+        except ServiceError as error:
+            raise AnswerBrokenOff(error) from error
+
+    return rest()
 
 
 class WholeBody:

@@ -15,7 +15,7 @@ from tidegate_service.api.describe.examples import (
     VACUUMS,
     Example,
 )
-from tidegate_service.api.http.requests import JSON, NDJSON
+from tidegate_service.api.http.request.requests import JSON, NDJSON
 
 Responses = dict[int | str, dict[str, Any]]
 Content = Mapping[str, Any]

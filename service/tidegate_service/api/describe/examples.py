@@ -166,6 +166,8 @@ _COMMIT = {
     "published": True,
     "replayed": False,
     "metrics": _METRICS,
+    "check_ms": 1,
+    "totals": {"version": 2, "num_files": 12, "size_bytes": 12288},
 }
 
 _OPENING: Example = {
@@ -265,9 +267,14 @@ ANSWERS: dict[str, Example] = {
         "transaction_id": _ID,
         "state": "committed",
         "version": 2,
-        "commit": {**_COMMIT, "replayed": True},
+        "commit": {**_COMMIT, "replayed": True, "check_ms": None, "totals": None},
     },
     "AppTransactionAnswer": {"app_id": "stream-1", "version": 41, "last_updated": _MOMENT},
+    "DefaultLocationAnswer": {"location": "file:///srv/lake/main/air/flights"},
+    "DomainAnswer": {
+        "domain": "delta.clustering",
+        "configuration": '{"clusteringColumns":[["month"]],"domainName":"delta.clustering"}',
+    },
     "VerificationAnswer": {
         "table": "main.air.flights",
         "consistent": True,

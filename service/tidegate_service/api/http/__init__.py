@@ -1,1 +1,1 @@
-"""HTTP before any route: the server, the outermost layer of each request, limits, and problems."""
+"""HTTP before any route: the outermost layer of each request, which bounds, counts and logs it."""

@@ -6,8 +6,8 @@ import time
 from msgspec import Struct
 from starlette.types import Scope
 
-from tidegate_service.api.http.faces import UNITY_PREFIX
-from tidegate_service.api.http.requests import PREFIX, RequestState
+from tidegate_service.api.http.request.faces import UNITY_PREFIX
+from tidegate_service.api.http.request.requests import PREFIX, RequestState
 from tidegate_service.core.observe.telemetry import Telemetry
 
 access_log = logging.getLogger("tidegate.access")

@@ -47,8 +47,15 @@ class Deadlines:
                 self._timer = self._loop.call_later(max(when - now, _FINEST_S), self._end_overdue)
                 break
             overdue.append(who)
-        for call in [self._due.pop(who)[1] for who in overdue]:
-            call()
+        for who in overdue:
+            due = self._due.pop(who, None)
+            if due is None:
+                continue  # Ended by the call for another one.
+            try:
+                due[1]()
+            except Exception as error:
+                # The others have theirs all the same.
+                self._loop.call_exception_handler({"message": "a deadline", "exception": error})
 
 
 class Deadline:

@@ -7,20 +7,26 @@ turn, and the others wait (`ServerLimits`).
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from starlette.types import Scope
 
 from tidegate_service.api.http.answered import HEALTH_PATHS, METRICS_PATH
-from tidegate_service.api.http.faces import UNITY_PREFIX
-from tidegate_service.api.http.heads import Headers
-from tidegate_service.api.http.limits import Limits, ServerLimits
-from tidegate_service.api.http.requests import PREFIX
+from tidegate_service.api.http.request.faces import UNITY_PREFIX
+from tidegate_service.api.http.request.heads import Headers
+from tidegate_service.api.http.request.limits import Limits
+from tidegate_service.api.http.request.requests import PREFIX
 from tidegate_service.core.access.addresses import source_of
 from tidegate_service.core.sharing.shares import Shares
-from tidegate_service.core.sharing.turns import Turns
+from tidegate_service.core.sharing.turns import Passes, Turns
 
 WAITING = 1_000
 """Most that wait for it, of health checks and of all others each."""
+PART = 4
+"""No more wait in a line than one for so many connections that there may be: each holds one."""
+CROWDED = 1
+"""Refusals that find no room to wait, and are told on a proxy's connection all the same, in one
+pass of the event loop. All at once, a thousand of them would come between two steps of a commit."""
 ANSWERS = 32
 """Most that are not health checks and have begun: what they answer may be large, and is held until
 it is read."""
@@ -72,12 +78,17 @@ class Strangers:
 class Lines:
     """Where which of them wait. Health checks have a line of their own."""
 
-    def __init__(self, limits: ServerLimits) -> None:
-        at_once, turn_s = limits.strangers, limits.stranger_turn_s
-        self.health = Strangers("health checks", answers=None, at_once=at_once, turn_s=turn_s)
-        self.others = Strangers(
-            "requests without a token", answers=ANSWERS, at_once=at_once, turn_s=turn_s
+    def __init__(self, limits: Limits) -> None:
+        line = partial(
+            Strangers,
+            waiting=max(1, min(WAITING, limits.max_connections // PART)),
+            at_once=limits.server.strangers,
+            turn_s=limits.server.stranger_turn_s,
         )
+        # Of those that there is no room for, and whose connections go on.
+        self.crowded = Passes(CROWDED)
+        self.health = line("health checks", answers=None)
+        self.others = line("requests without a token", answers=ANSWERS)
 
     def of(self, scope: Scope, headers: Headers, limits: Limits) -> Strangers | None:
         """The line of a request that is known to be nobody's by its head."""

@@ -9,7 +9,7 @@ from tidegate_service.api.bodies.resources import read_checkpoint
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.describe.examples import CHECKPOINT
-from tidegate_service.api.http.requests import context_of, state_of
+from tidegate_service.api.http.request.requests import context_of, state_of
 from tidegate_service.api.routing.parameters import TableRef
 from tidegate_service.api.routing.policies import OnTable
 from tidegate_service.api.routing.route import Route

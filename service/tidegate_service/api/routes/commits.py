@@ -1,11 +1,11 @@
 """Commits: propose, check for conflicts, history, a version's bytes."""
 
+from dataclasses import replace
 from typing import Annotated, assert_never
 
 from fastapi import APIRouter, Depends, Query, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from tidegate_protocol.log.content import Content
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_service.api.answers.rendering import (
     check_answer,
@@ -20,11 +20,17 @@ from tidegate_service.api.answers.types import (
     answer,
 )
 from tidegate_service.api.bodies.proposals import MAX_VERSION, read_proposal
-from tidegate_service.api.bodies.streaming import while_connected
+from tidegate_service.api.bodies.streaming import Streamed, begun, while_connected
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
-from tidegate_service.api.http.problems import of_conflict, of_invalid
-from tidegate_service.api.http.requests import NDJSON, RequestState, context_of, gate_of, state_of
+from tidegate_service.api.http.problems.problems import of_conflict, of_invalid
+from tidegate_service.api.http.request.requests import (
+    NDJSON,
+    RequestState,
+    context_of,
+    gate_of,
+    state_of,
+)
 from tidegate_service.api.routing.parameters import Page, TableRef, Version
 from tidegate_service.api.routing.policies import OnTable
 from tidegate_service.api.routing.route import Route
@@ -33,6 +39,7 @@ from tidegate_service.core.commit import propose
 from tidegate_service.core.context import Context
 from tidegate_service.core.ports import outcomes
 from tidegate_service.core.tables import history
+from tidegate_service.core.tables.history import LargeContent
 
 router = APIRouter(prefix="/tables/{table}", tags=["commits"], route_class=Route)
 
@@ -157,18 +164,23 @@ async def get_commit(request: Request, table: TableRef, version: Version) -> Res
     # It may wait for the store, and has turns of its own.
     gate.end_read(state)
     gate.enter_scan(state)
-    # It is held until it was sent, as what a scan has read is.
+    # It is read, or held, until it was sent, as what a scan has read is.
     content = await while_connected(request.receive, _content(context, state, table, version))
     if isinstance(content, bytes):
         return Response(content, media_type=NDJSON)
-    length = {"Content-Length": str(len(content))}
-    return StreamingResponse(content.pieces(), media_type=NDJSON, headers=length)
+    return Streamed(content.pieces, media_type=NDJSON, length=content.size)
 
 
-async def _content(context: Context, state: RequestState, table: str, version: int) -> Content:
-    """The bytes, read in a turn, and held until the request ends in another."""
+async def _content(
+    context: Context, state: RequestState, table: str, version: int
+) -> bytes | LargeContent:
+    """The bytes, or the first of them, read in a turn, and what is held of them until the request
+    ends in another."""
     principal = context.caller.principal.name
     await context.scans.take(principal)
     state.at_end.append(context.scans.end)
     async with context.scans_begun.turn(principal):
-        return await history.content(context, table, version)
+        content = await history.content(context, table, version)
+        if isinstance(content, bytes):
+            return content
+        return replace(content, pieces=await begun(content.pieces))

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from tidegate_service.api.answers.types import ForgottenTableAnswer, ForgottenTablesAnswer, answer
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
-from tidegate_service.api.http.requests import context_of, state_of
+from tidegate_service.api.http.request.requests import context_of, state_of
 from tidegate_service.api.routing.parameters import Page
 from tidegate_service.api.routing.policies import Everywhere
 from tidegate_service.api.routing.route import Route

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from tidegate_service.api.answers.types import HealthAnswer, answer
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
-from tidegate_service.api.http.requests import gate_of, readiness_of
+from tidegate_service.api.http.request.requests import gate_of, readiness_of
 from tidegate_service.api.routing.policies import Public
 from tidegate_service.api.routing.route import Route
 from tidegate_service.core.errors import ShuttingDown

@@ -16,7 +16,7 @@ from tidegate_service.api.answers.types import (
 from tidegate_service.api.bodies.proposals import MAX_VERSION
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
-from tidegate_service.api.http.requests import context_of, gate_of, state_of
+from tidegate_service.api.http.request.requests import context_of, gate_of, state_of
 from tidegate_service.api.routing.parameters import Page, TableRef
 from tidegate_service.api.routing.policies import OnTable
 from tidegate_service.api.routing.route import Route

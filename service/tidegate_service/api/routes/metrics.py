@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
-from tidegate_service.api.http.requests import exposition_of
+from tidegate_service.api.http.request.requests import exposition_of
 from tidegate_service.api.routing.policies import Everywhere
 from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role

@@ -12,11 +12,10 @@ from tidegate_service.api.answers import arrow
 from tidegate_service.api.answers.rendering import action_body
 from tidegate_service.api.answers.types import ScanAnswer, ScanHead
 from tidegate_service.api.bodies.resources import read_scan
-from tidegate_service.api.bodies.streaming import Streamed, while_connected
+from tidegate_service.api.bodies.streaming import Streamed, begun, while_connected
 from tidegate_service.api.describe import codes, examples
 from tidegate_service.api.describe import documents as doc
-from tidegate_service.api.http.problems import AnswerBrokenOff
-from tidegate_service.api.http.requests import (
+from tidegate_service.api.http.request.requests import (
     JSON,
     NDJSON,
     RequestState,
@@ -29,7 +28,6 @@ from tidegate_service.api.routing.policies import OnTable
 from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.tables import scan
 
 Files = AsyncGenerator[Sequence[bytes], None]
@@ -65,13 +63,13 @@ async def scan_files(request: Request, table: TableRef) -> Response:
     wanted = await read_scan(request)
     kind = _kind(request)
     finding = _found(context, table, wanted, state, kind)
-    begun, files = await while_connected(request.receive, finding)
-    return Streamed(begun(files), media_type=kind)
+    answer, files = await while_connected(request.receive, finding)
+    return Streamed(answer(files), media_type=kind)
 
 
 def _kind(request: Request) -> str:
-    """The first stream that the Accept header names, else JSON."""
-    for accepted in request.headers.get("accept", "").split(","):
+    """The first stream among the kinds that the Accept header names first, else JSON."""
+    for accepted in request.headers.get("accept", "").split(",", ACCEPTED)[:ACCEPTED]:
         kind = accepted.partition(";")[0].strip().lower()
         if kind in _STREAMS:
             return kind
@@ -109,24 +107,7 @@ async def _found(
             answer: Answer = partial(arrow.as_arrow, head, threads=threads)
         else:
             answer = partial(_WRITERS[kind], msgspec.json.encode(head))
-    return answer, await _begun(found.files)
-
-
-async def _begun(files: Files) -> Files:
-    """The same batches, the first one fetched: what fails before it can still be a problem."""
-    first = await anext(files, None)
-
-    async def rest() -> Files:
-        try:
-            async with aclosing(files):
-                if first is not None:
-                    yield first
-                async for batch in files:
-                    yield batch
-        except ServiceError as error:
-            raise AnswerBrokenOff(error) from error
-
-    return rest()
+    return answer, await begun(found.files)
 
 
 async def _as_ndjson(head: bytes, files: Files) -> AsyncGenerator[bytes, None]:
@@ -150,3 +131,5 @@ async def _as_json(head: bytes, files: Files) -> AsyncGenerator[bytes, None]:
 
 _WRITERS = {JSON: _as_json, NDJSON: _as_ndjson}
 _STREAMS = (NDJSON, arrow.MEDIA_TYPE)
+ACCEPTED = 32
+"""Kinds of an Accept header that are looked at."""

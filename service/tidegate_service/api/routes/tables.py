@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import Response
 
 from tidegate_service.api.answers.rendering import (
@@ -11,15 +11,29 @@ from tidegate_service.api.answers.rendering import (
     table_url,
     upkeep_answer,
 )
-from tidegate_service.api.answers.types import CreatedAnswer, TableAnswer, TablesAnswer, answer
+from tidegate_service.api.answers.types import (
+    CreatedAnswer,
+    DefaultLocationAnswer,
+    DomainAnswer,
+    TableAnswer,
+    TablesAnswer,
+    answer,
+)
 from tidegate_service.api.answers.upkeep import UpkeepAnswer
 from tidegate_service.api.bodies.resources import read_create, read_register
 from tidegate_service.api.describe import codes, examples
 from tidegate_service.api.describe import documents as doc
-from tidegate_service.api.http.requests import context_of, gate_of, state_of
-from tidegate_service.api.routing.parameters import PRINTABLE, Page, TableRef, printable
+from tidegate_service.api.http.request.requests import context_of, gate_of, state_of
+from tidegate_service.api.routing.parameters import (
+    MAX_DOMAIN_LENGTH,
+    PRINTABLE,
+    Page,
+    TableRef,
+    printable,
+)
 from tidegate_service.api.routing.policies import OnBody, OnTable, Somewhere, authorize
 from tidegate_service.api.routing.route import Route
+from tidegate_service.core.access.names import FULL_NAME, MAX_NAME_LENGTH
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.maintenance import forget
 from tidegate_service.core.tables import create, lookup, register
@@ -121,6 +135,36 @@ async def list_tables(
 
 
 @router.get(
+    "/default-location",
+    operation_id="get_default_location",
+    dependencies=[Depends(OnBody(Role.WRITER))],
+    summary="Get where a table to be is put",
+    responses=doc.responses(
+        (200, DefaultLocationAnswer, "The place of a table of this name."),
+        codes=codes.DEFAULT_LOCATION,
+    ),
+)
+async def get_default_location(
+    request: Request,
+    name: Annotated[
+        str,
+        Query(
+            pattern=FULL_NAME,
+            max_length=MAX_NAME_LENGTH,
+            description="The table's full name, `catalog.schema.table`.",
+            examples=["main.air.flights"],
+        ),
+    ],
+) -> Response:
+    """For who writes a table's first files before the table is there, as CREATE TABLE AS SELECT
+    does. A creation that says no `location` puts the table there. Nothing is reserved."""
+    state_of(request).table = name
+    authorize(request, Role.WRITER, name)
+    location = await lookup.default_location(context_of(request), name)
+    return answer(DefaultLocationAnswer(location=location))
+
+
+@router.get(
     "/{table}",
     operation_id="get_table",
     dependencies=[Depends(OnTable(Role.READER))],
@@ -148,6 +192,37 @@ async def get_upkeep(request: Request, table: TableRef) -> Response:
     # It waits for the store from here on.
     gate_of(request).end_read(state_of(request))
     return answer(upkeep_answer(found, standing, await opening_of(context, found)))
+
+
+@router.get(
+    "/{table}/domains/{domain:path}",
+    operation_id="get_domain",
+    dependencies=[Depends(OnTable(Role.READER))],
+    summary="Get a metadata domain",
+    responses=doc.responses(
+        (200, DomainAnswer, "Its configuration, None where there is none."), codes=codes.READ_TABLE
+    ),
+)
+async def get_domain(
+    request: Request,
+    table: TableRef,
+    domain: Annotated[
+        str,
+        Path(
+            min_length=1,
+            max_length=MAX_DOMAIN_LENGTH,
+            description="The `domain` of `domainMetadata` actions; it may contain slashes.",
+            json_schema_extra=PRINTABLE,
+        ),
+    ],
+) -> Response:
+    """What the domain's last `domainMetadata` action says, such as `delta.clustering`'s of the
+    columns that the table is clustered by."""
+    printable("path/domain", domain)
+    found = await lookup.domain(context_of(request), table, domain)
+    return answer(
+        DomainAnswer(domain=domain, configuration=None if found is None else found.configuration)
+    )
 
 
 @router.delete(

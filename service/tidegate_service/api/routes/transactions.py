@@ -9,7 +9,7 @@ from tidegate_service.api.answers.rendering import transaction_answer
 from tidegate_service.api.answers.types import AppTransactionAnswer, TransactionAnswer, answer
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
-from tidegate_service.api.http.requests import context_of, state_of
+from tidegate_service.api.http.request.requests import context_of, state_of
 from tidegate_service.api.routing.parameters import (
     MAX_APP_ID_LENGTH,
     PRINTABLE,

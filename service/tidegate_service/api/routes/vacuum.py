@@ -12,7 +12,13 @@ from tidegate_service.api.bodies.inventories import read_vacuum
 from tidegate_service.api.bodies.streaming import Streamed, while_connected
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
-from tidegate_service.api.http.requests import NDJSON, RequestState, context_of, gate_of, state_of
+from tidegate_service.api.http.request.requests import (
+    NDJSON,
+    RequestState,
+    context_of,
+    gate_of,
+    state_of,
+)
 from tidegate_service.api.routing.parameters import TableRef
 from tidegate_service.api.routing.policies import OnTable
 from tidegate_service.api.routing.route import Route

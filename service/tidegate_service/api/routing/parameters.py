@@ -8,8 +8,8 @@ from fastapi import Depends, Path, Query, Request
 
 from tidegate_protocol.base.text import excerpt
 from tidegate_service.api.bodies.proposals import MAX_VERSION, TRANSACTION_ID
-from tidegate_service.api.http.problems import BadRequest, BodyError
-from tidegate_service.api.http.requests import state_of
+from tidegate_service.api.http.problems.problems import BadRequest, BodyError
+from tidegate_service.api.http.request.requests import state_of
 from tidegate_service.core.tables.lookup import no_such_table
 
 Version = Annotated[int, Path(ge=0, le=MAX_VERSION, description="A version of the table.")]
@@ -21,6 +21,7 @@ TransactionIdPath = Annotated[
 Page = Annotated[int, Query(ge=1, le=1000, description="Most entries of a page.")]
 
 MAX_APP_ID_LENGTH = 1024
+MAX_DOMAIN_LENGTH = 1024
 MAX_LOGGED_LENGTH = 255
 """Longer than any name; what is longer names no table."""
 

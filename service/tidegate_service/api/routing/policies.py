@@ -14,8 +14,8 @@ from fastapi import Request
 from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.routing import BaseRoute
 
-from tidegate_service.api.http.heads import address_of
-from tidegate_service.api.http.requests import authenticator_of, gate_of, state_of, world_of
+from tidegate_service.api.http.request.heads import address_of
+from tidegate_service.api.http.request.requests import authenticator_of, gate_of, state_of, world_of
 from tidegate_service.api.routing.parameters import TableRef
 from tidegate_service.core.access.roles import ANYBODY, Caller, Principal, Role, share_of
 from tidegate_service.core.access.tokens import Authenticator

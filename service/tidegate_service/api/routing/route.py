@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tidegate_service.api.http.faces import UNITY_PREFIX
+from tidegate_service.api.http.request.faces import UNITY_PREFIX
 from tidegate_service.api.routing.parameters import TableReference
 from tidegate_service.api.routing.policies import OnTable, Policy
 

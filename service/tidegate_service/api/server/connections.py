@@ -6,8 +6,9 @@ import struct
 from asyncio import Transport
 
 from tidegate_service.api.http.deadlines import Deadlines
-from tidegate_service.api.http.limits import USUAL
+from tidegate_service.api.http.request.limits import USUAL
 from tidegate_service.core.access.addresses import source_of
+from tidegate_service.core.access.proxies import Proxies
 from tidegate_service.core.errors import Unavailable
 from tidegate_service.core.sharing.shares import Shares
 
@@ -18,25 +19,33 @@ logs."""
 
 class Connections:
     """Those of one server. An address has a share of them (`core.sharing.shares`); of IPv6, a
-    network. What is written to one is taken within `send_s`, or it ends.
+    network. One of the `proxies` speaks for many, and has none. What is written to a connection is
+    taken within `send_s`, or it ends.
     """
 
-    def __init__(self, most: int, *, send_s: float = USUAL.send_s) -> None:
+    def __init__(
+        self, most: int, *, send_s: float = USUAL.send_s, proxies: Proxies | None = None
+    ) -> None:
         self._shares = Shares(most, "connections")
         self.sending = Deadlines(send_s)
+        self.proxies = proxies or Proxies()
 
     def enter(self, address: str) -> str | None:
         """Count one of the address. Returns why it has to end, and is not counted, where there are
         too many."""
         try:
-            self._shares.take(source_of(address))
+            self._shares.take(self.share_of(address))
         except Unavailable as refused:
             return refused.detail
         return None
 
     def leave(self, address: str) -> None:
         """It has ended."""
-        self._shares.give_back(source_of(address))
+        self._shares.give_back(self.share_of(address))
+
+    def share_of(self, address: str) -> str | None:
+        """In whose name shares are taken for a connection of the address; None for a proxy's."""
+        return None if self.proxies.has(address) else source_of(address)
 
 
 def most_connections(connections: int) -> int:

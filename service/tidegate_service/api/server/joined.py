@@ -27,7 +27,7 @@ class Joined:
         if self._head is None and not data.startswith(_CONTINUE):
             # Should no body follow within this turn of the loop, the head does not wait for it.
             self._head = data
-            self._loop.call_soon(self._send_head)
+            self._loop.call_soon(self.send_head)
         elif self._head:
             head, self._head = self._head, b""
             if len(data) <= _COPIED:
@@ -38,13 +38,14 @@ class Joined:
             self._transport.write(data)
 
     def close(self) -> None:
-        self._send_head()
+        self.send_head()
         self._close()
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()
 
-    def _send_head(self) -> None:
+    def send_head(self) -> None:
+        """Send the answer's head now, unless it was sent."""
         if self._head:
             head, self._head = self._head, b""
             self._transport.write(head)

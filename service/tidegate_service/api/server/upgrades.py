@@ -24,6 +24,7 @@ class _Callbacks:
     def __init__(self, protocol: "UpgradeFreeProtocol", *, in_body: bool) -> None:
         self._protocol = protocol
         self._knows_head = in_body
+        self.on_chunk_header = protocol.on_chunk_header
         self.on_body = protocol.on_body
 
     def on_message_begin(self) -> None:
@@ -115,3 +116,6 @@ class UpgradeFreeProtocol(HttpToolsProtocol):
         self.headers = []
         self.reader = BodyReader(self)
         self.parser = cast(httptools.HttpRequestParser, self.reader)
+
+    def on_chunk_header(self) -> None:
+        """A chunk of a body begins."""

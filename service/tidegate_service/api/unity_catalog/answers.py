@@ -10,13 +10,13 @@ from starlette.responses import Response
 from tidegate_protocol.features.known import UNITY_TABLE_ID
 from tidegate_protocol.features.properties import IN_COMMIT_TIMESTAMPS
 from tidegate_protocol.features.table_features import implied_features
-from tidegate_service.api.http.requests import JSON
+from tidegate_service.api.http.request.requests import JSON
 from tidegate_service.api.unity_catalog.columns import columns_of, struct_of
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import Page
 from tidegate_service.core.unity_catalog.create import REQUIRED_FEATURES, Place
-from tidegate_service.core.unity_catalog.identity import etag, table_uuid
+from tidegate_service.core.unity_catalog.identity import etag, is_managed, table_uuid
 
 Json = dict[str, Any]
 
@@ -39,7 +39,7 @@ NO_CREDENTIALS: Json = {"storage-credentials": []}
 
 
 def table_type(table: TableRecord) -> str:
-    return "MANAGED" if table.catalog_managed else "EXTERNAL"
+    return "MANAGED" if is_managed(table) else "EXTERNAL"
 
 
 def loaded_answer(table: TableRecord) -> Json:

@@ -15,9 +15,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Protocol
 from tidegate_protocol.log.file_names import MAX_VERSION
+from tidegate_protocol.schema import table_schema
 from tidegate_service.api.bodies.decoding import decode_envelope, read_body
-from tidegate_service.api.http.requests import JSON, media_type
+from tidegate_service.api.http.request.requests import JSON, media_type
 from tidegate_service.api.unity_catalog.columns import undashed
+from tidegate_service.core.access.locations import MAX_LOCATION_LENGTH
+from tidegate_service.core.access.names import MAX_NAME_LENGTH
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.unity_catalog.requests import (
     AddCommit,
@@ -32,6 +35,13 @@ T = TypeVar("T")
 MAX_ACTIONS = 32
 """More than there are kinds of."""
 _Long = Annotated[int, Meta(ge=0, le=MAX_VERSION)]
+_Name = Annotated[str, Meta(max_length=MAX_NAME_LENGTH)]
+"""Of a table, a schema or a catalog. No file, id, tag or type of tables has a longer one either."""
+_Location = Annotated[str, Meta(max_length=MAX_LOCATION_LENGTH)]
+_Columns = Annotated[
+    tuple[Annotated[str, Meta(max_length=table_schema.MAX_NAME_LENGTH)], ...],
+    Meta(max_length=table_schema.MAX_FIELDS),
+]
 
 
 def _dashed(name: str) -> str:
@@ -56,7 +66,7 @@ class CommitBody(_Kebab, frozen=True, kw_only=True):
 
     version: _Long
     timestamp: _Long
-    file_name: str
+    file_name: _Name
     file_size: _Long
     file_modification_timestamp: int | None = None
 
@@ -64,13 +74,13 @@ class CommitBody(_Kebab, frozen=True, kw_only=True):
 class AssertTableUuid(Struct, frozen=True, kw_only=True, tag_field="type", tag="assert-table-uuid"):
     """The table has this id."""
 
-    uuid: str
+    uuid: _Name
 
 
 class AssertEtag(Struct, frozen=True, kw_only=True, tag_field="type", tag="assert-etag"):
     """The table's metadata has this tag."""
 
-    etag: str
+    etag: _Name
 
 
 class _Action(_Kebab, frozen=True, kw_only=True, tag_field="action"):
@@ -116,7 +126,7 @@ class SetProtocol(_Action, frozen=True, kw_only=True, tag="set-protocol"):
 class SetPartitionColumns(_Action, frozen=True, kw_only=True, tag="set-partition-columns"):
     """The commit's partition columns."""
 
-    partition_columns: tuple[str, ...]
+    partition_columns: _Columns
 
 
 class SetComment(_Action, frozen=True, kw_only=True, tag="set-table-comment"):
@@ -162,17 +172,17 @@ class UpdateTableBody(Struct, frozen=True, kw_only=True):
 class StagingTableBody(Struct, frozen=True, kw_only=True):
     """The name, without catalog and schema, of a table to be."""
 
-    name: str
+    name: _Name
 
 
 class CreateStagedTableBody(_Kebab, frozen=True, kw_only=True):
     """A table whose version 0 was written where its staging said."""
 
-    name: str
-    location: str
-    table_type: str = "MANAGED"
+    name: _Name
+    location: _Location
+    table_type: _Name = "MANAGED"
     columns: dict[str, Any]
-    partition_columns: tuple[str, ...] = ()
+    partition_columns: _Columns = ()
     protocol: ProtocolBody
     properties: dict[str, str] = {}
     comment: str | UnsetType | None = UNSET
@@ -183,8 +193,8 @@ class CreateStagedTableBody(_Kebab, frozen=True, kw_only=True):
 class CreateSchemaBody(Struct, frozen=True, kw_only=True):
     """A schema."""
 
-    name: str
-    catalog_name: str
+    name: _Name
+    catalog_name: _Name
 
 
 _UPDATE = msgspec.json.Decoder(UpdateTableBody)

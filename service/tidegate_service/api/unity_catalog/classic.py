@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from tidegate_protocol.base.problems import Code
-from tidegate_service.api.http.requests import context_of, state_of
+from tidegate_service.api.http.request.requests import context_of, state_of
 from tidegate_service.api.routing.parameters import printable
 from tidegate_service.api.routing.policies import OnBody, OnTable, Somewhere, authorize
 from tidegate_service.api.routing.route import Route

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
-from tidegate_service.api.http.requests import context_of, gate_of, state_of
+from tidegate_service.api.http.request.requests import context_of, gate_of, state_of
 from tidegate_service.api.routing.policies import OnBody, OnTable, Somewhere, authorize
 from tidegate_service.api.routing.route import Route
 from tidegate_service.api.unity_catalog.answers import (

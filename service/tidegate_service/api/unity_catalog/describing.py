@@ -6,7 +6,8 @@ document here names the calls, and what a status says.
 
 from typing import Any
 
-from tidegate_service.api.http.requests import JSON
+from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE
+from tidegate_service.api.http.request.requests import JSON
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -31,6 +32,7 @@ _SAID = {
     404: "There is no such table.",
     405: "The method is not allowed at this path.",
     409: "Somebody else was first, or what is required does not hold.",
+    413: "It is larger than any request may be.",
     421: "The service is not to be called by this host name.",
     429: "Too many requests are waiting.",
     500: "Nothing is known of the outcome; ask again.",
@@ -45,10 +47,12 @@ def responses(what: str, *, status: int = 200, also: tuple[int, ...] = ()) -> Re
     if status != 204:
         success["content"] = {JSON: _OBJECT}
     documented: Responses = {status: success}
-    for refused in sorted({400, 401, 429, 500, 503, *also}):
+    for refused in sorted({400, 401, 413, 429, 500, 503, *also}):
         documented[refused] = {"description": _SAID[refused], "content": {JSON: _OBJECT}}
         if refused in (429, 503):
             documented[refused]["headers"] = _RETRY
+    # A head that is too large is refused before anything is known of its path.
+    documented[413]["content"] = {JSON: _OBJECT, PROBLEM_MEDIA_TYPE: _OBJECT}
     return documented
 
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
 
-from tidegate_service.api.http.problems import BadRequest, BodyError
+from tidegate_service.api.http.problems.problems import BadRequest, BodyError
 from tidegate_service.api.routing.parameters import PRINTABLE, TableReference, checked
-from tidegate_service.core.access.names import is_part
+from tidegate_service.core.access.names import MAX_NAME_LENGTH, is_part
 from tidegate_service.core.tables.lookup import no_such_table
 
 _PARTS = 3
@@ -45,6 +45,8 @@ PageToken = Annotated[
 def full_name(*parts: str) -> str:
     """`catalog.schema.table` of its parts. Raises `NotFound` for what names no table."""
     name = ".".join(parts)
+    if len(name) > MAX_NAME_LENGTH:
+        raise no_such_table(name)
     split = name.split(".")
     if len(parts) != len(split) and len(parts) != 1:
         raise no_such_table(name)
@@ -55,9 +57,12 @@ def full_name(*parts: str) -> str:
 
 def schema_name(name: str) -> tuple[str, str]:
     """Catalog and schema of a schema's full name. Raises `BadRequest` for what can be none."""
-    parts = name.split(".")
+    parts = name.split(".") if len(name) <= MAX_NAME_LENGTH else []
     if len(parts) != _PARTS - 1 or not all(map(is_part, parts)):
-        why = "expected catalog.schema, each of ASCII letters, digits, '_' and '-'"
+        why = (
+            "expected catalog.schema, each of ASCII letters, digits, '_' and '-', at most "
+            f"{MAX_NAME_LENGTH} characters in all"
+        )
         raise BadRequest([BodyError(where="path/full_name", why=why)])
     return parts[0], parts[1]
 

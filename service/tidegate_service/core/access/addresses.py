@@ -2,14 +2,19 @@
 
 import ipaddress
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 _IPV6_NETWORK = 64
 """Bits of an IPv6 address that one owner has: all below them are theirs."""
+_SOURCES = 10_000
+"""Addresses whose sources are remembered."""
 
 
+@lru_cache(maxsize=_SOURCES)
 def source_of(address: str) -> str:
-    """What the addresses of one owner have in common, as far as an address tells."""
+    """What the addresses of one owner have in common, as far as an address tells. It is asked for
+    several times a connection, and costs as much as taking one."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

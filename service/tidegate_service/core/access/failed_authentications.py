@@ -1,7 +1,8 @@
-"""How many tokens that nobody has may be tried from one address.
+"""How fast tokens that nobody has may be tried from one address.
 
-Each try costs a query of the index, which others wait for. The bits of a token make guessing
-hopeless; this keeps it from costing anybody else.
+The bits of a token make guessing hopeless, and `lookups` keeps a flood from costing others much.
+Here whoever waits for an answer before it tries again is made to wait longer. Nobody is refused for
+an address: behind a proxy that the service was not told of, all have the same one.
 """
 
 import asyncio
@@ -9,19 +10,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.addresses import source_of
-from tidegate_service.core.errors import Unavailable
 
 BURST = 20
 PER_S = 1.0
-"""Failures of one address that are free at once, and so many more a second."""
+"""Failures of one address that are told at once, and so many more a second."""
 ADDRESSES = 10_000
 """So many are remembered; those that failed longest ago make room."""
 DELAY_S = 1.0
 DELAYED = 64
-"""An address beyond its failures waits for its refusal, so that asking again at once costs little;
-so many requests at a time do."""
+"""So many requests at a time are held up."""
 
 
 @dataclass(slots=True)
@@ -48,31 +46,22 @@ class FailedAuthentications:
         self._of: OrderedDict[str, _Failures] = OrderedDict()
         self._delayed = 0
 
-    def count(self, address: str) -> None:
-        """One more failure of the address."""
+    async def failed(self, address: str) -> None:
+        """One more failure of the address. Takes a while where there were too many."""
         source = source_of(address)
         now = self._monotonic_s()
-        self._of[source] = _Failures(self._count(source, now) + 1, now)
+        count = self._count(source, now) + 1
+        # Forgiven soon after the last one, however many there were.
+        self._of[source] = _Failures(min(count, BURST + 1), now)
         self._of.move_to_end(source)
         if len(self._of) > self._addresses:
             self._of.popitem(last=False)
-
-    async def check(self, address: str) -> None:
-        """Raise `Unavailable` (`backpressure`), after a while, where the address has failed too
-        often to be looked up for."""
-        if self._count(source_of(address), self._monotonic_s()) < BURST:
-            return
-        if self._delayed < DELAYED:
+        if count > BURST and self._delayed < DELAYED:
             self._delayed += 1
             try:
                 await asyncio.sleep(self._delay_s)
             finally:
                 self._delayed -= 1
-        raise Unavailable(
-            f"more than {BURST} requests from this address had no valid token within a short time, "
-            "so another unknown token of it is not looked up now; nothing was done",
-            code=Code.BACKPRESSURE,
-        )
 
     def _count(self, source: str, now: float) -> float:
         known = self._of.get(source)

@@ -24,10 +24,15 @@ _PARTS = 3
 MAX_SEGMENT_BYTES = 255
 """What file systems take for a name."""
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+PROBES = ".tidegate-probe"
+"""The folder in each place for tables whose files show what the store does."""
 MAX_FOLDERS = 64
 """That a table may lie in: each is locked while a table is made there."""
 MAX_KEY_BYTES = 800
 """Object stores take keys of 1,024 bytes; the rest is left for the names of files."""
+MAX_LOCATION_LENGTH = 2048
+"""In characters, of a URL as it is given: more than a path of `MAX_KEY_BYTES` has with any scheme,
+host and slash at its end. It is gone through one character at a time."""
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _ADDRESS = re.compile(r"[0-9]+(\.[0-9]+){3}")
 # What stands before the path, by scheme: a pattern and how to say it.
@@ -101,17 +106,25 @@ class LocationPolicy:
         return ".".join(scope) or EVERYTHING
 
     def store_of(self, location: str) -> str:
-        """What a canonical location shares its store's troubles with: a bucket, or the local
-        folder that holds it, which may be a mount of its own."""
-        for prefix in (self.warehouse, *self.prefixes):
-            if prefix.startswith("file:") and location.startswith(f"{prefix}/"):
-                return prefix
-        return "{0.scheme}://{0.netloc}".format(urlsplit(location))
+        """What a canonical location shares its store's troubles with: a bucket, or the innermost
+        local folder that holds it, which may be a mount of its own."""
+        places = (self.warehouse, *self.prefixes)
+        local = [place for place in places if place.startswith("file:")]
+        bucket = "{0.scheme}://{0.netloc}".format(urlsplit(location))
+        holding = (place for place in local if location.startswith(f"{place}/"))
+        return max(holding, key=len, default=bucket)
+
+
+def check_length(location: str) -> None:
+    """Raise `Refused` (`invalid-location`) for what is too long to be looked at."""
+    if len(location) > MAX_LOCATION_LENGTH:
+        raise _refused(location, f"it has more than {MAX_LOCATION_LENGTH} characters")
 
 
 def canonical_url(location: str) -> str:
     """The URL as it is stored, without a trailing slash, or `Refused`. Nothing is resolved or
     decoded: what would need that (`..`, percent escapes, an empty segment) is refused."""
+    check_length(location)
     if any(unicodedata.category(c) in _UNSEEN for c in location):
         raise _refused(location, "it contains a control, format or separator character")
     if not unicodedata.is_normalized("NFC", location):
@@ -141,8 +154,11 @@ def canonical_url(location: str) -> str:
         raise _refused(location, "it has an empty, '.' or '..' segment")
     if len(segments) > MAX_FOLDERS:
         raise _refused(location, f"it lies in more than {MAX_FOLDERS} folders")
-    if "_delta_log" in (segment.lower() for segment in segments):
+    folders = {segment.lower() for segment in segments}
+    if "_delta_log" in folders:
         raise _refused(location, "it lies in a table's _delta_log")
+    if PROBES in folders:
+        raise _refused(location, "it is where the service probes a place")
     if len(path.encode(errors="replace")) > MAX_KEY_BYTES:
         raise _refused(location, f"its path has more than {MAX_KEY_BYTES} bytes")
     longest = max((len(segment.encode(errors="replace")) for segment in segments), default=0)

@@ -80,14 +80,21 @@ class Principal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """A principal in one of its requests, which has an id where it came over HTTP."""
+    """A principal in one of its requests, which has an id where it came over HTTP. `asked_by` is
+    whoever made the service itself act, and whose part of all it takes."""
 
     principal: Principal
     request_id: str | None = None
+    asked_by: Principal | None = None
 
     @property
     def name(self) -> str:
         return self.principal.name
+
+    @property
+    def share(self) -> str | None:
+        """In whose name it holds its part of what all callers use."""
+        return share_of(self.asked_by or self.principal)
 
 
 ANYBODY = Principal(name="anonymous", grants=(Grant(Role.ADMIN, EVERYTHING),))

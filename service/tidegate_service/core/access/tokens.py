@@ -5,7 +5,6 @@ the SHA-256 of the whole text is kept, so nobody who reads the index can use wha
 slow hash would add nothing to 256 random bits.
 """
 
-import asyncio
 import hashlib
 import hmac
 import re
@@ -14,7 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from tidegate_service.core.access.addresses import source_of
 from tidegate_service.core.access.failed_authentications import FailedAuthentications
+from tidegate_service.core.access.lookups import LiveTokens, Lookups
 from tidegate_service.core.access.roles import (
     ANONYMOUS,
     OPERATOR,
@@ -32,10 +33,7 @@ CACHE_S = 2.0
 """How long an instance trusts what it knows of a token; a revoked one is refused after that."""
 CACHED_TOKENS = 10_000
 TRUSTED_S = 600.0
-"""How long a token that was valid is looked up whatever else its address sends."""
-LOOKED_UP_AT_ONCE = 2
-"""Tokens that nobody is known to have are looked up so many at a time, so that they take few of the
-connections that commits need."""
+"""So long a token that was valid is looked up before those that nobody is known to have."""
 
 TOKEN_ID = re.compile(rf"[0-9a-f]{{{2 * ID_BYTES}}}\Z")
 _TOKEN = re.compile(rf"{PREFIX}([0-9a-f]{{{2 * ID_BYTES}}})_[0-9a-f]{{{2 * SECRET_BYTES}}}\Z")
@@ -79,14 +77,6 @@ class NewToken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiveToken:
-    """A token that is neither expired nor revoked."""
-
-    principal: Principal
-    sha256: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRecord:
     """A token as an operator may see it, whatever became of it."""
 
@@ -99,12 +89,8 @@ class TokenRecord:
     live: bool
 
 
-class Tokens(Protocol):
+class Tokens(LiveTokens, Protocol):
     """Where tokens are kept. Raises `IndexUnavailable` as the index does."""
-
-    async def live(self, token_id: str) -> LiveToken | None:
-        """By the database's clock."""
-        ...
 
     async def all(self) -> list[TokenRecord]:
         """Every token there ever was, the newest first."""
@@ -168,13 +154,13 @@ class Authenticator:
         self._cached = cached
         self._known: dict[bytes, _Known] = {}
         self._failures = failures or FailedAuthentications(monotonic_s=monotonic_s)
-        self._strangers = asyncio.Semaphore(LOOKED_UP_AT_ONCE)
+        # Two queries at a time at most, which take few of the connections that commits need.
+        self._trusted = Lookups(tokens)
+        self._strangers = Lookups(tokens)
 
     async def principal(self, text: str, *, address: str) -> Principal | None:
-        """The principal of a live token; None for anything else. `address` is who sends it.
-
-        Raises `IndexUnavailable`, and `Unavailable` (`backpressure`) for a token that is not known
-        from an address which sent too many that nobody has.
+        """The principal of a live token; None for anything else, after a while where the address
+        sends too many of these. `address` is who sends it. Raises `IndexUnavailable`.
         """
         shape = _TOKEN.match(text)
         if shape is None:
@@ -183,27 +169,20 @@ class Authenticator:
         known = self._known.get(digest)
         if known is not None and now < known.until:
             return known.principal
-        if known is not None and now < known.until + TRUSTED_S:
-            found = await self._valid(shape.group(1), digest)
-        else:
-            await self._failures.check(address)
-            async with self._strangers:
-                found = await self._valid(shape.group(1), digest)
-        if found is None:
-            self._failures.count(address)
+        was_valid = known is not None and now < known.until + TRUSTED_S
+        lookups = self._trusted if was_valid else self._strangers
+        live = await lookups.live(shape.group(1), source=source_of(address))
+        # Compared either way: the time it takes says nothing of which ids there are.
+        same = hmac.compare_digest(_NO_DIGEST if live is None else live.sha256, digest)
+        if live is None or not same:
             self._known.pop(digest, None)
+            await self._failures.failed(address)
             return None
         if len(self._known) >= self._cached:
             self._known.clear()
         # From before the question: what it was answered with was true after that.
-        self._known[digest] = _Known(now + CACHE_S, found)
-        return found
-
-    async def _valid(self, token_id: str, digest: bytes) -> Principal | None:
-        found = await self._tokens.live(token_id)
-        # Compared either way: the time it takes says nothing of which ids there are.
-        same = hmac.compare_digest(_NO_DIGEST if found is None else found.sha256, digest)
-        return found.principal if found is not None and same else None
+        self._known[digest] = _Known(now + CACHE_S, live.principal)
+        return live.principal
 
 
 def _digest(text: str) -> bytes:

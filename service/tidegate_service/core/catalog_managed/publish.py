@@ -8,17 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate_protocol.log.content import Content, LogFile
-from tidegate_protocol.log.segment import BrokenLog
-from tidegate_service.core.catalog_managed.findings import strange, unlike
-from tidegate_service.core.catalog_managed.questions import Ends, Hole, is_begun
+from tidegate_service.core.catalog_managed.findings import unlike
+from tidegate_service.core.catalog_managed.look import Unseen, WentOn, check_database, look
 from tidegate_service.core.catalog_managed.set_back import quarantine_for
-from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable, StorageUnknown
+from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.instance.own_logs import OwnLogs
-from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around
 from tidegate_service.core.observe.ports_with_faults import with_faults
-from tidegate_service.core.ports.index import CommitSection, Index
+from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Log, Storage
@@ -32,8 +30,8 @@ STALE_S = 2.0
 reads them again: meanwhile the table may have been forgotten, and another one made at its place.
 The wait of the reading itself, for a synchronous standby, does not count: forgetting a table waits
 for the same standby, after it."""
-CHECK_S = 30.0
-"""How long a store is waited for that has to show whether a log is a table's own."""
+WENT_ON = 6
+"""So many looks at a log are made at most while another instance publishes to it."""
 TAKEN_AT_ONCE = 50
 """How many versions of a batch may be in the log already, put by a publisher that was cut off."""
 
@@ -63,12 +61,16 @@ async def publish_table(
     """Publish the waiting versions, `versions` at a time, up to the table's latest version at
     least. Returns how many versions became published here. `at_once` says that a caller waits.
 
+    A log that is not in `own` yet is looked at first. If it is not the table's own, the table is
+    quarantined, and nothing is put there.
+
     Safe to run in several instances at once: the second one finds equal bytes. Ends early where a
     version cannot be published; the next run publishes the rest. Raises `StorageUnavailable` where
     the first version cannot be published, and `IndexUnavailable`.
     """
     own = OwnLogs() if own is None else own
-    count = 0
+    log = storage.log(table.location)
+    count, looks = 0, 0
     published = table.published_version
     while published < table.latest_version:
         try:
@@ -82,6 +84,16 @@ async def publish_table(
                 versions=versions,
                 at_once=at_once,
             )
+        except Unseen as unseen:
+            looks += 1
+            try:
+                if await look(index, log, table, unseen, own=own):
+                    continue
+            except WentOn:
+                if looks < WENT_ON:
+                    continue
+                raise
+            break
         except StorageUnavailable:
             if count:
                 break
@@ -91,6 +103,34 @@ async def publish_table(
         if batch.is_over:
             break
     return count
+
+
+async def publish_landed(
+    storage: Storage,
+    table: TableHead,
+    content: Content,
+    *,
+    database: str,
+    own: OwnLogs,
+    is_fresh: Callable[[], bool],
+    faults: FaultPoints = NO_FAULTS,
+) -> None:
+    """Put the table's latest version, which landed just now in `database`, into the log, with the
+    bytes that landed. The index is told of it by the next batch, which finds it there.
+
+    Nothing is done where `publish_table` has to do it: something before it is not in the log, the
+    log was not seen to be the table's own, the version is there already, or it is not fresh
+    (`STALE_S`). Raises `StorageUnavailable`.
+    """
+    is_own = own.has(table.id, table.published_version, database=database)
+    if not (is_own and own.lacks_only_head(table, database=database)):
+        return
+    async with around(faults, Step.M8_PUBLISH):
+        if not is_fresh():
+            return
+        created, _ = await _created(storage.log(table.location), [(table.latest_version, content)])
+    if created:
+        own.put(table, database=database)
 
 
 async def publish_batch(
@@ -105,10 +145,7 @@ async def publish_batch(
     at_once: bool = False,
 ) -> Batch:
     """Publish the first waiting versions in the index, `versions` at most, whatever versions
-    `table` has. Raises as `publish_table` does.
-
-    A log that is not in `own` yet is looked at first. If it is not the table's own, the table is
-    quarantined, and nothing is put there.
+    `table` has. Raises as `publish_table` does, and `Unseen` where the log is not in `own` yet.
     """
     own, log = own or OwnLogs(), storage.log(table.location)
     index = with_faults(
@@ -127,13 +164,12 @@ async def publish_batch(
         read_s = monotonic_s()
         first = waiting.versions[0][0]
         if not own.has(table.id, first - 1, database=waiting.database):
-            if not await _is_own(index, log, table, first - 1, database=waiting.database):
-                return Batch(count=0, through=table.published_version, behind=0, is_over=True)
-            own.remember(table.id, first - 1, database=waiting.database)
+            raise Unseen(first - 1, waiting.database)
         async with around(faults, Step.M8_PUBLISH):
             if monotonic_s() - read_s > STALE_S:
                 continue
-            done, other = await _put(log, waiting.versions)
+            looks = own.has_put(table.id, first)
+            done, other = await _put(log, waiting.versions, looks=looks)
             break
     through = first + done - 1
     if done:
@@ -143,7 +179,7 @@ async def publish_batch(
         own.remember(table.id, through, database=waiting.database)
     if other is not None:
         async with index.commit_section(table.id) as section:
-            _check_database(section, waiting.database)
+            check_database(section, waiting.database)
             found = await unlike(section, through + 1, other)
             if found is not None:
                 await quarantine_for(section, found)
@@ -156,80 +192,32 @@ async def publish_batch(
     )
 
 
-def _check_database(section: CommitSection, database: str) -> None:
-    """Raise `IndexUnavailable` where the section is in another database than the versions were read
-    from: a difference from one database is no reason to quarantine the table in another."""
-    if section.database != database:
-        raise IndexUnavailable(
-            f"what waits of table {section.table.name} was read from another database than the one "
-            "that is there now; it is looked at again"
-        )
-
-
-async def _is_own(
-    index: Index, log: Log, table: TableHead, published: int, *, database: str
-) -> bool:
-    """Whether the log is the table's. If it is not, the table is quarantined. No lock is needed to
-    see that the log has the last published version, or nothing where none was published."""
-    if published < 0 and not await is_begun(log):
-        return True
-    version = max(published, 0)
-    known, last = await index.commit(table.id, version), await log.read(version)
-    if known is None:
-        # The table was forgotten.
-        return False
-    is_last = last is not None and known.content_sha256 in (None, await offload.sha256_of(last))
-    if is_last and not await _is_cut(log, version):
-        return True
-    sight = SeenBefore()
-    while True:
-        try:
-            async with index.commit_section(table.id) as section:
-                _check_database(section, database)
-                last, _ = await sight.see(section, Ends(section.table.published_version))
-                found = await strange(section, sight, last)
-                if found is not None:
-                    await quarantine_for(section, found)
-            return found is None
-        except Behind:
-            glance = await index.glance(table.id)
-            if glance is None:
-                # The table was forgotten.
-                return False
-            await sight.ask(glance, log, within_s=CHECK_S)
-
-
-async def _is_cut(log: Log, version: int) -> bool:
-    """Whether a clean-up may have cut the log behind a version."""
-    try:
-        return await Hole(version).ask(log, None)
-    except BrokenLog:
-        return True
-
-
 async def _put(
-    log: Log, batch: Sequence[tuple[int, Content]]
+    log: Log, batch: Sequence[tuple[int, Content]], *, looks: bool
 ) -> tuple[int, bytes | LogFile | None]:
     """Put consecutive versions into the log, for about `BATCH_S`. Returns how many of them are in
-    it, and the log's file of the next version, where that has other bytes. Raises
+    it, and the log's file of the next version, where that has other bytes. With `looks`, and
+    wherever the version before was there already, a version is read before it is put. Raises
     `StorageUnavailable` where nothing is known of the first version."""
-    done = 0
+    done, is_taken = 0, False
     for _ in range(TAKEN_AT_ONCE):
         try:
-            created, is_taken = await _created(log, batch[done:])
-            done += created
-            if not is_taken:
-                break
+            if not looks:
+                created, is_taken = await _created(log, batch[done:])
+                done += created
+                if not is_taken:
+                    break
             version, content = batch[done]
             found = await log.read(version)
-            if found is None:
+            if found is not None and not await offload.is_same(content, found):
+                return done, found
+            if found is None and is_taken:
                 # The store said that the name was taken, or gave no answer: only bytes are proof.
                 raise StorageUnavailable(
                     f"the object store did not say whether version {version} was written"
                 )
-            if not await offload.is_same(content, found):
-                return done, found
-            done += 1
+            looks, is_taken = found is not None, False
+            done += looks
         except StorageUnavailable:
             # The versions that are there can be marked; the next run meets the same error first.
             if done:

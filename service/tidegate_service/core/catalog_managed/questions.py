@@ -17,10 +17,10 @@ from tidegate_protocol.log.segment import (
 )
 from tidegate_protocol.replay.commits import table_id
 from tidegate_service.core.catalog_managed.ratified_log import marked
-from tidegate_service.core.log.bases import MOST_BASES
 from tidegate_service.core.log.catching_up.sight import Between
-from tidegate_service.core.log.checkpoint_stream import snapshot_actions
-from tidegate_service.core.log.listing import listed
+from tidegate_service.core.log.files.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.files.listing import listed
+from tidegate_service.core.log.loading.bases import MOST_BASES
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
@@ -203,10 +203,10 @@ class Beginning:
         raise UnreadableFile("it has no metadata")
 
 
-async def is_begun(log: Log) -> bool:
-    """Whether a commit or a complete checkpoint lies in the log."""
+async def is_begun(log: Log, between: Between | None = None) -> bool:
+    """Whether a commit or a complete checkpoint lies in the log. `between` is as in `listed`."""
     try:
-        commits, base = await Versions().ask(log, None)
+        commits, base = await Versions().ask(log, between)
     except BrokenLog:
         return True
     return bool(commits) or base >= 0

@@ -3,13 +3,13 @@
 Such a database may have lost versions of a catalog-managed table that lie published in the log, or
 that this instance saw committed. A commit to the table would take the number of a lost version, and
 an id that landed could land again. Or the log at the table's place is not its own any more
-(`core.catalog_managed.own_log`). So the table is looked at before anything of it is acknowledged:
-when this instance meets it for the first time, in another database than before, or after a quiet
-time. A look that finds something quarantines the table. `core.maintenance.rebuild` takes in what is
-published.
+(`core.catalog_managed.own_log`). So the table's log is checked before anything of it is
+acknowledged: when this instance meets the table for the first time, in another database than
+before, or after a quiet time. A log check that finds something quarantines the table.
+`core.maintenance.rebuild` takes in what is published.
 
-When this instance meets its first table in another database, it looks at all other tables that it
-knows, too: no other instance may know what they have lost.
+When this instance meets its first table in another database, it checks the logs of all other tables
+that it knows, too: no other instance may know what they have lost.
 """
 
 import asyncio
@@ -38,13 +38,10 @@ logger = logging.getLogger("tidegate.service")
 
 
 def needs_check(context: Context, section: CommitSection) -> bool:
-    """Whether the section's table is catalog-managed, takes commits, and may have lost some."""
-    table = section.table
-    return (
-        table.catalog_managed
-        and table.state is TableState.ACTIVE
-        and not context.heads.is_sure(table, section.now_ms, database=section.database)
-    )
+    """Whether the section's table takes commits, and may have lost some."""
+    table, heads = section.table, context.heads
+    is_sure = heads.is_sure(table, section.now_ms, database=section.database)
+    return table.state is TableState.ACTIVE and not is_sure
 
 
 async def check_log(context: Context, section: CommitSection, sight: SeenBefore) -> None:
@@ -63,15 +60,15 @@ async def check_log(context: Context, section: CommitSection, sight: SeenBefore)
         now_s = context.monotonic_s()
         context.heads.checked(table, sight.since_ms, now_s, database=database)
         return
-    # `heads` stays as it is: this COMMIT may fail, and the next look has to find the same.
+    # `heads` stays as it is: this COMMIT may fail, and the next check has to find the same.
     await quarantine_for(section, found)
     raise TableQuarantined(f"table {table.name}: {found.reason}")
 
 
 async def check_ahead(context: Context, table_id: str, sight: SeenBefore) -> bool:
-    """Check a table's log before its row is locked. True where that finds nothing, so that the
-    lock's holder need not look. Otherwise `look` finds the cause by what is in `sight` then, and
-    raises it.
+    """Check a table's log before its row is locked. True where the check finds nothing, so that the
+    lock's holder need not look. Otherwise `check_log` finds the cause by what is in `sight` then,
+    and raises it.
 
     The row, told as a synchronous standby has it, and the log are read before the lock is granted.
     That is no weaker than a check under the lock, which also counts for a quiet time after it.
@@ -86,9 +83,7 @@ async def check_ahead(context: Context, table_id: str, sight: SeenBefore) -> boo
     if glance is None:
         return False
     table, database = glance.table, glance.database
-    if not (table.catalog_managed and table.state is TableState.ACTIVE):
-        return False
-    if not heads.may_go_on(table, database=database):
+    if table.state is not TableState.ACTIVE or not heads.may_go_on(table, database=database):
         return False
     _have_others_checked(context, table_id, database)
     log = context.storage.log(table.location, who=context.who)
@@ -126,7 +121,7 @@ def _have_others_checked(context: Context, table_id: str, database: str) -> None
 
 async def check_none_lost(context: Context, section: CommitSection, sight: SeenBefore) -> None:
     """Check that a catalog-managed table, in any state, has lost no version that this instance or
-    the log knows, and that the log is its own. Raises as `look` does."""
+    the log knows, and that the log is its own. Raises as `check_log` does."""
     found = await _found(context, section, sight)
     if found is not None and (found.cause is QuarantineCause.SET_BACK or not found.is_own_log):
         await quarantine_for(section, found)
@@ -144,8 +139,7 @@ async def quarantine_for(section: CommitSection, found: Found) -> None:
 
 
 async def _check_logs(context: Context, table_ids: Collection[str]) -> None:
-    """Look at tables without a request for them, until each was looked at or this instance
-    stops."""
+    """Check the logs of tables without a request, until each was checked or this instance stops."""
     while table_ids:
         left = []
         for table_id in table_ids:
@@ -161,6 +155,13 @@ async def _check_logs(context: Context, table_ids: Collection[str]) -> None:
                 logger.warning(
                     "a table was not looked at after a failover, and will be again",
                     extra={"table_id": table_id, "reason": error.detail},
+                )
+                left.append(table_id)
+            except Exception:
+                # Whatever is wrong with this one, the others may have lost commits.
+                logger.exception(
+                    "looking at a table after a failover failed, and will be tried again",
+                    extra={"table_id": table_id},
                 )
                 left.append(table_id)
         table_ids = left

@@ -15,7 +15,7 @@ from tidegate_protocol.log.segment import BrokenLog, versions_left
 from tidegate_service.core.catalog_managed.own_log import NOT_OWN
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.catching_up.versions import contents
-from tidegate_service.core.log.listing import listed
+from tidegate_service.core.log.files.listing import listed
 from tidegate_service.core.ports.index import CommitSection, Index
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.put_result import PutResult

@@ -1,4 +1,4 @@
 """Checkpoints: a table's snapshot as files in its log, written from the index and never by
-replaying the log. Classic ones, those in several parts, and V2 ones; parts of before are used
-again. When one is written is for `core.upkeep`; here is how, and whether the log is the table's.
+replaying the log: classic ones, ones in several parts, which use parts of earlier ones again, and
+V2 ones. When a checkpoint is due belongs in `core.upkeep`.
 """

@@ -1,8 +1,8 @@
 """Writing a table's checkpoint from the index, as the table's properties ask for it.
 
-The files of it are put one by one, the one that makes it a checkpoint behind those that it names,
-and `_last_checkpoint` at the end: whoever reads the log meanwhile, or after the writer was cut off,
-meets a whole checkpoint or none.
+Its files are put one by one. The file that makes it a checkpoint comes after the files that it
+names, and `_last_checkpoint` at the end. So whoever reads the log meanwhile, or after the writer
+was cut off, meets a whole checkpoint or none.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ from tidegate_service.core.ports.store.storage import Storage
 PART_FILES = 1_000_000
 """Live files in a checkpoint's part."""
 SIDECAR_FILES = 20_000
-"""Live files in a V2 checkpoint's sidecar: a commit has those written again that it touches."""
+"""Live files in a V2 checkpoint's sidecar. The sidecars that a commit touches are written again."""
 PUBLISHED_WITHIN_S = 20.0
 ASKED_EVERY_S = 0.1
 
@@ -56,8 +56,8 @@ class CheckpointKind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointWritten:
     """A checkpoint that readers find. `files` and `bytes` are what it has, `files_written` and
-    `bytes_written` what had to be written: a V2 checkpoint names sidecars of earlier ones, and one
-    of several parts may take some over. `took` in seconds."""
+    `bytes_written` what had to be written: a V2 checkpoint names sidecars of earlier ones, and a
+    checkpoint of several parts may take parts over. `took` is in seconds."""
 
     version: int
     kind: CheckpointKind
@@ -135,7 +135,7 @@ async def write_checkpoint(
     )
     await writing.same_log.check()
     made = await writing.write()
-    # As long as it took, another may have put another table's log there.
+    # Meanwhile, others may have put another table's log there.
     await writing.same_log.check()
     await writing.files.point_to(head.version, encode(made.last))
     await index.keep_checkpoint(table.id, made.known)
@@ -188,8 +188,8 @@ class _Writing:
         return await self._multi_part(columns, actions, parts)
 
     async def _classic(self, columns: FileColumns, actions: list[Action]) -> _Made:
-        """A name that is taken may be of another writer's checkpoint: it is pointed to only where
-        that is the same snapshot."""
+        """Where another writer's checkpoint has the name already, it is pointed to only if it is
+        the same snapshot."""
         rows = self._rows()
         name = checkpoint_name(self.head.version)
         async with self.files.writing(name, columns) as file:
@@ -203,9 +203,9 @@ class _Writing:
         return self._made(CheckpointKind.CLASSIC, rows, [written], actions)
 
     async def _multi_part(self, columns: FileColumns, actions: list[Action], parts: int) -> _Made:
-        """All of the parts but the last one are put before it is written: readers pass over a
-        checkpoint that lacks one. Parts of another writer are never mixed with these: it may have
-        cut the snapshot elsewhere, so theirs is another number of parts."""
+        """All parts but the last one are put before the last one is written: readers pass over a
+        checkpoint that lacks a part. Parts of another writer, who may have cut the snapshot
+        elsewhere, are never mixed with these: a number of parts that is taken is not used."""
         version = self.head.version
         taken = await self.files.parts(version)
         while parts in taken:

@@ -9,27 +9,32 @@ from tidegate_protocol.features.upkeep import SET_TRANSACTION_RETENTION
 from tidegate_protocol.log.actions import Action, DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.log.codec import decode
 from tidegate_protocol.log.segment import Checkpoint
-from tidegate_service.core.log.checkpoint_stream import snapshot_actions
-from tidegate_service.core.log.file_set import FileSet
-from tidegate_service.core.ports.checkpoints import MOST_SMALL, MOST_SMALL_BYTES
+from tidegate_service.core.log.files.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.files.file_set import FileSet
+from tidegate_service.core.ports.checkpoints import SMALL_ACTION_LIMITS, SmallActionLimits
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 
 
 async def difference(
-    index: Index, log: Log, table: TableHead, checkpoint: Checkpoint
+    index: Index,
+    log: Log,
+    table: TableHead,
+    checkpoint: Checkpoint,
+    *,
+    limits: SmallActionLimits = SMALL_ACTION_LIMITS,
 ) -> str | None:
     """What the checkpoint has otherwise than the index; None where it is the same snapshot.
 
-    It is read to its end. Of application transactions and domains, the index has those that were
-    not written since: the checkpoint must have them, and may have more. Transactions may lack where
-    the table has them dropped. Raises `UnreadableFile`, also for more of them than a checkpoint is
-    written with.
+    The checkpoint is read to its end. Of its application transactions and domains, the index knows
+    those that were not written again since. The checkpoint must have these, and may have more. It
+    may lack transactions where the table has old ones dropped. Raises `UnreadableFile`, also for
+    more transactions and domains than `limits` allow.
     """
     version = checkpoint.version
     theirs, ours = FileSet(), FileSet()
-    small = _Small()
+    small = _Small(limits)
     async for batch in snapshot_actions(log, checkpoint, location=table.location):
         await theirs.count(batch)
         small.take(batch)
@@ -52,9 +57,10 @@ async def difference(
 
 @dataclass(slots=True)
 class _Small:
-    """What a checkpoint says beside its files. Another one may have been put in its place since it
-    was read the last time, so no more of it is held than of one that is written."""
+    """What a checkpoint says beside its files. Anybody may have written it, so no more of it is
+    kept in memory than of a checkpoint that the service writes."""
 
+    limits: SmallActionLimits
     told: dict[tuple[str, str], object] = field(default_factory=dict)
     _number: int = 0
     _size: int = 0
@@ -64,16 +70,13 @@ class _Small:
         sizes = [len(action.raw) for action in actions if isinstance(action, Txn | DomainMetadata)]
         self._number += len(sizes)
         self._size += sum(sizes)
-        if self._number > MOST_SMALL or self._size > MOST_SMALL_BYTES:
-            raise UnreadableFile(
-                f"it has more than {MOST_SMALL:,} application transactions and domains, or "
-                f"{MOST_SMALL_BYTES:,} bytes of them, and no more are compared"
-            )
+        if not self.limits.allow(self._number, self._size):
+            raise UnreadableFile(f"it has {self.limits}, and no more are compared")
         self.told |= _told(actions)
 
 
 def _told(actions: Iterable[Action]) -> dict[tuple[str, str], object]:
-    """What those say that are no files, by kind and name, however they are spelled."""
+    """What the actions that are no files say, by kind and name, however their JSON is written."""
     found: dict[tuple[str, str], object] = {}
     for action in actions:
         match action:
@@ -95,6 +98,6 @@ def _told(actions: Iterable[Action]) -> dict[tuple[str, str], object]:
 def _schema(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
-        # Others may have written one that nobody can read: it is the same where its text is.
+    except (ValueError, RecursionError):
+        # Others may have written an action that cannot be parsed: then the texts are compared.
         return text

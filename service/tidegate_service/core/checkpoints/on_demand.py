@@ -9,8 +9,8 @@ from tidegate_service.core.tables.lookup import get_head
 async def checkpoint_table(
     context: Context, ref: str, version: int | None
 ) -> tuple[TableHead, CheckpointWritten]:
-    """The table, and the checkpoint that was written of it. Raises as `write_checkpoint` does.
-    It goes on where the caller leaves, and is one for all who ask for the same."""
+    """The table, and the checkpoint that was written of it. The writing goes on where the caller
+    leaves, and is done once for all who ask for the same. Raises as `write_checkpoint` does."""
     table = await get_head(context, ref)
     if table.published_version < table.latest_version:
         context.wake_publisher(table.id)

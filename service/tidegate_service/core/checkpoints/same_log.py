@@ -1,4 +1,4 @@
-"""Whether a log has a version as the index has it, before a checkpoint of that is written there."""
+"""Whether a log has a version as the index has it, before the version's checkpoint is written."""
 
 from tidegate_protocol.log.file_names import V2Checkpoint, parse
 from tidegate_protocol.log.segment import Checkpoint, Listing
@@ -40,8 +40,8 @@ class SameLog:
             raise self._not_own("its commit has other bytes than the one in the index")
 
     async def check_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Raise `StorageUnavailable` where a checkpoint of the version that is there is of another
-        snapshot, or cannot be read."""
+        """Raise `StorageUnavailable` where the log's checkpoint of the version cannot be read, or
+        is of another snapshot."""
         try:
             found = await difference(self._index, self._log, self._table, checkpoint)
         except UnreadableFile as error:
@@ -63,13 +63,13 @@ class SameLog:
                 if entries and entries[-1].name >= f"{version + 1:020d}":
                     break
         except UnreadableFile:
-            # What was listed until then comes first.
+            # The files that come first were listed.
             pass
         return found.checkpoints().get(version)
 
     async def _check_base(self) -> None:
-        """The index was made from a checkpoint of the version, and knows no commit of it. The
-        checkpoint is compared once, and looked for again later."""
+        """Check the checkpoint that the index was made from, where the index knows no commit of the
+        version. The checkpoint is compared once, and later calls see that it is still there."""
         checkpoint = await self._checkpoint(self._head.version)
         if checkpoint is None:
             raise self._not_own("the checkpoint that the index was made from is not there")

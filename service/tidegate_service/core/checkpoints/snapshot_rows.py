@@ -33,8 +33,8 @@ def _small_actions(head: SnapshotHead, policy: CheckpointPolicy) -> list[Action]
 
 
 def _transactions(head: SnapshotHead, policy: CheckpointPolicy) -> Iterator[Action]:
-    """As Delta has it, one that does not say when it was written is kept only where none is ever
-    dropped."""
+    """As in Delta, a transaction that does not say when it was written is kept only where the table
+    has none dropped."""
     for action in map(decode, head.transactions):
         if policy.transactions_ms is None:
             yield action
@@ -60,7 +60,7 @@ class SnapshotRows:
     async def pages(
         self, *, after: PathKey = BEFORE_ALL, through: PathKey | None = None
     ) -> AsyncIterator[FileRows]:
-        """Those behind one key, up to another."""
+        """The pages of files behind one key, up to another."""
         async for page in self._index.file_rows(
             self._table_id,
             self._head,
@@ -73,7 +73,7 @@ class SnapshotRows:
             yield page
 
     def portions(self, most: int) -> "Portions":
-        """All of them, so many live files at a time, about."""
+        """All files, about `most` live ones at a time."""
         return Portions(self, most)
 
     def check_complete(self) -> None:
@@ -93,7 +93,7 @@ class Portions:
         self._most = most
 
     async def fill(self, file: CheckpointFile) -> None:
-        """Write so many that the file has its share."""
+        """Write pages until the file has its share."""
         written = 0
         while written < self._most:
             page = await anext(self._pages, None)

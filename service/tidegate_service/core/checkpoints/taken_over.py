@@ -1,10 +1,10 @@
-"""A checkpoint of several parts that costs what was committed since the last one, where all of that
-was added files.
+"""A checkpoint of several parts that takes parts of the last one over. Where commits only added
+files since, it costs no more than they did.
 
-Its last part holds the few small actions and the newest files, and is written anew each time. The
-parts before hold files alone: the next checkpoint takes them over, under names of its own. Once the
-last part's files are many, they become such a part. Where anything was removed, or the parts are
-many, all are written anew.
+The last part has the small actions and the newest files, and is written anew each time. The other
+parts have files alone. The next checkpoint takes these parts over, under names of its own. Once the
+last part has many files, they become a part of their own. Where anything was removed, or the parts
+are many, all parts are written anew.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,14 +30,15 @@ from tidegate_service.core.ports.store.put_result import PutResult
 
 MULTI_PART = "multi-part"
 FILES = 5_000
-"""Live files of a table from which on its parts are taken over."""
+"""The parts of a table's checkpoint are taken over where it has so many live files."""
 VERSIONS = 100
-"""Versions behind the last checkpoint from which on that is begun: the table is a hot one."""
+"""Parts begin to be taken over where so many versions came since the last checkpoint: the table is
+a hot one."""
 MOST_PARTS = 40
-"""With more, all are written anew: each part costs readers a file to open."""
+"""Where there are more parts, all are written anew: readers open a file for each."""
 LAST_FILES = 2_000
-"""Files of the last part from which on they become a part of their own, or those of one in
-`SHARES` of all, where that is more: so all are written anew as often as the table has doubled."""
+"""The last part's files become a part of their own where they are so many, and one in `SHARES` of
+all files at least. So all parts are written anew about as often as the table doubles."""
 SHARES = 32
 
 
@@ -83,15 +84,16 @@ class PartsWriting:
     rows: Callable[[], SnapshotRows]
 
     async def write(self) -> PartsWritten | None:
-        """None where another kind of checkpoint is better, or must be written since a name is
-        taken. What was put until then is no whole checkpoint, and in nobody's way."""
+        """Write the checkpoint. None where another kind of checkpoint is better, or has to be
+        written since a name is taken. Files that were put until then are no whole checkpoint, and
+        in nobody's way."""
         known = await self.index.known_checkpoint(self.table_id)
         is_large = self.head.num_files >= self.taking_over.files
         if known is None or not is_large or not self.files.can_take_over:
             return None
         if known.epoch != self.head.epoch or known.version > self.head.version:
             return None
-        if known.parts and known.shape == self.shape:
+        if known.parts and known.shape == self._shape(known.parts):
             return await self._on(known)
         if self.head.version - known.version < self.taking_over.versions:
             return None
@@ -102,7 +104,7 @@ class PartsWriting:
         return None if since is None else await self._anew()
 
     async def _on(self, known: KnownCheckpoint) -> PartsWritten | None:
-        """With the parts of the last one."""
+        """The checkpoint with the parts of the last one."""
         newest = await self.index.appended(
             self.table_id,
             self.head,
@@ -112,7 +114,7 @@ class PartsWriting:
         if newest is None:
             return None
         num_adds = newest.num_adds + sum(part.num_adds for part in known.parts)
-        # Or one of them was added while it was live.
+        # Or a file was added again while it was live.
         if num_adds != self.head.num_files:
             return None
         becomes_part = newest.num_adds >= max(
@@ -201,7 +203,7 @@ class PartsWriting:
                 version=self.head.version,
                 epoch=self.head.epoch,
                 kind=MULTI_PART,
-                shape=self.shape,
+                shape=self._shape(parts),
                 parts=parts,
             ),
             parts=len(parts) + 1,
@@ -211,6 +213,12 @@ class PartsWriting:
             files_written=1 + len(new),
             bytes_written=last.size + sum(part.size for part in new),
         )
+
+    def _shape(self, parts: Sequence[Part]) -> str:
+        """Parts that name removed files depend on the index naming these, too: a file that comes
+        back would else be in the checkpoint twice, as one that is live and as one that is not."""
+        has_removed = any(part.num_removes for part in parts)
+        return f"{self.shape} {self.head.dropped}" if has_removed else self.shape
 
     async def _put_last(self, file: CheckpointFile) -> WrittenFile:
         # Nothing was read from a database that has lost the version since.

@@ -1,9 +1,10 @@
-"""A V2 checkpoint: its files are in sidecars, and those that are as they were are named again.
+"""A V2 checkpoint: its files are in sidecars, and sidecars that nothing has changed are named
+again.
 
 A sidecar holds the files between two keys, in the order of their paths. Paths begin with their
-partition's folder, so a commit to one partition touches the few sidecars of that folder. What was
-written when is kept in the index (`KnownCheckpoint`); the sidecars that commits have touched since
-are written anew, and the others cost nothing.
+partition's folder, so a commit to one partition touches the few sidecars of that folder. The index
+keeps which sidecars the last checkpoint had (`KnownCheckpoint`). The sidecars that commits have
+touched since are written anew, and the others cost nothing.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -115,9 +116,9 @@ async def _reusable(
     shape: str,
     sidecar_files: int,
 ) -> KnownCheckpoint | None:
-    """The last checkpoint, where its sidecars say what new ones would: made of the same index, with
-    the same columns, all there still as is what named them, and not grown too many by being cut
-    again and again."""
+    """The last checkpoint, where its sidecars can be named again. It was made of the same index and
+    with the same columns. Its sidecars and its main file are still there, and its sidecars have not
+    become too many by being cut again and again."""
     known = await index.known_checkpoint(table_id)
     if known is None or not known.sidecars:
         return None
@@ -138,7 +139,7 @@ async def _are_there(files: CheckpointFiles, sidecars: Sequence[Sidecar]) -> boo
 
 
 async def _check_there(files: CheckpointFiles, sidecars: Sequence[Sidecar]) -> None:
-    """Raise where a clean-up, which saw nothing that names them any more, has taken some."""
+    """Raise where a sidecar is gone: a clean-up takes sidecars that no checkpoint names."""
     if not await _are_there(files, sidecars):
         raise StorageUnavailable(
             "sidecars of the checkpoint were deleted while it was written; it can be written again"
@@ -207,13 +208,13 @@ class _Sidecars:
 
 
 def _check_complete(sidecars: Sequence[Sidecar], rows: SnapshotRows, head: SnapshotHead) -> None:
-    """Named again or written, the sidecars have the version's live files."""
+    """Raise unless the sidecars, named again or written, have all live files of the version."""
     rows.num_adds = sum(one.num_adds for one in sidecars)
     rows.check_complete()
 
 
 def shape_of(columns: FileColumns) -> str:
-    """Names all that the rows of files depend on beside these."""
+    """A name for all that the rows depend on beside the files."""
     return sha256(repr((FORM, columns)).encode()).hexdigest()
 
 

@@ -1,21 +1,17 @@
 """What the outcome of one attempt of a proposal says of the attempts before it."""
 
-from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.commit.refusals import is_final
-from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused, Unavailable
+from tidegate_service.core.errors import Backlog, CommitStateUnknown, NotFound, Refused, Unavailable
 from tidegate_service.core.ports.outcomes import Outcome
 
 
 def true_of_all(member: WaitingProposal, outcome: Outcome | Exception) -> Outcome | Exception:
-    """The outcome of an attempt, if it is true of earlier attempts, too; otherwise that the outcome
-    is unknown. An attempt that did nothing says nothing of earlier ones."""
+    """The outcome of an attempt where it is true of earlier attempts, too. Otherwise
+    `CommitStateUnknown`: that this attempt did nothing says nothing of the earlier ones."""
     if member.attempt == 1 or not isinstance(outcome, NotFound | Refused | Unavailable):
         return outcome
-    if isinstance(outcome, Refused) and is_final(outcome):
-        return outcome
-    if outcome.code is Code.BACKPRESSURE and member.table.catalog_managed:
-        # It is raised after the id was looked up under the table's lock, so no attempt has landed.
+    if isinstance(outcome, Backlog) or (isinstance(outcome, Refused) and is_final(outcome)):
         return outcome
     return unknown(member, outcome)
 

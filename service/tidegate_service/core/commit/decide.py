@@ -20,7 +20,7 @@ from tidegate_service.core.commit.early_check import EarlyCheck, lacks_history
 from tidegate_service.core.commit.preparation import Empty, long, own_weight, prepared
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.instance.locked_table import LockedTable, ManyWinners
-from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, around, steps_of
+from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, around
 from tidegate_service.core.ports.index import CommitSection, TakesLong
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.sharing import offload
@@ -48,7 +48,7 @@ async def decide(
     should not wait.
     """
     section = locked.section
-    steps = steps_of(section.table.catalog_managed)
+    steps = section.table.kind.steps
     async with around(faults, steps.decide):
         checked = await _checked(locked, proposal, early)
     if not isinstance(checked, PreparedTransaction):
@@ -144,12 +144,7 @@ async def _past_winners(
 
 
 def _check_next(staged: StagedCommit, table: TableHead) -> None:
-    """Raise `Refused` unless a staged commit is for the next version of a table that takes such."""
-    if not table.catalog_managed:
-        raise Refused(
-            f"table {table.name} is not catalog-managed and takes no staged commits",
-            code=Code.UNSUPPORTED_FEATURE,
-        )
+    """Raise `Refused` unless a staged commit is for the table's next version."""
     if staged.version <= table.latest_version:
         raise Refused(
             f"version {staged.version} of {table.name} is another commit; the latest version is "
@@ -179,5 +174,6 @@ async def _with_partition(
     taken from the snapshot at the read version, since the winner's remove need not repeat it."""
     if conflict.read_file is None:
         return conflict
-    values = await section.partition_values(identity(conflict.read_file), read_version)
-    return replace(conflict, partition=values or None, read_file=None)
+    path = identity(conflict.read_file)
+    values = await section.partition_values(path, read_version, vector=conflict.read_vector)
+    return replace(conflict, partition=values or None, read_file=None, read_vector=None)

@@ -1,9 +1,8 @@
 """A proposal checked against the commits since its read version, before its table is locked.
 
-Reading and judging hundreds of megabytes takes seconds, and no other commit to the table should
-wait for that. A version that is committed stays what it is while the table's epoch and the database
-do. So what it says of the proposal holds under the lock, too, where only the commits are checked
-that came since.
+Reading and checking hundreds of megabytes takes seconds, and no other commit to the table should
+wait for that. A committed version stays the same while the table's epoch and the database stay the
+same. So what was found holds under the lock, too. There, only later commits are checked.
 """
 
 import asyncio
@@ -29,21 +28,22 @@ from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE
 from tidegate_service.core.ports.index import CommitSection, TakesLong
 from tidegate_service.core.ports.records import Glance, TableHead
 from tidegate_service.core.sharing import offload
+from tidegate_service.core.tables.lookup import state_at
 
 Outcome = PreparedTransaction | Empty | Conflict | Invalid | Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyCheck:
-    """What a proposal comes to by the commits of one run of a database, in one epoch of the table:
-    a transaction that is checked through some version, or why it does not commit."""
+    """A proposal checked against commits of one epoch of the table, in one run of a database. The
+    outcome is a transaction that is checked through some version, or why it does not commit."""
 
     database: str
     epoch: int
     outcome: Outcome
 
     def is_of(self, at: CommitSection | Glance) -> bool:
-        """Whether those are the versions that the table has now."""
+        """Whether the table still has the versions that the proposal was checked against."""
         return (self.database, self.epoch) == (at.database, at.table.epoch)
 
 
@@ -55,8 +55,8 @@ async def check_early(
     *,
     until: float,
 ) -> EarlyCheck | None:
-    """The proposal checked against all that is committed now, from where `before` ended; None where
-    the table is gone or was made anew meanwhile, which its lock will show.
+    """The proposal checked against all that is committed now, from where `before` ended. None where
+    the table is gone, or its index was made anew meanwhile: the lock's holder finds that out.
 
     Raises `Unavailable` (`backpressure`) where as many are checked as may be, and
     `IndexUnavailable` at `until`, a time of `monotonic_s`.
@@ -86,7 +86,7 @@ async def _checked(
     else:
         version = proposal.read_version
         assert version is not None, "what is checked at the head has no winners"
-        state = await context.index.state_at(table_id, version)
+        state = await _state_at(context, table_id, version)
         # Before the head that it is taken for: no commit between the two may move it.
         mark = await context.index.row_id_high_water_mark(table_id)
         glance = await context.index.glance(table_id)
@@ -97,6 +97,13 @@ async def _checked(
     if isinstance(outcome, PreparedTransaction):
         outcome = await _past_winners(context, now, outcome)
     return EarlyCheck(database=now.database, epoch=now.table.epoch, outcome=outcome)
+
+
+async def _state_at(context: Context, table_id: str, version: int) -> ReadState | None:
+    try:
+        return await state_at(context, table_id, version)
+    except TakesLong:
+        return await state_at(context, table_id, version, most_bytes=None)
 
 
 def _is_same(glance: Glance, other: Glance) -> bool:
@@ -124,7 +131,7 @@ async def _begun(
 
 
 async def _mark_at(context: Context, table: TableHead, version: int, latest: int) -> int:
-    """The high water mark of row ids at a version, of which the index has that of the head."""
+    """The high water mark of row ids at a version; `latest` is the mark at the head."""
     most = context.limits.winner_bytes
     async with aclosing(
         context.index.winner_pages(table.id, version, table.latest_version, most_bytes=most)
@@ -137,8 +144,8 @@ async def _mark_at(context: Context, table: TableHead, version: int, latest: int
 
 
 async def _past_winners(context: Context, at: Glance, txn: PreparedTransaction) -> Outcome:
-    """The transaction past every commit up to the head. A page of them is held at a time, and all
-    where they are no more than are kept of a table: the next proposal finds them in memory."""
+    """The transaction past every commit up to the head, read page by page. Where the commits are no
+    more than are kept of a table, they stay in memory for the next proposal."""
     table = at.table
     own, version = own_weight(txn.proposal, txn.read), txn.read.version
     kept: CommitWindow | None = CommitWindow(after=txn.checked_through)

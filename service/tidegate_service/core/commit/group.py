@@ -7,16 +7,21 @@ tried again, and alone if something went wrong.
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from tidegate_protocol.base.problems import Code
-from tidegate_service.core.catalog_managed.set_back import check_ahead, needs_check
 from tidegate_service.core.commit.attempts import true_of_all, unknown
-from tidegate_service.core.commit.batches.kinds import batch_of, kind_of
+from tidegate_service.core.commit.batches.kinds import batch_of, batches_of
 from tidegate_service.core.commit.batches.table_batch import TableBatch
 from tidegate_service.core.commit.early_check import check_early
-from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
+from tidegate_service.core.commit.queue.table_queue import MEMBERS_IN_COMPANY, who_of
+from tidegate_service.core.commit.queue.waiting_proposal import (
+    GroupResult,
+    InCompany,
+    WaitingProposal,
+)
 from tidegate_service.core.errors import (
     CommitStateUnknown,
     IndexUnavailable,
@@ -27,32 +32,40 @@ from tidegate_service.core.instance.locked_table import ManyWinners
 from tidegate_service.core.log.catching_up.catch_up import read_on
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.observe import correlation
-from tidegate_service.core.observe.faults import steps_of
 from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.core.ports.index import CommitGroup, FilesFirst, Index, TakesLong
-from tidegate_service.core.ports.outcomes import Committed, Outcome
+from tidegate_service.core.ports.outcomes import Committed, Outcome, TableTotals
 
 LONGEST_S = 2.0
 """A group decides no further member after so long on a slow store, since others wait for the
 lock."""
 LONGEST_SHARED_S = 0.2
 """The same of a group with tables of others."""
+LONGEST_IN_COMPANY_S = 0.2
+"""The same of a group of one table that several callers commit to: all of them wait for its end."""
+FILES_IN_COMPANY = 8
+"""So many small files of such a group are put together. That cannot be ended, and takes an object
+store a quarter of a second; four times as many take it a second."""
 YIELDS_S = 0.005
 """For so long members are decided before others of the event loop have their turn."""
 
 
-async def run_group(members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
+async def run_group(
+    members: Sequence[WaitingProposal], wait: bool, in_company: InCompany
+) -> GroupResult:
     """Decide and ratify, in their order, all the proposals that can be in one transaction. Each is
     told its outcome.
 
     `wait` is for members of a single table. Without it, members come back as `busy` where another
     transaction has locked their table's row, and as `unsure` where their table's log has to be
-    looked into. No two members have the same transaction id.
+    checked. No two members have the same transaction id. Where several callers commit to a single
+    table (`in_company`), the members beyond `MEMBERS_IN_COMPANY`, or behind
+    `LONGEST_IN_COMPANY_S`, are left for another group.
     """
-    run = _Run(members)
+    run = _Run(members, in_company)
     if not wait:
-        # What it does is done for many: it waits for the turn of none of them.
+        # A shared group works for many callers, so it waits for the turn of none of them.
         correlation.leave_share()
     try:
         await run.run(wait=wait)
@@ -64,8 +77,10 @@ async def run_group(members: Sequence[WaitingProposal], wait: bool) -> GroupResu
 
 
 class _Run:
-    def __init__(self, members: Sequence[WaitingProposal]) -> None:
+    def __init__(self, members: Sequence[WaitingProposal], in_company: InCompany) -> None:
         self.result = GroupResult()
+        self._in_company = in_company
+        self._has_several = len(set(map(who_of, members))) > 1
         self._context = members[0].context
         self._waiting: dict[str, list[WaitingProposal]] = {}
         for member in members:
@@ -75,7 +90,7 @@ class _Run:
         # Tables of whose logs more has to be seen before their members are decided.
         self._behind: dict[str, SeenBefore] = {}
         self._batches: list[TableBatch] = []
-        self._until = self._yields_at = math.inf
+        self._until = self._until_in_company = self._yields_at = math.inf
 
     def end(self) -> None:
         """The transaction is over, however it ended."""
@@ -87,16 +102,19 @@ class _Run:
             table_id: [member.proposal.transaction_id for member in members]
             for table_id, members in self._waiting.items()
         }
-        if wait and await self._checked_ahead():
+        first = next(iter(self._waiting.values()))[0]
+        check_ahead = batches_of(first.table).check_ahead
+        if wait and await check_ahead(self._context, first.table, first.sight):
             # The members may share a group now.
             self._leave_waiting()
             return
         faults = self._context.faults
-        steps = steps_of(next(iter(self._waiting.values()))[0].table.catalog_managed)
+        steps = first.table.kind.steps
         index = with_faults(self._context.index, faults, {Index.commit_group: steps.lock})
         async with index.commit_group(asked, wait=wait) as locked:
             now = self._context.monotonic_s()
             self._until = now + (LONGEST_S if wait else LONGEST_SHARED_S)
+            self._until_in_company = now + LONGEST_IN_COMPANY_S
             self._yields_at = now + YIELDS_S
             group = with_faults(locked, faults, {CommitGroup.save: steps.save})
             batches = [
@@ -118,25 +136,12 @@ class _Run:
                     batch.locked.keep()
                     if batch.section.table.id not in self._behind:
                         remember(batch.section.table, now_s, database=batch.section.database)
-        self._tell()
+        self._tell({batch.section.table.id: batch.totals for batch in batches})
         for table_id, sight in self._behind.items():
             await self._read_on(table_id, sight)
         self._leave_waiting()
         for batch in batches:
             batch.ended(self._context)
-
-    async def _checked_ahead(self) -> bool:
-        """Whether the log of the only table had to be checked, and nothing was found."""
-        member = next(iter(self._waiting.values()))[0]
-        table, sight = member.table, member.sight
-        head = self._context.heads.known(table.id)
-        is_due = head is None or head.is_due(self._context.monotonic_s())
-        return (
-            table.catalog_managed
-            and is_due
-            and sight.is_empty
-            and await check_ahead(self._context, table.id, sight)
-        )
 
     async def _table(self, group: CommitGroup, table_id: str, *, wait: bool) -> TableBatch | None:
         members = self._waiting[table_id]
@@ -145,7 +150,7 @@ class _Run:
             del self._waiting[table_id]
             self._missing(members, wait=wait)
             return None
-        if not wait and needs_check(self._context, section):
+        if not wait and batches_of(section.table).needs_check(self._context, section):
             # No other table's members should wait for its store.
             del self._waiting[table_id]
             self.result.unsure.extend(members)
@@ -156,11 +161,13 @@ class _Run:
         certain = len(self._decided)
         buffers = True
         while not group.is_over and not batch.is_stopped:
-            is_late = await self._is_late() and (bool(self._decided) or not buffers)
+            in_company = wait and (self._has_several or self._in_company())
+            is_late = await self._is_late(in_company) and (bool(self._decided) or not buffers)
             if is_late and not buffers and members:
-                # Its own PUT, under a new lock, finds out why its file could not be put.
+                # A PUT of its own, under a new lock, finds out why the file could not be put.
                 members[0].alone = True
-            if batch.is_full or not members or is_late:
+            is_full = batch.is_full or (in_company and batch.buffered >= FILES_IN_COMPANY)
+            if is_full or not members or is_late:
                 if not batch.buffered:
                     break
                 buffers = await self._put_buffered(batch, members, since=certain) and buffers
@@ -194,13 +201,15 @@ class _Run:
                     batch.write_ahead()
         return batch
 
-    async def _is_late(self) -> bool:
+    async def _is_late(self, in_company: bool) -> bool:
         """Whether no further member is to be decided; others have had a turn meanwhile."""
         now = self._context.monotonic_s()
         if now >= self._yields_at:
             await asyncio.sleep(0)
             self._yields_at = now + YIELDS_S
-        return now > self._until
+        if in_company and len(self._decided) >= MEMBERS_IN_COMPANY:
+            return True
+        return now > (self._until_in_company if in_company else self._until)
 
     async def _put_buffered(
         self, batch: TableBatch, members: list[WaitingProposal], *, since: int
@@ -222,7 +231,7 @@ class _Run:
         void = self._decided[kept:]
         put = [m for m, outcome in void if isinstance(outcome, Committed) and not outcome.replayed]
         for member in put[: batch.in_doubt]:
-            # This was an attempt, which may land yet whatever the next one comes to.
+            # The file may still arrive, whatever comes of the next attempt.
             member.attempt += 1
         members[:0] = [member for member, _ in void]
         del self._decided[kept:]
@@ -237,10 +246,12 @@ class _Run:
             gone = NotFound(f"there is no table {name} any more", code=Code.TABLE_NOT_FOUND)
             member.tell(true_of_all(member, gone))
 
-    def _tell(self) -> None:
+    def _tell(self, totals: Mapping[str, TableTotals]) -> None:
         for member, outcome in self._decided:
             if isinstance(outcome, CommitStateUnknown):
                 self._retry(member, outcome)
+            elif isinstance(outcome, Committed) and not outcome.replayed:
+                member.tell(replace(outcome, totals=totals[member.table.id]))
             else:
                 member.tell(true_of_all(member, outcome))
 
@@ -271,7 +282,7 @@ class _Run:
         answered."""
         alone = len(self._decided) == 1 and self._deciding is None
         for member, _ in self._decided:
-            if alone and kind_of(member.table).is_undone_by(error):
+            if alone and batches_of(member.table).is_undone_by(error):
                 member.tell(error)
                 continue
             # COMMIT may have been reached. Only the lock tells: once it is granted again, this
@@ -310,9 +321,10 @@ class _Run:
 
 
 async def _check_early(member: WaitingProposal) -> None:
-    """Check the member against what is committed, for as long as it has time. It is told why that
-    could not be done."""
+    """Check the member against what is committed, for as long as it has time. The member is told of
+    an error."""
     context = member.context
+    began_s = context.monotonic_s()
     until = member.started + context.commit_deadline_s / 2
     try:
         member.early = await check_early(
@@ -320,6 +332,8 @@ async def _check_early(member: WaitingProposal) -> None:
         )
     except Exception as error:
         member.tell(true_of_all(member, error))
+    finally:
+        member.check_s += context.monotonic_s() - began_s
 
 
 async def _outcome(

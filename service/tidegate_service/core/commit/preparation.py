@@ -19,6 +19,7 @@ from tidegate_protocol.scan.reads import is_parsed
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.sharing import offload
+from tidegate_service.core.sharing.pools import Rests
 
 MOST_WITH_ROW_IDS = 250_000
 LONG_METADATA_OF_TABLE = 64 * 1024
@@ -38,7 +39,10 @@ async def prepared(
 ) -> PreparedTransaction | Empty | Invalid:
     """The transaction, of which no conflict is known yet. Raises `Refused` (`too-large`)."""
     _check_assignable(proposal, state)
-    found = await offload.run(own_weight(proposal, state), prepare, proposal, state)
+    weight = own_weight(proposal, state)
+    found = await offload.run(
+        weight, prepare if weight < offload.HEAVY else _prepare_resting, proposal, state
+    )
     if isinstance(found, Invalid):
         return found
     if found.metadata_changed:
@@ -49,6 +53,11 @@ async def prepared(
     return Empty(read_version=state.version) if may_skip(found) else found
 
 
+def _prepare_resting(proposal: Proposal, state: ReadState) -> PreparedTransaction | Invalid:
+    """In a thread: expressions of thousands of characters take hundreds of milliseconds."""
+    return prepare(proposal, state, pause=Rests())
+
+
 def own_weight(proposal: Proposal, state: ReadState) -> int:
     """How heavy a proposal is by itself, in actions, for a table that is as it read it."""
     metadata = state.metadata
@@ -56,7 +65,7 @@ def own_weight(proposal: Proposal, state: ReadState) -> int:
 
 
 def long(metadata: Metadata | None) -> int:
-    """How heavy the table's own metadata is, of which less is looked at than of a proposal's."""
+    """How heavy the table's own metadata is. Less of it is looked at than of a proposal's."""
     if metadata is None:
         return 0
     is_long = len(metadata.raw) > LONG_METADATA_OF_TABLE or not is_cheap(metadata)
@@ -64,16 +73,16 @@ def long(metadata: Metadata | None) -> int:
 
 
 def _unread(proposal: Proposal, metadata: Metadata | None) -> int:
-    """How heavy it is to parse the proposal's long predicates, where that was not done before: the
-    index did not have the read version yet. Without a read version none is parsed at all."""
+    """How heavy it is to parse the proposal's long predicates. 0 where they are parsed already,
+    which takes that the index had the read version; without a read version none is parsed."""
     if metadata is None or proposal.read_version is None or not proposal.reads.is_long:
         return 0
     return 0 if is_parsed(proposal.reads, metadata) else offload.LONG
 
 
 def _check_assignable(proposal: Proposal, state: ReadState) -> None:
-    """Refuse more actions than can be given row ids: an action with its row ids written in stays
-    whole in memory."""
+    """Refuse more actions than can be given row ids: an action that row ids are written into stays
+    in memory as a whole."""
     count = len(proposal.actions)
     if count <= MOST_WITH_ROW_IDS or state.protocol is None:
         return

@@ -10,27 +10,28 @@ from typing import Any, TypeVar, assert_never
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
-from tidegate_service.core.catalog_managed.set_back import check_log
-from tidegate_service.core.commit.batches.kinds import kind_of
+from tidegate_service.core.commit.batches.kinds import batches_of
 from tidegate_service.core.commit.batches.table_batch import nothing
 from tidegate_service.core.commit.decide import Decision, decide
 from tidegate_service.core.commit.early_check import EarlyCheck, check_early
 from tidegate_service.core.commit.observed import Ended, observed
 from tidegate_service.core.commit.preparation import Empty
-from tidegate_service.core.commit.refusals import check_operation
 from tidegate_service.core.commit.replays import landed_before
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.instance.locked_table import LockedTable, ManyWinners
-from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.log.catching_up.catch_up import with_log_read
+from tidegate_service.core.log.catching_up.foreign_commits import check_operation
 from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.log.clock_skew import check_clock
-from tidegate_service.core.observe.faults import Step, around, steps_of
+from tidegate_service.core.log.loading.places import misplaced
+from tidegate_service.core.observe.faults import Step, around
 from tidegate_service.core.observe.telemetry import Outcome as Ending
+from tidegate_service.core.ports.kinds import TableIdentity
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome, WouldCommit
 from tidegate_service.core.ports.records import TableHead
-from tidegate_service.core.tables.lookup import find_head, wide_section
+from tidegate_service.core.tables.in_turn import in_turn
+from tidegate_service.core.tables.lookup import VersionsInTurn, find_head, wide_section
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ async def propose(context: Context, ref: str, proposal: Proposal) -> Outcome:
         context.tables.forget(ref)
         table = context.tables.learn(await find_head(context, ref))
         outcome = await _decided(context, table, proposal)
-    async with around(context.faults, steps_of(table.catalog_managed).answer):
+    async with around(context.faults, table.kind.steps.answer):
         return outcome
 
 
@@ -92,7 +93,11 @@ async def _with_predicates_read(
     if not proposal.reads.is_long:
         return await decide()
     return await context.long_predicates.decided(
-        context.index, table_id, proposal, decide, principal=context.caller.principal.name
+        VersionsInTurn(context, table_id),
+        table_id,
+        proposal,
+        decide,
+        principal=context.caller.principal.name,
     )
 
 
@@ -119,7 +124,8 @@ async def conflict_check(
                 early = await check_early(context, table.id, proposal, early, until=until)
 
     async def decide() -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
-        return await context.running.run((table.id, proposal.transaction_id), check())
+        key = (table.id, proposal.transaction_id)
+        return await in_turn(context, context.checking, key, check)
 
     return await _with_predicates_read(context, table.id, proposal, decide)
 
@@ -132,7 +138,7 @@ async def _check(
     sight: SeenBefore,
 ) -> WouldCommit | NothingToCommit | Committed | Conflict | Invalid:
     async with context.index.commit_section(table.id, who=context.who) as section:
-        must_save = await kind_of(section.table).read_in(context, section, sight)
+        must_save = await batches_of(section.table).read_in(context, section, sight)
         locked = LockedTable(section, context.windows, context.limits)
         try:
             decision = await _checked(context, locked, proposal, early, sight)
@@ -172,8 +178,10 @@ async def _checked(
         if landed is not None:
             return landed
         check_clock(context, section)
-        await check_log(context, section, sight)
-        return await decide(locked, proposal, early=early)
+        await batches_of(section.table).check_log(context, section, sight)
+        return await misplaced(context, section.table.location, proposal) or await decide(
+            locked, proposal, early=early
+        )
     except Refused as refused:
         return refused
 

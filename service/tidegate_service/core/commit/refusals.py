@@ -24,7 +24,6 @@ from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.commit.preparation import Empty
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.log.catching_up.foreign_commits import FENCE_OPERATION
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import Aborted, CommitRecord
 
@@ -41,17 +40,6 @@ def aborted(transaction_id: str) -> Refused:
         f"transaction {transaction_id} was aborted and will never land",
         code=Code.TRANSACTION_ABORTED,
         hint="propose the work under a new transaction id",
-    )
-
-
-def check_operation(proposal: Proposal) -> Invalid | None:
-    """Refuse the fence's operation to writers: such a commit would close the id of another's
-    transaction wherever an index is made from the log."""
-    if proposal.operation != FENCE_OPERATION:
-        return None
-    return Invalid(
-        code=Code.INVALID_ACTION,
-        detail=f"the operation {FENCE_OPERATION} is what aborts are written as; expected another",
     )
 
 
@@ -79,7 +67,7 @@ def is_final(refusal: Refusal) -> bool:
 
 
 async def close(context: Context, section: CommitSection, transaction_id: str) -> None:
-    """Record an id as aborted, of which no attempt can land any more, and who closed it."""
+    """Record that an id is aborted, and who closed it. No attempt under it can land any more."""
     await section.abort(transaction_id)
     closed = Change(deed=Deed.ABORT, by=context.caller, transaction_id=transaction_id)
     await section.record_change(closed)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Txn
-from tidegate_service.core.commit.batches.kinds import kind_of
+from tidegate_service.core.commit.batches.kinds import batches_of
 from tidegate_service.core.commit.refusals import close, is_open
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused
@@ -14,6 +14,7 @@ from tidegate_service.core.log.catching_up.catch_up import with_log_read
 from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableHead
+from tidegate_service.core.tables.in_turn import in_turn
 from tidegate_service.core.tables.lookup import find_head, get_head, wide_section
 
 
@@ -27,8 +28,8 @@ class TransactionState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionStatus:
-    """What is known of a transaction id. `landed` is set where it is committed, and is what a retry
-    of the same body would be told."""
+    """What is known of a transaction id. `landed` is set where the id is committed: what a retry of
+    the same body would be told."""
 
     transaction_id: str
     state: TransactionState
@@ -43,11 +44,11 @@ async def status(context: Context, ref: str, transaction_id: str) -> Transaction
     the table's lock, which a reader's question is not worth.
     """
     table = await get_head(context, ref)
-    # Before the index is asked: a commit that ends in between is then found in the index.
+    # Asked before the index: a commit that ends in between is found in the index then.
     pending = context.running.under_way((table.id, transaction_id))
     known = await context.index.transaction(table.id, transaction_id)
     if isinstance(known, CommitRecord):
-        published = kind_of(table).is_published or known.version <= table.published_version
+        published = table.kind.log_first or known.version <= table.published_version
         return TransactionStatus(
             transaction_id=transaction_id,
             state=TransactionState.COMMITTED,
@@ -78,7 +79,7 @@ async def abort(context: Context, ref: str, transaction_id: str) -> None:
                 context, table.id, lambda sight: _abort(context, table, transaction_id, sight)
             )
 
-    await context.running.run((table.id, transaction_id), section())
+    await in_turn(context, context.aborting, (table.id, transaction_id), section)
 
 
 async def _abort(
@@ -87,8 +88,8 @@ async def _abort(
     async with context.index.commit_section(table.id, who=context.who) as section:
         known = await section.transaction(transaction_id)
         if is_open(known):
-            kind = kind_of(section.table)
-            known = await kind.shut_out(context, section, sight, transaction_id, known)
+            batches = batches_of(section.table)
+            known = await batches.shut_out(context, section, sight, transaction_id, known)
         if known is None:
             await close(context, section, transaction_id)
         await section.save()

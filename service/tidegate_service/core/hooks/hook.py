@@ -1,6 +1,6 @@
 """What a post-commit hook is (docs/hooks.md), and where hooks are found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Protocol
@@ -42,9 +42,16 @@ class Hook(Protocol):
         ...
 
 
-def known_hooks() -> Sequence[str]:
-    """The names that are installed, and are not the service's own."""
-    return sorted(entry_points(group=GROUP).names - {NAME})
+def installed_hooks(names: Iterable[str]) -> tuple[str, ...]:
+    """These names, each once. Raises `ValueError` for one that is not installed, or is that of the
+    service's own hook."""
+    wanted = tuple(dict.fromkeys(names))
+    known = sorted(entry_points(group=GROUP).names - {NAME}) if wanted else []
+    for name in wanted:
+        if name not in known:
+            installed = ", ".join(known) or "none"
+            raise ValueError(f"there is no hook {name!r}; installed are: {installed}")
+    return wanted
 
 
 def load_hook(name: str) -> Hook:

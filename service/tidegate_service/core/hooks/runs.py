@@ -6,8 +6,10 @@ whoever is cut off, or loses its claim, leaves versions that are run again.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
+from tidegate_protocol.log.actions import Action
+from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.expiry import version_of
 from tidegate_protocol.replay.commits import parse_commit
 from tidegate_service.core.errors import NotFound, ServiceError, StorageUnavailable
@@ -19,8 +21,9 @@ from tidegate_service.core.observe.telemetry import HOOK
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.storage import Log, Storage
-from tidegate_service.core.ports.upkeep import AT_NEW_METADATA, Done, UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import AT_NEW_METADATA, Done, UpkeepRecord
 from tidegate_service.core.sharing import offload
+from tidegate_service.core.sharing.pools import Pool
 
 logger = logging.getLogger("tidegate.hooks")
 
@@ -40,7 +43,8 @@ class HookRuns:
 
     `enabled_ms` is when the hook was first seen in the settings; a table begins with its first
     version that is dated later. A run saves its cursor after `run_s`, for another table to have its
-    turn; the hook may take `longest_s` for one version.
+    turn; the hook may take `longest_s` for one version. Versions are parsed in `threads`, which all
+    hooks share: a large one takes seconds, and commits wait for other threads.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class HookRuns:
         hook: Hook,
         index: Index,
         storage: Storage,
+        threads: Pool,
         *,
         enabled_ms: int,
         which: WhichVersions = EVERY_VERSION,
@@ -62,6 +67,7 @@ class HookRuns:
         self._hook = hook
         self._index = index
         self._storage = storage
+        self._threads = threads
         self._enabled_ms = enabled_ms
         self._which = which
         self._run_s = run_s
@@ -118,7 +124,6 @@ class HookRuns:
             record = await self._index.commit(table.id, version)
             if record is None:
                 raise NotFound(f"there is no version {version} of the table any more")
-            actions = await offload.run(offload.weight_of_log(content), parse_commit, content)
             yield HookCommit(
                 table_id=table.id,
                 table=table.name,
@@ -128,9 +133,14 @@ class HookRuns:
                 operation=record.operation,
                 transaction_id=record.transaction_id,
                 configuration=table.metadata.configuration,
-                actions=actions,
+                actions=await self._parsed(content),
             )
             version += 1
+
+    async def _parsed(self, content: bytes | LogFile) -> Sequence[Action]:
+        if not offload.weight_of_log(content):
+            return parse_commit(content)
+        return await self._threads.run(self._name, parse_commit, content)
 
     async def _next(self, table: TableRecord, log: Log, missing: int) -> int:
         """The first version in the log behind one that is missing: logs are published in order and

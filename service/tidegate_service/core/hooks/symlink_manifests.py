@@ -22,7 +22,12 @@ from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.storage import Storage
-from tidegate_service.core.ports.upkeep import AT_NEW_METADATA, Done, UpkeepIndex, UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import (
+    AT_NEW_METADATA,
+    Done,
+    UpkeepIndex,
+    UpkeepRecord,
+)
 
 logger = logging.getLogger("tidegate.hooks")
 
@@ -98,6 +103,8 @@ class SymlinkManifests:
                 table,
                 metadata,
                 version=version,
+                # Nobody asked for it: a schema has its part as a principal has.
+                who=f"schema {table.name.rpartition('.')[0]}",
                 partitions=partitions,
                 limits=self._limits,
                 faults=self._faults,

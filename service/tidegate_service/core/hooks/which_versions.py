@@ -8,7 +8,7 @@ from tidegate_protocol.features.hooks import named_hooks
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.upkeep import UpkeepIndex
+from tidegate_service.core.ports.upkeep.upkeep import UpkeepIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

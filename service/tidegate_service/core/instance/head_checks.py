@@ -92,11 +92,11 @@ class HeadChecks:
         known = self._known.get(table.id)
         if known is not None and known.database == database and known.epoch == table.epoch:
             known.seen_s = now_s
+            # Those make room that nobody has committed to for longest.
+            self._known.move_to_end(table.id)
 
     def saved(self, table: TableHead, now_s: float, *, database: str) -> None:
         """A section's COMMIT was answered, behind the table's head."""
-        if table.catalog_managed:
-            self.replicated.remember(table, database=database)
         self.seen(table, now_s, database=database)
         known = self._known.get(table.id)
         if known is not None and known.database == database and known.epoch == table.epoch:

@@ -18,7 +18,7 @@ from tidegate_protocol.replay.commits import summarize
 from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE, WindowCache
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.ports.index import CommitSection, TakesLong
-from tidegate_service.core.ports.records import RatifiedCommit, TableRecord
+from tidegate_service.core.ports.records import LONG_METADATA, RatifiedCommit, TableRecord
 from tidegate_service.core.sharing import offload
 
 
@@ -57,14 +57,14 @@ class LockedTable:
 
     async def state_at(self, version: int) -> ReadState | None:
         """The table at a version; None where the index lacks some of the commits since then. Raises
-        as `reaches`."""
+        as `reaches`, and `TakesLong` in a shared group where it takes long to be read."""
         table = self.section.table
         if not await self.reaches(version):
             return None
         if version == self.head or not self._window.changes_table(version):
             state = ReadState(version=version, protocol=table.protocol, metadata=table.metadata)
         else:
-            earlier = await self.section.state_at(version)
+            earlier = await self._earlier(version)
             if earlier is None:
                 return None
             state = earlier
@@ -77,6 +77,17 @@ class LockedTable:
         weight = 0 if first is None else first.weight
         mark = await offload.run(weight, mark_before, winners, latest)
         return replace(state, row_id_high_water_mark=mark)
+
+    async def _earlier(self, version: int) -> ReadState | None:
+        """The table before the head, of which it is not known how long its metadata was."""
+        try:
+            return await self.section.state_at(version, most_bytes=LONG_METADATA)
+        except TakesLong:
+            if self.shared:
+                raise
+            # It is decoded in a thread, behind its caller's other work there.
+            await self.section.take_time()
+            return await self.section.state_at(version)
 
     def weight_of(self, txn: PreparedTransaction) -> int:
         """How heavy the conflict check of a transaction by the window is, in actions."""

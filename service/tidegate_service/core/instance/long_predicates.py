@@ -1,8 +1,8 @@
 """The predicates of requests: how much of them is taken, and where they are read.
 
 Reading takes time linear in the text, 5 to 25 us a character. Short ones are read where they are
-met; long ones in threads of their own, one predicate at a time, so that whoever leaves has no
-further one read. What judging by them takes bounds the group of a proposal
+met; long ones in threads of their own (`predicate_threads`), one predicate at a time, so that
+whoever leaves has no further one read. What judging by them takes bounds the group of a proposal
 (`core.commit.queue.table_queue`); with very long ones it is decided alone.
 """
 
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from tidegate_protocol.base.problems import Code
@@ -18,14 +18,18 @@ from tidegate_protocol.proposal.transaction import (
     LONG_PREDICATES,
     VERY_LONG_PREDICATES,
     Proposal,
+    Reads,
+    ReadState,
     predicates_length,
 )
 from tidegate_protocol.scan.predicates import InvalidPredicate, terms_of
 from tidegate_protocol.scan.reads import parse_once
 from tidegate_protocol.schema.table_schema import InvalidSchema
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.ports.index import Index
-from tidegate_service.core.sharing.pools import Pool, Rests, Share
+from tidegate_service.core.instance.predicate_threads import LONGEST_PREDICATES, PredicateThreads
+from tidegate_service.core.ports.index import TakesLong
+from tidegate_service.core.ports.records import LONG_METADATA
+from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.sharing.shares import most_of_one
 from tidegate_service.core.sharing.turns import OwnTurns, Turns
 
@@ -35,12 +39,29 @@ MAX_BYTES = 128 * 1024
 """Of all predicates of a request."""
 MAX_TERMS = 16_384
 """Names, operators and parentheses of all predicates of a request (`terms_of`)."""
-MOST_VERY_LONG = 16
+MOST_LONGEST = 16
+MOST_VERY_LONG = 32
 MOST_LONG = 128
-"""Proposals with very long predicates, and with other long ones, that have been read and not been
-decided: read, these take three hundred times their text, so the latter 40 MiB together."""
+"""Proposals with the longest predicates, with other very long ones, and with other long ones, that
+have been read and not been decided: read, these take three hundred times their text, so each of the
+latter two 40 MiB together."""
+MOST_WIDE = 4
+"""Those of a principal whose tables had more than `LONG_METADATA` at the version that they read.
+What is parsed holds the schema that it was parsed over, which may be megabytes."""
+_CHARACTERS_OF_A_SCHEMA = 100
+"""Are parsed, where they are not remembered, in the time that one of a predicate is read in."""
 _TABLES = 4
 """So many tables fill these: one whose store hangs leaves the most of them to others."""
+
+
+class Versions(Protocol):
+    """What the index has of the proposal's table, in the caller's turns at reading it."""
+
+    async def is_used(self, transaction_id: str) -> bool:
+        """As of `core.ports.index.Index`."""
+
+    async def state_at(self, version: int, *, most_bytes: int | None) -> ReadState | None:
+        """As of `core.tables.lookup`."""
 
 
 def is_long(texts: Sequence[str]) -> bool:
@@ -88,14 +109,16 @@ class LongPredicates:
     """The proposals whose long predicates are read, of one instance."""
 
     def __init__(self) -> None:
-        self._threads = Pool("predicates", 1)
+        self.threads = PredicateThreads()
+        self._longest = _Room(MOST_LONGEST)
         self._very_long = _Room(MOST_VERY_LONG)
         self._long = _Room(MOST_LONG)
+        self._wide = OwnTurns(MOST_WIDE)
         self._deciding: set[asyncio.Task[Any]] = set()
 
     async def decided(
         self,
-        index: Index,
+        versions: Versions,
         table_id: str,
         proposal: Proposal,
         decide: Callable[[], Coroutine[Any, Any, T]],
@@ -110,17 +133,63 @@ class LongPredicates:
         by the decision, and what cannot be read yet, because the index does not have the version,
         is read there, too.
         """
-        share = self._threads.of(principal)
-        room = self._very_long if proposal.reads.is_very_long else self._long
+        begin = partial(self._begun, versions, table_id, proposal, decide, principal=principal)
+        try:
+            deciding = await begin(most_bytes=LONG_METADATA)
+        except TakesLong:
+            deciding = await begin(most_bytes=None)
+        return await asyncio.shield(deciding)
+
+    async def _begun(
+        self,
+        versions: Versions,
+        table_id: str,
+        proposal: Proposal,
+        decide: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        principal: str,
+        most_bytes: int | None,
+    ) -> asyncio.Task[T]:
+        """The decision, with the predicates read. Raises `TakesLong` where the table had more
+        protocol and metadata at the version."""
+        room = self._room_for(proposal.reads)
         async with AsyncExitStack() as held:
+            if most_bytes is None:
+                # Whoever waits for it has no place that others might have.
+                await held.enter_async_context(self._wide.turn(principal))
             await held.enter_async_context(room.turn(table_id, principal))
             held.callback(proposal.reads.parsed.clear)
+            share = self.threads.of(principal, proposal.reads.length)
             await weighed(share, proposal.reads.predicates)
-            await _read(share, index, table_id, proposal)
+            await self._read(versions, proposal, principal, most_bytes)
             deciding = asyncio.create_task(_holding(held.pop_all(), decide), name="long-predicates")
         self._deciding.add(deciding)
         deciding.add_done_callback(self._decided)
-        return await asyncio.shield(deciding)
+        return deciding
+
+    def _room_for(self, reads: Reads) -> _Room:
+        if reads.length >= LONGEST_PREDICATES:
+            return self._longest
+        return self._very_long if reads.is_very_long else self._long
+
+    async def _read(
+        self, versions: Versions, proposal: Proposal, principal: str, most_bytes: int | None
+    ) -> None:
+        version = proposal.read_version
+        # What has landed is answered as it was, without reading anything.
+        if version is None or version < 0 or await versions.is_used(proposal.transaction_id):
+            return
+        state = await versions.state_at(version, most_bytes=most_bytes)
+        if state is None or state.metadata is None:
+            return
+        schema = len(state.metadata.schema_string) // _CHARACTERS_OF_A_SCHEMA
+        for text in proposal.reads.predicates:
+            length = predicates_length([text]) + schema
+            reading = partial(parse_once, proposal.reads, text, state.metadata)
+            try:
+                await self.threads.read(principal, length, reading)
+            except (InvalidPredicate, InvalidSchema):
+                return
 
     def _decided(self, deciding: asyncio.Task[Any]) -> None:
         self._deciding.discard(deciding)
@@ -132,20 +201,6 @@ class LongPredicates:
 async def _holding(held: AsyncExitStack, decide: Callable[[], Coroutine[Any, Any, T]]) -> T:
     async with held:
         return await decide()
-
-
-async def _read(share: Share, index: Index, table_id: str, proposal: Proposal) -> None:
-    version = proposal.read_version
-    state = None if version is None or version < 0 else await index.state_at(table_id, version)
-    if state is None or state.metadata is None:
-        return
-    for text in proposal.reads.predicates:
-        try:
-            await share.run(
-                partial(parse_once, proposal.reads, text, state.metadata, pause=Rests())
-            )
-        except (InvalidPredicate, InvalidSchema):
-            return
 
 
 def _encoded(text: str) -> bytes:

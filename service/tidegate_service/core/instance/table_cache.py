@@ -1,21 +1,10 @@
 """Which table a reference means, remembered, so that a proposal need not ask the index first."""
 
-from dataclasses import dataclass
-
+from tidegate_service.core.ports.kinds import TableIdentity
 from tidegate_service.core.ports.records import TableHead
 
 CAPACITY = 10_000
 """Tables that an instance remembers, at about a kilobyte each; the one learnt first makes room."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableIdentity:
-    """What never changes of a table's row while the row is there."""
-
-    id: str
-    name: str
-    location: str
-    catalog_managed: bool
 
 
 class TableCache:

@@ -10,9 +10,9 @@ MAX_CLOCK_SKEW_MS = 5_000
 def check_clock(context: Context, section: CommitSection) -> None:
     """Raise `ClockSkew` where the two clocks are further apart than `MAX_CLOCK_SKEW_MS`.
 
-    Timestamps of versions never come from the instance's clock. But one of the clocks is wrong
-    then, and the instance cannot tell which. The error is also raised where the section's lock was
-    granted that long ago, as after the instance was stopped: its lock may be gone by then.
+    Timestamps of versions never come from the instance's clock. But where the clocks differ, one is
+    wrong, and the instance cannot tell which. Also raised where the section's lock was granted that
+    long ago, as after the instance was stopped: the lock may be gone.
     """
     skew_ms = context.now_ms() - section.now_ms
     if abs(skew_ms) > MAX_CLOCK_SKEW_MS:

@@ -18,7 +18,7 @@ from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.offload import is_same
 
 PUT_BYTES_A_S = 16 * 1024 * 1024
-"""The rate that the slowest store is expected to take."""
+"""The rate at which the slowest store is expected to take bytes."""
 
 
 def ratified(
@@ -31,7 +31,7 @@ def ratified(
         version=ready.version,
         timestamp=ready.timestamp,
         transaction_id=proposal.transaction_id,
-        # From commitInfo: hashing every action again under the row lock would only repeat it.
+        # Of commitInfo: hashing every action again under the row lock would give the same.
         body_digest=proposal.digest() if proposal.staged else body_digest(ready.commit_info),
         content_sha256=sha256_of(ready.content),
         operation=proposal.operation,
@@ -71,8 +71,8 @@ def metrics_of(actions: tuple[object, ...], *, attempts: int, duration_ms: int) 
 async def occupy(
     log: Log, ready: ReadyCommit, limits: CommitLimits, *, faults: FaultPoints = NO_FAULTS
 ) -> bytes | LogFile | None:
-    """Put `<version>.json`. Returns None where it has this commit's bytes, and otherwise what it
-    has.
+    """Put `<version>.json`. Returns None where the file has this commit's bytes then, and otherwise
+    what it has.
 
     After a PUT without an answer, the version is read. Where nothing is there, the same PUT is sent
     again: the first PUT may still arrive, so the version is never given up while it is empty.
@@ -84,7 +84,7 @@ async def occupy(
         async with asyncio.timeout(_patience_s(ready, limits.put_s)):
             return await _put(log, ready, limits.put_attempts, faults)
     except (StorageUnknown, TimeoutError) as error:
-        # The last PUT may still arrive, as any without an answer.
+        # The last PUT may still arrive, as any PUT without an answer may.
         raise CommitStateUnknown(
             f"the object store did not say whether version {ready.version} was written",
             transaction_id=ready.transaction.proposal.transaction_id,
@@ -92,8 +92,8 @@ async def occupy(
 
 
 def _patience_s(ready: ReadyCommit, put_s: float) -> float:
-    """How long `occupy` may take: longer for a very large commit, whose section was given the time
-    (`decide`)."""
+    """How long `occupy` may take. A very large commit may take longer: the database was told to
+    allow its section more time (`decide`)."""
     if ready.transaction.proposal.weight < offload.LONG:
         return put_s
     return put_s + len(ready.content) / PUT_BYTES_A_S

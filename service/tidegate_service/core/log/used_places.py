@@ -1,13 +1,14 @@
 """Places that were used before: late writes of a table that was forgotten there.
 
 A write of the old table may be on its way when its folder is deleted and another table is made
-there: `<version>.json`, for the version after the old head or for a few beyond. In a new log, no
-file has that name yet to refuse the write. So on a remote store a new table has to wait for as long
-as a signed request stays valid. A write that arrives later is found by a check: at the end of a
-creation, after a quiet time of the table, and at the latest by the commit that meets the file.
-Every commit of this service says which table it is for, so that it becomes part of no other table.
+there: `<version>.json`, for the version after the old head or for a few beyond. In the new log, no
+file has that name yet, so nothing refuses the write. So on a remote store a new table has to wait
+for as long as a signed request stays valid. A write that arrives later is found by a check: at the
+end of a creation, after a quiet time of the table, and at the latest by the commit that meets the
+file. Every commit of this service says which table it is for, so that it becomes part of no other
+table.
 
-An instance that was stopped before its write, and goes on after that time, is not kept out.
+An instance that was stopped before its write is not kept out where it goes on after that time.
 """
 
 from collections.abc import Sequence
@@ -30,13 +31,13 @@ SIGNED_FOR_MS = 15 * 60 * 1000
 MOST_AWAITED = READ_AHEAD
 """How many versions, where late writes may lie, are read for one section."""
 MOST_LOOKED_AT = 1_000
-"""Of how many tables that were at a place late writes are looked for: those forgotten last."""
+"""Late writes are looked for of so many tables that were at a place, those forgotten last."""
 _LOCAL = "file://"
 
 
 async def check_none_under_way(section: CommitSection) -> None:
-    """See that no request for a table that was at this place before can be under way in the store.
-    Raises `TableExists` where one can."""
+    """Raise `TableExists` where a request for a table that was at this place before may still be
+    under way in the store."""
     if section.table.location.startswith(_LOCAL):
         return
     for old in await section.forgotten(most=1):
@@ -52,7 +53,8 @@ async def check_none_under_way(section: CommitSection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """Which of these versions lies in the log that holds this head, without the one before it?"""
+    """Which of these versions lies in the log although the version before it does not? The log has
+    to have this head."""
 
     head: int
     versions: tuple[int, ...]
@@ -65,18 +67,18 @@ class Detached:
             async for version, content in files:
                 # Another writer may have written all versions up to this one.
                 if content is not None and await log.read(version - 1) is None:
-                    # A log that is cleaned up meanwhile looks the same but for its head.
+                    # A log that is cleaned up meanwhile looks the same, and has lost its head.
                     return None if await log.read(self.head) is None else version
         return None
 
 
 async def late_write(section: CommitSection, sight: Sight) -> str | None:
-    """Why the log cannot go on: beyond its end it holds a version that a table wrote which was at
-    this place before. None where no such version is found.
+    """Why the log cannot go on: beyond its end lies a version that an earlier table at this place
+    wrote. None where no such version is found.
 
-    Of each earlier table only the last version that it may have written is looked for, and only
-    until this table has come past that version; of many earlier tables, only of the last
-    `MOST_LOOKED_AT`, and there for `MOST_AWAITED` versions.
+    Only the last version that each earlier table may have written is looked for, and only until
+    this table has come past that version. Of many earlier tables, the last `MOST_LOOKED_AT` count,
+    and `MOST_AWAITED` of their versions are read.
     """
     head = section.table.latest_version
     versions = _awaited(head, await section.forgotten(most=MOST_LOOKED_AT))
@@ -94,8 +96,8 @@ async def late_write(section: CommitSection, sight: Sight) -> str | None:
 def _awaited(head: int, forgotten: Sequence[ForgottenTable]) -> tuple[int, ...]:
     """The versions beyond the head where late writes of these tables may lie, of the first few
     tables."""
-    # A publisher writes again what was published; a commit of a plain table takes the next one.
-    last = (old.latest_version + (not old.catalog_managed) for old in forgotten)
+    # A publisher writes again what was ratified; a commit of a plain table takes the next version.
+    last = (old.latest_version + old.kind.log_first for old in forgotten)
     return tuple(dict.fromkeys(version for version in last if version > head + 1))[:MOST_AWAITED]
 
 

@@ -1,3 +1,3 @@
-"""What an operator asks of a table whose index and log may differ: verify, rebuild, end a
+"""What an operator asks of a table whose index and log may differ: verify, rebuild, forget, end a
 quarantine; and whether an instance can work at all.
 """

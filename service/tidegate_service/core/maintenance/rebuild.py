@@ -1,67 +1,15 @@
-"""Making a table's index anew from its log (docs/invariants.md, I13).
+"""Making a table's index anew from its log (docs/invariants.md, I13)."""
 
-The log is what a plain table is; of a catalog-managed one it is all but the versions that are
-not published, whose bytes the index holds. Both are read into the emptied index in one commit
-section, so that nobody ever sees a table half made, and what cannot be read changes nothing.
-
-The section of a plain table reads a copy of the log, which is made before the row is locked. That
-of a catalog-managed table compares the log with the index and puts versions back, so it reads the
-store itself.
-"""
-
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from tidegate_protocol.base.problems import Code
-from tidegate_service.core.access.audit import Change, Deed
-from tidegate_service.core.catalog_managed.findings import Found, lost_behind_hole
-from tidegate_service.core.catalog_managed.own_log import CleanedUp, cleaned_up, not_own
-from tidegate_service.core.catalog_managed.questions import Ends
-from tidegate_service.core.catalog_managed.ratified_log import (
-    LostCommit,
-    UnknownIds,
-    go_on,
-    record_lost,
-    tell_lost,
-    tell_unknown,
-    unknown_ids,
-)
-from tidegate_service.core.catalog_managed.set_back import quarantine_for
-from tidegate_service.core.catalog_managed.whole_log import make_whole, other_bytes
-from tidegate_service.core.checkpoints.lost_checkpoint import restore_checkpoint
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
-from tidegate_service.core.log.bases import BaseRefused, from_first_base
-from tidegate_service.core.log.catching_up.sight import Behind, SeenNow
-from tidegate_service.core.log.copying.copied_log import CopiedLog
-from tidegate_service.core.log.copying.copy_file import CopyFile
-from tidegate_service.core.log.data_paths import DataPaths
-from tidegate_service.core.log.load import adopt
-from tidegate_service.core.log.reading_time import ReadingTime
-from tidegate_service.core.maintenance.in_turn import in_turn
-from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import QuarantineCause, TableHead, TableRecord
-from tidegate_service.core.ports.store.storage import Log, LogReader
+from tidegate_service.core.errors import NotFound
+from tidegate_service.core.maintenance.kinds import maintenance_of
+from tidegate_service.core.maintenance.rebuilding import Rebuilt
+from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.tables.in_turn import in_turn
 from tidegate_service.core.tables.lookup import find_head
-
-COPIED_ON = 5
-"""A copy is continued so often for versions that were committed since it was made."""
-
-_PUT_BACK = (
-    "put the missing files back: GET /tables/{table}/verify names them, and "
-    "GET /tables/{table}/commits/{version} has the bytes that the index keeps"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
-    """A table's head after its index was made anew, and what of it the log has no place for. Of a
-    catalog-managed table, also the versions whose ids cannot be known any more."""
-
-    table: TableRecord
-    lost: tuple[LostCommit, ...]
-    unknown: UnknownIds | None = None
 
 
 async def rebuild_table(context: Context, ref: str) -> TableRecord:
@@ -72,9 +20,9 @@ async def rebuild_table(context: Context, ref: str) -> TableRecord:
 async def rebuild(context: Context, ref: str) -> Rebuilt:
     """Make the table's index anew.
 
-    Raises `Refused`: what `register` does for a log that cannot be read, and `broken-log` for
-    one that ends before the index does, since versions that were answered for would be lost. A
-    catalog-managed table is quarantined then.
+    Raises `Refused` as `register_table` does for a log that cannot be read. Also raised
+    (`broken-log`) for a log that ends before the index does, since versions that callers were told
+    of would be lost. A catalog-managed table is quarantined then.
     """
     table = await find_head(context, ref)
     work = partial(_rebuilt, context, table.id)
@@ -85,194 +33,4 @@ async def _rebuilt(context: Context, table_id: str) -> Rebuilt:
     glance = await context.index.glance(table_id)
     if glance is None:
         raise NotFound("there is no such table any more", code=Code.TABLE_NOT_FOUND)
-    if glance.table.catalog_managed:
-        await restore_checkpoint(context, glance.table)
-        return await _rebuild_catalog_managed(context, table_id)
-    place = glance.database, glance.table.epoch, _quarantine(glance.table)
-    rebuilt = await rebuild_from_copy(
-        # A quarantine that came while the log was copied may be of what the copy has not.
-        context,
-        glance.table,
-        lambda now, database: (database, now.epoch, _quarantine(now)) == place,
-    )
-    if rebuilt is None:
-        raise IndexUnavailable(
-            f"the index of table {glance.table.name} was made anew meanwhile, or the table was "
-            "quarantined; it can be tried again"
-        )
-    return rebuilt
-
-
-def _quarantine(table: TableHead) -> tuple[object, ...]:
-    return table.state, table.quarantine_cause, table.state_reason
-
-
-async def rebuild_from_copy(
-    context: Context, table: TableHead, is_expected: Callable[[TableHead, str], bool]
-) -> Rebuilt | None:
-    """Make a plain table's index anew from a copy of its log. None where the row, in its database,
-    is not as expected any more before or after the log is copied; nothing is changed then.
-
-    Raises `Refused` as `rebuild` does, `NotFound` where the table is gone, and `Unavailable`, also
-    where more is committed than can be copied.
-    """
-    log = context.storage.log(table.location, who=context.who)
-    async with context.copies.turn(context.who):
-        with CopyFile(context.copies, who=context.who) as file:
-            copied = CopiedLog(
-                log,
-                file,
-                location=table.location,
-                time=ReadingTime(context.limits, context.monotonic_s),
-                monotonic_s=context.monotonic_s,
-            )
-            for _ in range(COPIED_ON):
-                glance = await context.index.glance(table.id)
-                if glance is None:
-                    raise NotFound("there is no such table any more", code=Code.TABLE_NOT_FOUND)
-                if not is_expected(glance.table, glance.database):
-                    return None
-                await copied.copy(through=glance.table.latest_version)
-                try:
-                    async with context.index.commit_section(table.id, who=context.who) as section:
-                        if not is_expected(section.table, section.database):
-                            return None
-                        copied.allow(section.table.latest_version)
-                        # The log is the truth, whatever was put into it since.
-                        await _from_log(context, section, copied, least=copied.least)
-                        return await _saved(context, section)
-                except Behind:
-                    continue
-                except BaseRefused as refused:
-                    copied.pass_over(refused)
-    raise IndexUnavailable(
-        f"table {table.name} is committed to faster than its log can be read; it can be tried again"
-    )
-
-
-async def _rebuild_catalog_managed(context: Context, table_id: str) -> Rebuilt:
-    async def rebuilt(least: int) -> Rebuilt:
-        async with context.index.commit_section(table_id, who=context.who) as section:
-            log = context.storage.log(section.table.location, who=context.who)
-            parted, unknown = await _from_log_and_index(context, section, log, least=least)
-            return await _saved(context, section, parted, unknown)
-
-    try:
-        return await from_first_base(rebuilt)
-    except Refused as refused:
-        async with context.index.commit_section(table_id, who=context.who) as section:
-            # What it commits from now on may be put into a log that is not its own.
-            await quarantine_for(section, Found(QuarantineCause.LOG, refused.detail))
-        raise
-
-
-async def _saved(
-    context: Context,
-    section: CommitSection,
-    parted: tuple[LostCommit, ...] = (),
-    unknown: UnknownIds | None = None,
-) -> Rebuilt:
-    """Save the index that was made anew. `parted` are the versions that do not follow from what is
-    published, `unknown` those that nothing is known of."""
-    # Their writers were told that they landed: they are told otherwise, and not landed once more.
-    replaced = await section.restore_ids()
-    lost = parted or tuple(LostCommit(version=v, transaction_id=name) for v, name in replaced)
-    rebuilt = Change(deed=Deed.REBUILD, by=context.caller, version=section.table.latest_version)
-    await section.record_change(rebuilt)
-    await record_lost(context, section, lost)
-    await section.save()
-    # What was committed before is what the rebuild says; its epoch may be one that was there before
-    # the database was set back.
-    context.heads.forget(section.table.id)
-    tell_lost(section.table, lost)
-    tell_unknown(section.table, unknown)
-    return Rebuilt(table=section.table, lost=lost, unknown=unknown)
-
-
-async def _from_log(
-    context: Context,
-    section: CommitSection,
-    log: LogReader,
-    *,
-    least: int,
-    through: int | None = None,
-) -> tuple[int, ...]:
-    """Empty the index, and read the log into it as `adopt` does. Returns the versions that the log
-    holds before the base."""
-    before = section.table
-    time = ReadingTime(context.limits, context.monotonic_s)
-    await section.reset()
-    older: tuple[int, ...] = ()
-    if through is None or through >= 0:
-        # Nobody is shown a file by this, and who scans the table is checked then.
-        paths = DataPaths(location=before.location, policy=context.locations, reader=None)
-        read = await adopt(section, log, paths, time, least=least, through=through)
-        older = read.older
-    if section.table.latest_version < before.published_version:
-        raise Refused(
-            f"the log of table {before.name} ends at version {section.table.latest_version}, and "
-            f"the index knows versions up to {before.published_version} that were in it: the rest "
-            "of the log is lost",
-            code=Code.BROKEN_LOG,
-            hint=_PUT_BACK + _given_up(before),
-        )
-    return older
-
-
-async def _from_log_and_index(
-    context: Context, section: CommitSection, log: Log, *, least: int
-) -> tuple[tuple[LostCommit, ...], UnknownIds | None]:
-    """The same for a catalog-managed table, and behind it the versions that only the index holds;
-    returns those that do not follow from what is published, and those that were cleaned up since
-    the index was as it is, so that their ids cannot be known."""
-    before = section.table
-    through, least = await _check_own(section, log, least=least)
-    await section.keep_unpublished()
-    # What lies behind these versions need not be one of the table.
-    older = await _from_log(context, section, log, least=least, through=through)
-    if (other := await section.rewritten()) is not None:
-        raise Refused(
-            f"version {other} of table {before.name} lies in the log with other bytes than were "
-            "ratified",
-            code=Code.BROKEN_LOG,
-            hint=f"put the ratified file back: GET /tables/{before.name}/verify gives its SHA-256",
-        )
-    unknown = unknown_ids(section.table, known=before.latest_version, older=older)
-    return await go_on(section, log, before), unknown
-
-
-def _given_up(table: TableHead) -> str:
-    if table.quarantine_cause is QuarantineCause.SET_BACK:
-        return "; or give the table up (docs/maintenance.md, a table that cannot be rebuilt)"
-    if table.catalog_managed:
-        return ""
-    return ", or forget the table and register it again if they are lost for good"
-
-
-async def _check_own(section: CommitSection, log: Log, *, least: int) -> tuple[int, int]:
-    """See that the log is the table's, and make it whole where files of it are gone. Returns the
-    version up to which it is read by what it holds, not by who wrote it, and the least version of
-    its base: the last published one, and `least`; where the log begins behind that one, twice the
-    first that it has. Raises `Refused`, also where a log like that has other versions than the
-    index before its first: whether those that are gone were the index's, nobody can tell."""
-    table = section.table
-    found: str | CleanedUp | None = await make_whole(section, log)
-    if found is None:
-        sight = SeenNow(log)
-        last, _ = await sight.see(section, Ends(table.published_version))
-        found = await not_own(section, sight, last, least=least)
-        if found is None and last is not None:
-            found = await cleaned_up(section, sight, least=least)
-        if found is None and (hole := await lost_behind_hole(section, sight, last)) is not None:
-            found = hole.reason
-    match found:
-        case None:
-            return table.published_version, least
-        case CleanedUp(version, older):
-            waiting = range(table.published_version + 1, table.latest_version + 1)
-            why = await other_bytes(section, log, [one for one in older if one in waiting])
-            if why is None:
-                return version, version
-        case str(why):
-            pass
-    raise Refused(f"table {table.name}: {why}", code=Code.BROKEN_LOG)
+    return await maintenance_of(glance.table).rebuild(context, glance)

@@ -1,11 +1,11 @@
 """Logs that were cleaned up past what the index knows of them.
 
-Other writers of a plain table may commit, write a checkpoint and delete the commits under it, all
-while no commit comes through here. A version behind the index's head is then absent although the
-table has moved on, and a commit put there would be in nobody's table. Clean-up takes commits in any
-order, and may be cut short: the index's own head may be gone or not. So where a table was, by the
-date of its head, left alone for a while, two things are looked for in the log: the head, and behind
-it a version that is missing before a later one.
+Other writers of a plain table may commit, write a checkpoint and delete the commits before it, all
+while no commit comes through the service. Then the version behind the index's head is absent
+although the table has moved on, and no reader would see a commit that is put there. A clean-up
+deletes commits in any order, and may be cut short, so the file of the index's head may be gone or
+not. So where a table was left alone for a while, by the date of its head, two things are looked for
+in the log: the head's file, and a version that is missing behind it before a later one.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
 from tidegate_service.core.instance.log_checks import QUIET_MS
 from tidegate_service.core.log.catching_up.sight import Between, SeenBefore
-from tidegate_service.core.log.listing import listed
+from tidegate_service.core.log.files.listing import listed
 from tidegate_service.core.log.used_places import late_write
-from tidegate_service.core.maintenance.rebuild import rebuild_from_copy
+from tidegate_service.core.maintenance.rebuilding import rebuild_from_copy
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import TableHead, TableState
 from tidegate_service.core.ports.store.storage import Log
@@ -59,17 +59,18 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
     """Have the index made anew where the log has left it behind. A table that is quarantined is
     left as it is.
 
-    Raises `TableQuarantined` where the log ends before the index does, is another's or holds a late
-    write of another table, after saving that. Raises `Behind` where the log has to be looked at
+    Raises `TableQuarantined`, after saving it, where the log ends before the index does, is another
+    table's, or has a late write of another table. Raises `Behind` where the store has to be asked
     first, and where the index has to be made anew.
     """
     head = section.table
     if head.state is TableState.QUARANTINED:
         return
     quiet_ms = section.now_ms - head.latest_timestamp
-    # Other writers date their commits as they like: one from the far future says nothing. Ours are
-    # ahead of the clock where more than one is made in a millisecond; where that goes on for long,
-    # they are by more than this, and one check is for all that come within as long after it.
+    # Other writers date their commits as they like: a date in the far future says nothing. Commits
+    # of this service are ahead of the clock where more than one is made in a millisecond. Where
+    # they are ahead by more than `QUIET_MS`, one check is enough for all that come as long after
+    # it.
     spared = context.log_checks.spare(head, section.now_ms, database=section.database)
     if abs(quiet_ms) < QUIET_MS or spared:
         return
@@ -91,15 +92,15 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
     if isinstance(end, str):
         await _quarantined(section, end)
     if end == head.latest_version:
-        # Only its checkpoint is left of the head, as of a table that was registered so.
+        # The head has a checkpoint and no commit file, as in a table that was registered so.
         return
     sight.leave_for(partial(_reload, context, head, section.database))
 
 
 async def _reload(context: Context, head: TableHead, database: str) -> None:
-    """Make the index anew, once for all of a principal who wait for it. Nothing is done where the
-    table's row has moved on from `head`. Raises `TableQuarantined` where the log cannot be taken
-    in, after saving that."""
+    """Make the index anew, once for all requests of a principal that wait for it. Nothing is done
+    where the table's row has moved on from `head`. Raises `TableQuarantined`, after saving it,
+    where the log cannot be read into the index."""
     place = database, head.epoch, head.latest_version, TableState.ACTIVE
 
     def is_there(now: TableHead, in_database: str) -> bool:
@@ -119,20 +120,20 @@ async def _reload(context: Context, head: TableHead, database: str) -> None:
 
     try:
         await context.running.run_once(
-            # Not in the name of somebody who has used up a share: the others do it again, for
+            # Others do not wait for a principal who has used up its share: they do it for
             # themselves, and find it done.
             (f"reload {context.who}", head.id),
             made_anew,
         )
     except NotFound:
-        # The section that is begun again tells of it.
+        # The section is begun again, and raises the same.
         return
 
 
 async def gap(log: Log, head: int) -> int | None:
-    """The first version behind the head that is missing in the log while a later one, or a complete
-    checkpoint of it or of a later one, is there; None where there is no such. Raises `BrokenLog`
-    where too many files are."""
+    """The first version behind the head that is missing in the log, although the log has a later
+    version, or a complete checkpoint of the missing version or a later one; None where there is no
+    such version. Raises `BrokenLog` where too many files lie behind the head."""
     files = await listed(log, behind=head)
     for version in await offload.run(len(files), partial(missing, files, behind=head)):
         # Others may have written it while the log was listed.

@@ -1,11 +1,11 @@
 """Comparing what the index holds of a table with its log in storage.
 
-Version by version: the bytes in storage, the bytes that the index keeps and the digest in the
-version's row must be the same, and the index's rows must be what those bytes' actions make. By
-induction that proves every snapshot. The newest checkpoint, which other readers start from, must
-have the files that the index has at its version, and version checksums, whoever wrote them, must
-say what the index says. Nothing is locked and nothing is written; commits
-that land meanwhile are left to the next call.
+Of each version, the bytes in the log, the bytes that the index keeps and the digest in the
+version's row must be the same, and the index's rows must be what the actions in these bytes make.
+By induction that proves every snapshot. The newest checkpoint, which other readers start from, must
+have the files that the index has at its version. Version checksums, whoever wrote them, must say
+what the index says. Nothing is locked and nothing is written. Commits that land meanwhile are left
+to the next call.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -27,12 +27,12 @@ from tidegate_protocol.log.segment import (
 from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
-from tidegate_service.core.log.checkpoint_stream import snapshot_actions
-from tidegate_service.core.log.file_set import FileSet
-from tidegate_service.core.log.listing import listed
+from tidegate_service.core.log.files.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.files.file_set import FileSet
+from tidegate_service.core.log.files.listing import listed
 from tidegate_service.core.maintenance.verify_checksums import checksum_differences
 from tidegate_service.core.observe.telemetry import UpkeepKind
-from tidegate_service.core.ports.comparison import FileCounts
+from tidegate_service.core.ports.files.comparison import FileCounts
 from tidegate_service.core.ports.records import CommitRecord, TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
@@ -68,9 +68,9 @@ class Difference:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
     """Versions `from_version .. through_version` were compared; `next_version` is where to go
-    on, None at the end. `cleaned_up` of them are not in storage any more, under a checkpoint;
-    `not_ingested` versions lie in storage beyond a plain table's head, for the next commit to
-    take in."""
+    on, None at the end. `cleaned_up` of them are gone from the log, below a checkpoint.
+    `not_ingested` versions lie in the log beyond a plain table's head: the next commit reads them
+    in."""
 
     table: TableHead
     from_version: int
@@ -139,7 +139,7 @@ class _Page:
                 self._found(None, DifferenceKind.INDEX, detail)
         head = await self._head()
         beyond = await offload.run(len(commits), _beyond, commits, head)
-        if beyond and self._table.catalog_managed:
+        if beyond and not self._table.kind.log_first:
             self._found(
                 None,
                 DifferenceKind.STORAGE,
@@ -158,8 +158,8 @@ class _Page:
         )
 
     async def _head(self) -> int:
-        """The table's newest version now: what was committed since it was looked up lies in the
-        log, too."""
+        """The table's latest version now, since the log has the commits that landed since the table
+        was looked up, too."""
         now = await get_head(self._context, self._table.id)
         if now.epoch != self._table.epoch or now.first_version > self._first:
             raise IndexUnavailable(
@@ -202,7 +202,7 @@ class _Page:
             if not self._was_cut:
                 return
         content = kept if stored is None else stored
-        # Bytes that are not the commit's say nothing of its rows.
+        # Other bytes than the commit's say nothing of the commit's rows.
         if content is not None and await self._digest(content) == record.content_sha256:
             try:
                 actions = await self._off_loop(content, parse_commit)
@@ -242,15 +242,15 @@ class _Page:
         return await self._off_loop(content, sha256_of)
 
     async def _off_loop(self, content: C, work: Callable[[C], T]) -> T:
-        """What the work makes of it, in the caller's turn where that may take long."""
+        """What the work makes of the content; of a large one in a thread, in the caller's turn."""
         if len(content) <= SMALL_BYTES:
             return work(content)
         return await self._threads.run(work, content)
 
     async def _base(self, checkpoint: Checkpoint, counts: FileCounts) -> None:
-        """The first version of a table whose log starts with a checkpoint; once the log has
-        moved on to a later one, nothing is left to compare it with. Where the index was cut there,
-        its rows are those that the commits before have made."""
+        """Compare the first version of a table whose log starts with a checkpoint. Where the log
+        starts with a later checkpoint by now, nothing is left to compare it with. Where the index
+        was cut at this version, the rows are what the commits before have made."""
         version = checkpoint.version
         if self._was_cut:
             await self._files_of(checkpoint)
@@ -265,8 +265,8 @@ class _Page:
             self._found(version, DifferenceKind.STORAGE, f"its checkpoint cannot be read: {error}")
 
     async def _snapshot(self, newest: Checkpoint | None, *, through: int) -> None:
-        """The files of the newest checkpoint, if its version is of this page; what is a table's
-        first version, `_base` compares."""
+        """Compare the files of the newest checkpoint, if its version is of this page. `_base`
+        compares a checkpoint of the table's first version."""
         first = max(self._first, self._table.first_version + 1)
         if newest is not None and first <= newest.version <= through:
             await self._files_of(newest)
@@ -283,7 +283,7 @@ class _Page:
             detail = f"its checkpoint cannot be read: {error}"
             self._found(checkpoint.version, DifferenceKind.STORAGE, detail)
         except NotFound:
-            # Made anew meanwhile, which `_head` tells.
+            # The index was made anew meanwhile: `_head` raises that.
             return
         else:
             if theirs != ours:

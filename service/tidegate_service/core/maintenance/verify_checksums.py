@@ -1,7 +1,7 @@
 """Comparing a log's version checksums, ours and others', with the index.
 
-The newest one is compared with the files of its version. Of the others, it is what the index knows
-of each version by itself: protocol, metadata, transaction id and timestamp.
+The newest checksum is compared with the files of its version, too. The others are compared with
+what the index knows of each version by itself: protocol, metadata, transaction id and timestamp.
 """
 
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
@@ -28,15 +28,15 @@ from tidegate_service.core.sharing import offload
 from tidegate_service.core.upkeep.checksums import checksum_of
 
 FILES = 5_000
-"""Of a checksum that names more than so many, the files are counted alone."""
+"""Where a checksum names more files, they are only counted."""
 BINS = 10_000
-"""A histogram of sizes with more is not compared."""
+"""A histogram of sizes with more bins is not compared."""
 
 
 async def checksum_differences(
     context: Context, table: TableHead, versions: Collection[int]
 ) -> AsyncIterator[tuple[int, str]]:
-    """For each checksum of these versions that says otherwise than the index: its version, and what
+    """Which checksums of these versions differ from the index: the version of each, and what
     differs. Raises `Unavailable`."""
     log = context.storage.log(table.location, who=context.who)
     newest = max(versions, default=-1)
@@ -53,7 +53,7 @@ async def checksum_differences(
             try:
                 known = await _with_files(context, table, version, found, known)
             except NotFound:
-                # Made anew meanwhile, which the caller finds out.
+                # The index was made anew meanwhile: the caller finds that out.
                 continue
         weight = offload.HEAVY if _has_many(found) else 0
         for name, said in (await offload.run(weight, differences, found, known)).items():
@@ -71,8 +71,8 @@ async def _read(log: Log, version: int) -> Checksum | None:
 async def _known(
     context: Context, table: TableHead, version: int, found: Checksum
 ) -> Checksum | None:
-    """What the index says of a version without reading its files, whose numbers are taken as
-    found. None where it has no such version, which the caller finds out."""
+    """What the index says of a version without reading its files; the numbers of files are those of
+    the checksum. None where the index has no such version: the caller finds that out."""
     record = await context.index.commit(table.id, version)
     state = await context.index.state_at(table.id, version)
     if record is None or state is None or state.metadata is None or state.protocol is None:
@@ -91,8 +91,8 @@ async def _known(
 async def _with_files(
     context: Context, table: TableHead, version: int, found: Checksum, known: Checksum
 ) -> Checksum:
-    """Also what the index knows of the version's files; of the head, all else that it adds up to.
-    Raises `NotFound` where the index was made anew."""
+    """The same, with what the index knows of the version's files and, at the head, all else that
+    the table adds up to. Raises `NotFound` where the index was made anew."""
     histogram = found.file_size_histogram
     bins = SIZE_BINS if histogram is None else histogram.sorted_bin_boundaries
     files = FilesInSum(bins, named=None if found.all_files is None else len(found.all_files))
@@ -122,8 +122,8 @@ def _has_many(checksum: Checksum) -> bool:
 
 
 class FilesInSum:
-    """What the files of a version add up to, a batch at a time, by the bins of a checksum's
-    histogram; and all of them, where the checksum names so many (`named`) that they can be."""
+    """What the files of a version add up to, counted batch by batch into the bins of a checksum's
+    histogram. The files themselves are kept, too, where the checksum names few (`named`)."""
 
     def __init__(self, bins: tuple[int, ...], *, named: int | None) -> None:
         self.count = self.size = self.deleted_records = self.vectors = 0

@@ -59,6 +59,7 @@ async def _generate(context: Context, table: TableHead) -> ManifestsWritten:
             table,
             state.metadata,
             version=table.latest_version,
+            who=context.who,
             limits=context.manifest_limits,
             faults=context.faults,
         )

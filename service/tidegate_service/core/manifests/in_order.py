@@ -9,7 +9,7 @@ import asyncio
 
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.observe.telemetry import HOOK
-from tidegate_service.core.ports.upkeep import UpkeepStanding
+from tidegate_service.core.ports.upkeep.upkeep import UpkeepStanding
 
 NAME = "symlink-manifests"
 """The hook's name, which no other one has."""

@@ -18,7 +18,7 @@ from tidegate_protocol.log.codec import decode as decode_action
 from tidegate_protocol.log.paths import decode as decode_path
 from tidegate_protocol.schema.partition_values import partition_path
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.ports.scanned import StoredFiles
+from tidegate_service.core.ports.files.scanned import StoredFiles
 
 END_OF_FOLDER = "\0"
 """Between a partition's folder and a file in a sorted line. No folder's name has it, so that lines

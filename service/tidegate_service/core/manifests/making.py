@@ -16,9 +16,9 @@ from tidegate_service.core.limits import MANIFEST_LIMITS, ManifestLimits
 from tidegate_service.core.manifests.lines import END_OF_FOLDER, ManifestLines
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, ManifestStep, around
 from tidegate_service.core.observe.ports_with_faults import with_faults
+from tidegate_service.core.ports.files.scanned import StoredFiles, Wanted
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableHead
-from tidegate_service.core.ports.scanned import StoredFiles, Wanted
 from tidegate_service.core.ports.store.manifests import Manifests
 from tidegate_service.core.ports.store.storage import Storage
 from tidegate_service.core.sharing import offload
@@ -45,6 +45,7 @@ async def make_manifests(
     metadata: Metadata,
     *,
     version: int,
+    who: str | None,
     partitions: Sequence[str] | None = None,
     limits: ManifestLimits = MANIFEST_LIMITS,
     faults: FaultPoints = NO_FAULTS,
@@ -53,7 +54,8 @@ async def make_manifests(
     values (JSON objects), or all where none are given.
 
     Raises `Refused` for a table that has none, before anything is written, and where its paths are
-    more than is kept on the disk. Raises as `Index.stored_files` and `Manifests` do.
+    more than is kept on the disk, and `Unavailable` where those of all, or of `who`, are. Raises as
+    `Index.stored_files` and `Manifests` do.
     """
     lines = ManifestLines.of(table.location, metadata)
     only = None
@@ -69,8 +71,8 @@ async def make_manifests(
         only,
         limits,
         faults,
-        SortedSpool(most_held=limits.sorted_bytes),
-        SortedSpool(most_held=limits.sorted_bytes),
+        SortedSpool(who=who, most_held=limits.sorted_bytes),
+        SortedSpool(who=who, most_held=limits.sorted_bytes),
     )
     try:
         files = await making.collect(table.id, version)

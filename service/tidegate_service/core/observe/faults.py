@@ -178,7 +178,7 @@ class CommitSteps:
     answer: Step
 
 
-_CATALOG_MANAGED = CommitSteps(
+CATALOG_MANAGED_STEPS = CommitSteps(
     lock=Step.M1_LOCK,
     look_up=Step.M2_LOOK_UP,
     decide=Step.M3_DECIDE,
@@ -186,7 +186,7 @@ _CATALOG_MANAGED = CommitSteps(
     save=Step.M6_COMMIT,
     answer=Step.M7_ANSWER,
 )
-_PLAIN = CommitSteps(
+PLAIN_STEPS = CommitSteps(
     lock=Step.O1_LOCK,
     look_up=Step.O2_LOOK_UP,
     decide=Step.O4_DECIDE,
@@ -194,7 +194,3 @@ _PLAIN = CommitSteps(
     save=Step.O8_INDEX,
     answer=Step.O9_ANSWER,
 )
-
-
-def steps_of(catalog_managed: bool) -> CommitSteps:
-    return _CATALOG_MANAGED if catalog_managed else _PLAIN

@@ -43,7 +43,7 @@ class Outcome(StrEnum):
 
 
 class UpkeepKind(StrEnum):
-    """Work on a table's log that no commit waits for (`core.ports.upkeep`)."""
+    """Work on a table's log that no commit waits for (`core.ports.upkeep.upkeep`)."""
 
     CHECKPOINT = "checkpoint"
     CHECKSUM = "checksum"

@@ -19,10 +19,26 @@ PathKey = tuple[str, str]
 """A file's path and its deletion vector's id or '', as the index's keys."""
 BEFORE_ALL: PathKey = ("", "")
 
-MOST_SMALL = 100_000
-MOST_SMALL_BYTES = 64 * 1024 * 1024
-"""Of a checkpoint's application transactions and domains, as log lines: all of them are held while
-it is written, or compared."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallActionLimits:
+    """How many application transactions and domains a checkpoint may have, and how many bytes of
+    them as log lines. All of them are held while it is written, or compared."""
+
+    number: int = 100_000
+    size: int = 64 * 1024 * 1024
+
+    def allow(self, number: int, size: int) -> bool:
+        return number <= self.number and size <= self.size
+
+    def __str__(self) -> str:
+        return (
+            f"more than {self.number:,} application transactions and domains, or {self.size:,} "
+            "bytes of them"
+        )
+
+
+SMALL_ACTION_LIMITS = SmallActionLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +62,7 @@ class SnapshotHead:
     """A table's snapshot but for its files, and what tells whether it still is the table's.
 
     `now_ms` is the database's clock. `transactions` and `domains` are log lines; `num_files` counts
-    the live files.
+    the live files. `dropped` is another one once removed files may have left the index.
     """
 
     version: int
@@ -61,6 +77,7 @@ class SnapshotHead:
     transactions: Sequence[bytes]
     domains: Sequence[bytes]
     num_files: int
+    dropped: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +109,8 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownCheckpoint:
     """The newest checkpoint that the service wrote of a table. `shape` names all that its sidecars
-    and parts depend on beside their files. A V2 checkpoint has `sidecars`, in the order of their
-    keys; one of several parts may have `parts`, in the order of their numbers."""
+    and parts depend on beside their live files. A V2 checkpoint has `sidecars`, in the order of
+    their keys; one of several parts may have `parts`, in the order of their numbers."""
 
     version: int
     epoch: int

@@ -25,6 +25,16 @@ class Recalled:
     lost: Sequence[tuple[int, str]] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPlaces:
+    """Where tables were forgotten that are still kept, at, inside or around a location: whether
+    there are `others` than those in some scopes, and the folders `around` it where only such ones
+    were."""
+
+    others: bool
+    around: frozenset[str]
+
+
 class ForgottenHere(Protocol):
     """The part of `CommitSection` that knows who was at the table's location before."""
 
@@ -44,9 +54,8 @@ class ForgottenHere(Protocol):
         """The ids that the metadata of the section's table has at its versions."""
         ...
 
-    async def keeps_others(self, scopes: Sequence[str]) -> bool:
-        """Whether a table that lies in none of the scopes was forgotten at, inside or around the
-        location of the section's table, and is still kept."""
+    async def kept_places(self, scopes: Sequence[str]) -> KeptPlaces:
+        """For the location of the section's table."""
         ...
 
     async def recall(self, table: ForgottenTable) -> Recalled:

@@ -14,11 +14,14 @@ from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.ports.checkpoints import CheckpointIndex
-from tidegate_service.core.ports.comparison import Comparison, FileCounts
+from tidegate_service.core.ports.contents import ContentIndex
+from tidegate_service.core.ports.files.comparison import Comparison, FileCounts
+from tidegate_service.core.ports.files.named_files import NamedFilesIndex
+from tidegate_service.core.ports.files.scanned import StoredFiles, Wanted
 from tidegate_service.core.ports.forgotten import ForgottenHere, ForgottenTables
-from tidegate_service.core.ports.named_files import NamedFilesIndex
 from tidegate_service.core.ports.records import (
     Aborted,
+    CommitGlance,
     CommitRecord,
     Glance,
     NewTable,
@@ -28,7 +31,6 @@ from tidegate_service.core.ports.records import (
     TableRecord,
     Waiting,
 )
-from tidegate_service.core.ports.scanned import StoredFiles, Wanted
 from tidegate_service.core.ports.told import TellingIndex
 from tidegate_service.core.ports.winners import WinnersIndex
 from tidegate_service.core.sharing.pools import Share
@@ -63,8 +65,9 @@ class CommitSection(ForgottenHere, Protocol):
         """Look these ids up together, since `transaction` will be asked for each: those that are
         not known then cost no question of their own."""
 
-    async def state_at(self, version: int) -> ReadState | None:
-        """Protocol and metadata at a version; None where the index does not reach."""
+    async def state_at(self, version: int, *, most_bytes: int | None = None) -> ReadState | None:
+        """Protocol and metadata at a version; None where the index does not reach. Raises
+        `TakesLong`, having read nothing, where they have more bytes than `most_bytes`."""
 
     async def winners(
         self, after: int, through: int, *, most_bytes: int | None = None
@@ -72,8 +75,12 @@ class CommitSection(ForgottenHere, Protocol):
         """Versions `after + 1 .. through` in order; None where any is missing. Raises `TakesLong`
         where they have more bytes than `most_bytes`."""
 
-    async def partition_values(self, path: str, version: int) -> PartitionValues | None:
-        """Partition values of the file with this decoded path, live at the version."""
+    async def partition_values(
+        self, path: str, version: int, *, vector: str | None = None
+    ) -> PartitionValues | None:
+        """Partition values of the file with this decoded path, live at the version. It is found in
+        any case where a later version closed it under this deletion vector, and else where the path
+        has few rows."""
 
     async def content(self, version: int) -> Content | None:
         """The bytes of a version that is not published, or was not long ago; None once they are
@@ -204,7 +211,13 @@ class CommitGroup(Protocol):
 
 
 class Index(
-    ForgottenTables, CheckpointIndex, NamedFilesIndex, TellingIndex, WinnersIndex, Protocol
+    ForgottenTables,
+    CheckpointIndex,
+    ContentIndex,
+    NamedFilesIndex,
+    TellingIndex,
+    WinnersIndex,
+    Protocol,
 ):
     """The commit index. Reads take a connection of their own and see what is committed, whether a
     standby has it or not: a caller is told of versions up to a head that was told.
@@ -247,15 +260,22 @@ class Index(
 
     async def commit(self, table_id: str, version: int) -> CommitRecord | None: ...
 
-    async def content(self, table_id: str, version: int) -> Content | None:
-        """The bytes of a version that is held inline; None once it is forgotten."""
+    async def glance_at_commit(self, table_id: str, version: int) -> CommitGlance | None: ...
 
     async def history(
         self, table_id: str, *, from_version: int | None, to_version: int | None, limit: int
     ) -> list[CommitRecord]:
         """Newest first, both ends included; fewer than `limit` where they hold `DETAILS_BYTES`."""
 
-    async def state_at(self, table_id: str, version: int) -> ReadState | None: ...
+    async def state_at(
+        self, table_id: str, version: int, *, most_bytes: int | None = None
+    ) -> ReadState | None:
+        """As of a section. More than `core.ports.records.LONG_METADATA` is for those who have a
+        turn at it (`core.tables.lookup`)."""
+
+    async def is_used(self, table_id: str, transaction_id: str) -> bool:
+        """Whether a commit has landed by this id, or it was aborted, as far as is committed here: a
+        caller is told by a section."""
 
     async def version_at(self, table_id: str, timestamp_ms: int) -> int | None:
         """The latest version whose timestamp is at or before the given one."""
@@ -268,9 +288,6 @@ class Index(
     ) -> AsyncIterator[StoredFiles]:
         """The wanted files live at a version, in batches: all ordered by path, or the partitions
         one after the other. Raises `NotFound` like `files`."""
-
-    async def stored_content(self, table_id: str, version: int) -> bytes | LogFile | None:
-        """The bytes that the index keeps of a version, published or not."""
 
     async def file_counts(self, table_id: str, first: int, last: int) -> Mapping[int, FileCounts]:
         """How many files each of these versions opened and closed; none for a missing one."""
@@ -298,7 +315,8 @@ class Index(
 
         A synchronous standby has them: who puts one into the log that it lacks would put it in the
         place of what is ratified where the standby takes over. Raises `IndexUnavailable` where it
-        does not answer."""
+        does not answer, and `StorageUnavailable` where too much of other large versions is held to
+        hold another one."""
 
     async def mark_published(
         self,

@@ -7,13 +7,27 @@ from tidegate_service.core.ports.records import CommitRecord, TableHead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableTotals:
+    """What a table holds at a version."""
+
+    version: int
+    num_files: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """The transaction is in the log; `replayed` says that an earlier request put it there."""
+    """The transaction is in the log; `replayed` says that an earlier request put it there. One that
+    landed now says in which `database`, how many ms its checks took, and once it is saved, what its
+    group left of the table."""
 
     table: TableHead
     record: CommitRecord
     published: bool
     replayed: bool
+    database: str | None = None
+    check_ms: int | None = None
+    totals: TableTotals | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any
 from tidegate_protocol.log.actions import Action, Metadata, Protocol
 from tidegate_protocol.log.content import Content
 from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION, IsolationLevel
+from tidegate_service.core.ports.kinds import TableIdentity
 
 PAGE_BYTES = 4 * 1024 * 1024
 """What writers said in the rows of a page, at most, but for the last one's."""
@@ -33,14 +34,10 @@ class QuarantineCause(StrEnum):
     GIVEN_UP = "given-up"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTable:
-    """A table about to be created; `location` is a canonical URL without a trailing slash."""
+class NewTable(TableIdentity):
+    """A table about to be created."""
 
-    id: str
-    name: str
-    location: str
-    catalog_managed: bool
+    __slots__ = ()
 
 
 LONG_METADATA = 64 * 1024
@@ -49,7 +46,7 @@ with more has groups of commits of its own, since reading it takes long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableHead:
+class TableHead(TableIdentity):
     """A table's head without its protocol and metadata, which may be megabytes. Timestamps in ms;
     `num_files` and `size_bytes` of the latest version.
 
@@ -61,10 +58,6 @@ class TableHead:
     `metadata_bytes` is what protocol and metadata take in the row, where it was read without them.
     """
 
-    id: str
-    name: str
-    location: str
-    catalog_managed: bool
     state: TableState
     state_reason: str | None
     quarantine_cause: QuarantineCause | None
@@ -104,15 +97,11 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForgottenTable:
+class ForgottenTable(TableIdentity):
     """What a table was when it was forgotten (`core.ports.forgotten`). `content_sha256` is of the
     bytes of `latest_version`, None where only its checkpoint was known; `forgotten_ms` by the
     database's clock."""
 
-    id: str
-    name: str
-    location: str
-    catalog_managed: bool
     latest_version: int
     content_sha256: str | None
     forgotten_ms: int
@@ -128,6 +117,16 @@ class CommitMetrics:
     bytes_removed: int
     attempts: int
     duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitGlance:
+    """What a version's row has beside what its writer said, which may be megabytes: of these, what
+    is told most often. As in `CommitRecord`."""
+
+    timestamp: int
+    body_digest: str | None
+    content_sha256: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

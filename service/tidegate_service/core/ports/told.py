@@ -8,7 +8,7 @@ such a one. Who was told of the first would then take what it read for the secon
 from collections.abc import Sequence
 from typing import Protocol
 
-from tidegate_protocol.log.actions import Txn
+from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_service.core.ports.records import PAGE_BYTES, Glance, TableHead, TableRecord
 
 
@@ -32,6 +32,12 @@ class TellingIndex(Protocol):
 
     async def told_head(self, ref: str, *, known: HeadsOnStandby) -> TableHead | None: ...
 
+    async def told_table(
+        self, ref: str, *, known: HeadsOnStandby, most_metadata: int
+    ) -> TableRecord | TableHead | None:
+        """The head, with its version's protocol and metadata where these are no longer than
+        `most_metadata` bytes."""
+
     async def told_glance(self, table_id: str, *, known: HeadsOnStandby) -> Glance | None: ...
 
     async def tables(
@@ -51,3 +57,8 @@ class TellingIndex(Protocol):
     async def app_transaction(
         self, table_id: str, app_id: str, *, known: HeadsOnStandby
     ) -> Txn | None: ...
+
+    async def domain(
+        self, table_id: str, domain: str, *, known: HeadsOnStandby
+    ) -> DomainMetadata | None:
+        """The latest action of a metadata domain that is not removed."""

@@ -8,6 +8,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Sized
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar, TypeVarTuple, Unpack
 
 from tidegate_protocol.log import content as contents
@@ -45,6 +46,8 @@ _turns = Turns(THREADS)
 # One principal's pass may take seconds: another one's finds a thread that is free, or soon is.
 _own = OwnTurns(most_of_one(THREADS))
 _NOBODYS = ""
+_BACKGROUND = "tidegate"
+"""In whose name the service does what nobody asked it for. No caller has the name."""
 
 
 def weight_of_log(content: Sized) -> int:
@@ -79,14 +82,54 @@ async def sha256_of(content: Content) -> str:
 
 async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """The result of `work(*args)`, which goes through `size` actions; off the event loop where
-    they are many, in the turn of the principal whose request it is done for."""
+    they are many, in the turn of the principal whose request it is done for, or of the service
+    itself. Whoever is cancelled leaves at once, and the turn lasts for as long as the thread works:
+    or else others would queue up behind it, out of their turns."""
     if size < HEAVY:
         return work(*args)
     request = correlation.current()
-    who = None if request is None else request.share
+    who = _BACKGROUND if request is None else request.share
     with sharing:
-        async with _own.turn(who), _turns.turn(who or _NOBODYS):
-            return await asyncio.get_running_loop().run_in_executor(_threads, work, *args)
+        await _take(who)
+        loop = asyncio.get_running_loop()
+        # Not the thread's work itself, which would be told to be over while it goes on.
+        return await asyncio.shield(
+            loop.run_in_executor(_threads, partial(_in_turn, loop, who, work, *args))
+        )
+
+
+async def _take(who: str | None) -> None:
+    """Wait for a turn of one's own and then for one of all. Whoever is cancelled has none."""
+    if who is not None:
+        await _own.take(who)
+    try:
+        await _turns.take(who or _NOBODYS)
+    except asyncio.CancelledError:
+        if who is not None:
+            _own.end(who)
+        raise
+
+
+def _in_turn(
+    loop: asyncio.AbstractEventLoop,
+    who: str | None,
+    work: Callable[[Unpack[Ts]], T],
+    *args: *Ts,
+) -> T:
+    try:
+        return work(*args)
+    finally:
+        try:
+            loop.call_soon_threadsafe(_end, who)
+        except RuntimeError:
+            # The loop was closed meanwhile. The threads, and their turns, are the process's.
+            _end(who)
+
+
+def _end(who: str | None) -> None:
+    _turns.end()
+    if who is not None:
+        _own.end(who)
 
 
 class _Sharing:

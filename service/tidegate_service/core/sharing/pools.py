@@ -85,11 +85,28 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a principal has of a pool."""
+    """What a principal has of a pool; nobody's is that of ''."""
 
     pool: Pool
     principal: str
 
+    @property
+    def who(self) -> str | None:
+        """The principal; None for nobody."""
+        return self.principal or None
+
     async def run(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         """As of the pool."""
         return await self.pool.run(self.principal, work, *args)
+
+    async def run_rested(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        """The same, after which the thread leaves the interpreter to others if it took long."""
+        return await self.run(_rested, work, *args)
+
+
+def _rested(work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    rests = Rests()
+    try:
+        return work(*args)
+    finally:
+        rests()

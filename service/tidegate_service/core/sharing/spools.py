@@ -9,11 +9,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import IO
 
 from tidegate_protocol.base.problems import Code
-from tidegate_service.core.errors import Refused
+from tidegate_service.core.errors import Refused, StorageUnavailable
+from tidegate_service.core.sharing.shares import Shares
 
 HELD_BYTES = 8 * 1024 * 1024
 """Of memory, roughly, in which lines are sorted."""
@@ -25,14 +27,41 @@ _OF_A_SET = 64
 
 
 class SpoolRoom:
-    """The bytes on the disk that spools have: `most` all together, and one at most `of_one`. Safe
-    in any thread."""
+    """The bytes on the disk that spools have: `most` all together, of which a principal leaves a
+    part to others, and one spool at most `of_one`. Safe in any thread."""
 
     def __init__(self, *, most: int = 8 * 1024**3, of_one: int = 2 * 1024**3) -> None:
-        self.most = most
-        self.of_one = of_one
-        self.lock = threading.Lock()
-        self.used = 0
+        self._of_one = of_one
+        self._lock = threading.RLock()
+        self._shares = Shares(most, "bytes of paths on the disk")
+
+    @property
+    def used(self) -> int:
+        return self._shares.taken
+
+    def take(self, spool: "Spool", size: int) -> None:
+        """So much was written. Raises as `Spool.add` does."""
+        with self._lock:
+            # Whoever has closed it has given back what was counted, and nobody would do so again.
+            if spool.is_closed:
+                return
+            if spool.bytes + size > self._of_one:
+                raise Refused(
+                    f"more than {self._of_one} bytes of paths would be on the disk at once",
+                    code=Code.TOO_LARGE,
+                    hint="ask for less at once: vacuum with an inventory of a part, or a longer "
+                    "retention",
+                )
+            self._shares.take(spool.who, size)
+            spool.bytes += size
+
+    def close(self, spool: "Spool", file: IO[bytes]) -> None:
+        with self._lock:
+            # What is left of its buffer is written, which a full disk refuses; it is gone anyway.
+            with suppress(OSError):
+                file.close()
+            self._shares.give_back(spool.who, spool.bytes)
+            spool.bytes = 0
 
 
 ROOM = SpoolRoom()
@@ -41,53 +70,48 @@ ROOM = SpoolRoom()
 
 class Spool:
     """Lines in the order in which they were added, in a file that goes with the process. A line
-    may hold any text. Closing it while a thread is at it has that thread fail."""
+    may hold any text. `who` is in whose name it counts. Closing it while a thread is at it has that
+    thread fail."""
 
-    def __init__(self, room: SpoolRoom = ROOM) -> None:
+    def __init__(self, *, who: str | None, room: SpoolRoom = ROOM) -> None:
+        self.who = who
         self._room = room
-        self._file: IO[bytes] = tempfile.TemporaryFile(  # noqa: SIM115
-            prefix="tidegate-paths-", buffering=_BUFFER
-        )
+        with _disk():
+            self._file: IO[bytes] = tempfile.TemporaryFile(  # noqa: SIM115
+                prefix="tidegate-paths-", buffering=_BUFFER
+            )
         self.bytes = 0
 
     def add(self, lines: Sequence[str]) -> None:
-        """Raises `Refused` (`too-large`) where it, or all together, have more than is kept."""
+        """Raises `Refused` (`too-large`) where it has more than is kept of one, `Unavailable`
+        (`backpressure`) where all together have, or those of its principal, and
+        `StorageUnavailable` for what the disk refuses. It is to be closed then."""
         written = 0
-        for line in lines:
-            data = line.encode()
-            written += self._file.write(len(data).to_bytes(_HEAD_BYTES, "big") + data)
-        self._count(written)
+        with _disk():
+            for line in lines:
+                data = line.encode()
+                written += self._file.write(len(data).to_bytes(_HEAD_BYTES, "big") + data)
+        self._room.take(self, written)
 
-    def _count(self, written: int) -> None:
-        with self._room.lock:
-            # Whoever has closed it has given back what was counted, and nobody would do so again.
-            if self._file.closed:
-                return
-            self.bytes += written
-            self._room.used += written
-            is_over = self.bytes > self._room.of_one or self._room.used > self._room.most
-        if is_over:
-            raise Refused(
-                f"more than {self._room.of_one} bytes of paths would be on the disk for one table, "
-                f"or {self._room.most} for all",
-                code=Code.TOO_LARGE,
-                hint="ask for less at once: vacuum with an inventory of a part, or a longer "
-                "retention",
-            )
+    @property
+    def is_closed(self) -> bool:
+        return self._file.closed
 
     def lines(
         self, first: int = 0, end: int | None = None, *, buffer: int = _BUFFER
     ) -> Iterator[str]:
         """All, or those between two places of the file where lines begin or end. Several may be
         read at a time, and nothing be added meanwhile."""
-        self._file.flush()
+        with _disk():
+            self._file.flush()
         place, last = first, self.bytes if end is None else end
         held, at = b"", 0
         while at < len(held) or place < last:
             begin = at + _HEAD_BYTES
             length = int.from_bytes(held[at:begin], "big")
             if len(held) < begin or len(held) < begin + length:
-                more = os.pread(self._file.fileno(), min(buffer, last - place), place)
+                with _disk():
+                    more = os.pread(self._file.fileno(), min(buffer, last - place), place)
                 held, at = held[at:] + more, 0
                 place += len(more)
                 continue
@@ -95,17 +119,27 @@ class Spool:
             yield held[begin:at].decode()
 
     def close(self) -> None:
-        with self._room.lock:
-            self._file.close()
-            self._room.used -= self.bytes
-            self.bytes = 0
+        self._room.close(self, self._file)
+
+
+@contextmanager
+def _disk() -> Iterator[None]:
+    """Raise `StorageUnavailable` for what the disk refuses. A caller that lists a folder would take
+    an `OSError` for one of that folder."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageUnavailable(
+            f"paths could not be kept in the folder for temporary files: {error.strerror}"
+        ) from error
 
 
 class SortedSpool:
-    """Lines in byte order, each once. Its runs are in one file: however many, one is open.
-    In memory they are sorted in `most_held` bytes, roughly."""
+    """Lines in byte order, each once, in the name of `who`. Its runs are in one file: however
+    many, one is open. In memory they are sorted in `most_held` bytes, roughly."""
 
-    def __init__(self, *, most_held: int = HELD_BYTES) -> None:
+    def __init__(self, *, who: str | None, most_held: int = HELD_BYTES) -> None:
+        self.who = who
         self._most_held = most_held
         self._held: set[str] = set()
         self.held_bytes = 0
@@ -121,6 +155,11 @@ class SortedSpool:
             self.held_bytes += sys.getsizeof(line) + _OF_A_SET
             if self.held_bytes >= self._most_held:
                 self._spill()
+
+    @property
+    def reading_bytes(self) -> int:
+        """Of memory, roughly, while `lines` are read."""
+        return self.held_bytes if self._spool is None else self._most_held
 
     def lines(self) -> Iterator[str]:
         # Code points order as the bytes of UTF-8 do.
@@ -139,12 +178,13 @@ class SortedSpool:
             last = line
 
     def close(self) -> None:
+        self._held, self.held_bytes = set(), 0
         if self._spool is not None:
             self._spool.close()
 
     def _spill(self) -> None:
         if self._spool is None:
-            self._spool = Spool()
+            self._spool = Spool(who=self.who)
         self._spool.add(sorted(self._held))
         self._ends.append(self._spool.bytes)
         self._held, self.held_bytes = set(), 0

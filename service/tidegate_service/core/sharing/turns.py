@@ -130,9 +130,60 @@ class SharedTurns:
         self._all = Turns(at_once)
         self._own = OwnTurns(most_of_one(at_once))
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has a turn, or waits for one."""
+        return not self._own.principals
+
+    async def take(self, principal: str | None) -> None:
+        """Wait for a turn, which lasts until `end`. Whoever is cancelled has none."""
+        name = principal or ""
+        await self._own.take(name)
+        try:
+            await self._all.take(name)
+        except asyncio.CancelledError:
+            self._own.end(name)
+            raise
+
+    def end(self, principal: str | None) -> None:
+        """One turn of it is over."""
+        self._all.end()
+        self._own.end(principal or "")
+
     @asynccontextmanager
     async def turn(self, principal: str | None) -> AsyncIterator[None]:
-        """Wait for a turn, and end it afterwards."""
-        name = principal or ""
-        async with self._own.turn(name), self._all.turn(name):
+        """`take`, and `end` afterwards."""
+        await self.take(principal)
+        try:
             yield
+        finally:
+            self.end(principal)
+
+
+class NestedTurns:
+    """`at_once` have a turn at a time, as of `SharedTurns`, and the parts of a principal share its
+    turns in the same way: one that makes ever more parts gets no more turns for them. Nothing is
+    kept of who has no turn."""
+
+    def __init__(self, at_once: int) -> None:
+        self._most_of_one = most_of_one(at_once)
+        self._all = Turns(at_once)
+        self._of: dict[str, SharedTurns] = {}
+
+    @property
+    def principals(self) -> int:
+        """How many have a turn, or wait for one."""
+        return len(self._of)
+
+    @asynccontextmanager
+    async def turn(self, principal: str, part: str) -> AsyncIterator[None]:
+        """A turn of a principal's part. Whoever is cancelled has none."""
+        own = self._of.get(principal)
+        if own is None:
+            own = self._of[principal] = SharedTurns(self._most_of_one)
+        try:
+            async with own.turn(part), self._all.turn(principal):
+                yield
+        finally:
+            if own.is_idle and self._of.get(principal) is own:
+                del self._of[principal]

@@ -21,9 +21,8 @@ from tidegate_protocol.features.properties import (
     storable,
 )
 from tidegate_protocol.features.table_features import protocol_for, supports, with_features
-from tidegate_protocol.log.actions import Action, Add, CommitInfo, Metadata, Protocol
+from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Protocol
 from tidegate_protocol.log.codec import InvalidActionError, encode, from_body
-from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.prepare.prepare import prepare
 from tidegate_protocol.proposal.transaction import (
@@ -34,8 +33,12 @@ from tidegate_protocol.proposal.transaction import (
     ReadState,
     ReadyCommit,
 )
-from tidegate_protocol.replay.commits import UnreadableCommit, commit_info
-from tidegate_protocol.replay.foreign import parse_foreign_commit
+from tidegate_protocol.scan.clustering import (
+    CLUSTERING_DOMAIN,
+    columns_at,
+    physical_paths,
+    shown,
+)
 from tidegate_protocol.schema.table_schema import (
     InvalidSchema,
     StructType,
@@ -52,16 +55,19 @@ from tidegate_service.core.errors import (
     Refused,
     TableExists,
 )
-from tidegate_service.core.limits import CommitLimits
+from tidegate_service.core.log.catching_up.foreign_commits import check_operation
 from tidegate_service.core.log.clock_skew import check_clock
-from tidegate_service.core.log.put_version import occupy, ratified
-from tidegate_service.core.log.used_places import check_none_under_way, register_hint
+from tidegate_service.core.log.loading.places import misplaced_in
+from tidegate_service.core.log.put_version import ratified
+from tidegate_service.core.log.used_places import check_none_under_way
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import NewTable, TableRecord
-from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
+from tidegate_service.core.sharing.pools import Rests
+from tidegate_service.core.tables.first_versions import first_versions_of
+from tidegate_service.core.tables.in_turn import in_turn
 from tidegate_service.core.tables.lookup import durable_table
-from tidegate_service.core.tables.place_rights import check_folder, check_forgotten
+from tidegate_service.core.tables.place_rights import check_around, check_folder
 
 _CREATIONS = UUID("6f0a3f5e-3d0e-4f4a-9a53-0c1f7e1f5a11")
 
@@ -69,7 +75,9 @@ _CREATIONS = UUID("6f0a3f5e-3d0e-4f4a-9a53-0c1f7e1f5a11")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
     """What a table is to be. `schema` is Delta's struct JSON, as text or parsed; `protocol`
-    the body of a protocol action; `actions` further actions of version 0, such as files."""
+    the body of a protocol action; `actions` further actions of version 0, such as files.
+    `operation` is None for one that only creates it; what is told of another one is as in a
+    proposal."""
 
     name: str
     schema: str | Mapping[str, Any]
@@ -80,14 +88,19 @@ class CreateTable:
     catalog_managed: bool = False
     protocol: Mapping[str, Any] | None = None
     actions: tuple[Action, ...] = ()
+    operation: str | None = None
+    operation_parameters: Mapping[str, Any] = field(default_factory=dict)
+    operation_metrics: Mapping[str, Any] = field(default_factory=dict)
+    user_metadata: str | None = None
+    engine_info: str | None = None
 
 
 async def create_table(context: Context, request: CreateTable) -> TableRecord:
     """Create the table and return its head at version 0.
 
     Raises `Refused` for a request that can never succeed, `Forbidden` for a location that is not
-    the caller's to name, `TableExists` for a name or location in use, `Unavailable` where nothing
-    is known to have happened.
+    the caller's to name and for files that they may not read, `TableExists` for a name or location
+    in use, `Unavailable` where nothing is known to have happened.
     """
     check_name(request.name)
     location = _location(context, request)
@@ -95,7 +108,8 @@ async def create_table(context: Context, request: CreateTable) -> TableRecord:
     async with context.defining.turn(context.caller.principal.name):
         table, prepared = await offload.run(offload.HEAVY, _planned, context, request, location)
     key = (table.id, prepared.proposal.transaction_id)
-    return await context.running.run(key, _create(context, table, prepared))
+    create = partial(_create, context, table, prepared)
+    return await in_turn(context, context.creating, key, create)
 
 
 def _planned(
@@ -122,7 +136,11 @@ def _planned(
         configuration={**_configuration(request, protocol), **mapping},
         created_time=context.now_ms(),
     )
-    return table, _prepare(request, protocol, metadata)
+    prepared = _prepare(request, protocol, metadata)
+    invalid = misplaced_in(context, location, request.actions)
+    if invalid is not None:
+        raise Refused(invalid.detail, code=invalid.code)
+    return table, prepared
 
 
 def _location(context: Context, request: CreateTable) -> str:
@@ -138,7 +156,7 @@ async def _create(context: Context, table: NewTable, prepared: PreparedTransacti
         created = await _section(context, table, prepared)
     except CommitStateUnknown as unknown:
         created = await _retried(context, table, prepared, unknown)
-    if table.catalog_managed:
+    if created.published_version < created.latest_version:
         context.wake_publisher(table.id)
     return created
 
@@ -162,20 +180,21 @@ async def _retried(
 async def _section(context: Context, table: NewTable, prepared: PreparedTransaction) -> TableRecord:
     started = context.monotonic_s()
     log = context.storage.log(table.location, who=context.who)
+    first_versions = first_versions_of(table)
     async with context.index.creation_section(table, who=context.who) as section:
         check_clock(context, section)
-        if table.location != context.locations.default(table.name):
-            await check_forgotten(context, section)
+        if not _is_own_place(context, table):
+            await check_around(context, section)
         await check_none_under_way(section)
         weight = offload.weight_of(prepared.proposal)
         first = await offload.run(weight, _first_version, section, prepared)
-        ready = await _claim_log(section, log, first, context.limits)
+        ready = await first_versions.claim(section, log, first, context.limits)
         commit = await offload.run(
             weight,
             partial(
                 ratified,
                 ready,
-                published=not table.catalog_managed,
+                published=table.kind.log_first,
                 attempts=1,
                 duration_ms=round((context.monotonic_s() - started) * 1000),
                 by=context.caller,
@@ -184,68 +203,16 @@ async def _section(context: Context, table: NewTable, prepared: PreparedTransact
         await section.append(commit)
         await section.record_change(Change(deed=Deed.CREATE, by=context.caller, version=0))
         await section.save()
-    if table.catalog_managed:
-        # Nothing was there, so nothing can be behind it.
-        now_s = context.monotonic_s()
-        context.heads.replicated.remember(section.table, database=section.database)
-        context.heads.checked(section.table, section.now_ms, now_s, database=section.database)
+    first_versions.created(context, section)
     return section.table
 
 
-async def _claim_log(
-    section: CommitSection, log: Log, ready: ReadyCommit, limits: CommitLimits
-) -> ReadyCommit:
-    """Make version 0 of the log ours, or refuse a folder that holds another log, or any part of
-    one: a log that was cleaned up has no version 0.
-
-    An earlier creation that wrote version 0 and died before its row was committed is taken up
-    where it stopped: the same request has the same transaction id. Of a table that was forgotten
-    it is the first version, and not cut short: registering brings back its ids.
-    """
-    if section.table.catalog_managed:
-        if await log.holds_anything():
-            raise await _in_use(section)
-        return ready
-    if await log.holds_anything(but_version=0):
-        raise await _in_use(section)
-    found = await occupy(log, ready, limits)
-    if await log.holds_anything(but_version=0):
-        # Of another writer, or a late write of a table that was here before. What was written for
-        # this one stays: no file of a log is ever deleted.
-        raise await _in_use(section)
-    if found is None:
-        return ready
-    try:
-        actions, info, metadata = await offload.run(offload.weight_of_log(found), _read, found)
-    except UnreadableCommit:
-        raise await _in_use(section) from None
-    if info is None or info.txn_id != ready.transaction.proposal.transaction_id:
-        raise await _in_use(section)
-    if metadata is None or await section.forgotten({metadata.id}, most=1):
-        raise await _in_use(section)
-    return ReadyCommit(
-        version=0,
-        timestamp=info.in_commit_timestamp or info.timestamp or ready.timestamp,
-        content=found,
-        actions=actions,
-        transaction=ready.transaction,
-        commit_info=info,
-    )
-
-
-def _read(
-    found: bytes | LogFile,
-) -> tuple[tuple[Action, ...], CommitInfo | None, Metadata | None]:
-    actions = parse_foreign_commit(found)
-    metadata = next((action for action in actions if isinstance(action, Metadata)), None)
-    return actions, commit_info(actions), metadata
-
-
-async def _in_use(section: CommitSection) -> TableExists:
-    return TableExists(
-        f"the location {section.table.location} already holds a Delta log, or a part of one",
-        hint=await register_hint(section),
-    )
+def _is_own_place(context: Context, table: NewTable) -> bool:
+    """Whether the table is where the service puts one of its name, and nobody else may have one
+    around it there. An allowed location inside the warehouse is everybody's."""
+    locations = context.locations
+    is_default = table.location == locations.default(table.name)
+    return is_default and locations.scope_of(table.location) == table.name.lower()
 
 
 def _first_version(section: CommitSection, prepared: PreparedTransaction) -> ReadyCommit:
@@ -294,8 +261,8 @@ def _protocol(request: CreateTable, schema: StructType) -> Protocol:
         action = from_body(Protocol, request.protocol)
     except InvalidActionError as error:
         raise Refused(f"protocol: {error}", code=Code.INVALID_PROTOCOL) from None
-    # A protocol that is given is raised by what the table is asked to be, as `prepare` raises it
-    # by what its properties and schema need.
+    # A given protocol gets the feature of the kind that is asked for, as `prepare` adds to it what
+    # the table's properties and schema need.
     return with_features(action, [CATALOG_MANAGED]) if request.catalog_managed else action
 
 
@@ -307,24 +274,51 @@ def _configuration(request: CreateTable, protocol: Protocol) -> dict[str, str]:
 
 
 def _prepare(request: CreateTable, protocol: Protocol, metadata: Metadata) -> PreparedTransaction:
-    with_files = any(isinstance(action, Add) for action in request.actions)
+    operation, parameters = _operation(request, metadata)
     proposal = Proposal(
         transaction_id=_transaction_id(request),
         read_version=-1,
-        operation="CREATE TABLE AS SELECT" if with_files else "CREATE TABLE",
-        operation_parameters={
-            "isManaged": "false" if request.location else "true",
-            "description": request.comment,
-            "partitionBy": json.dumps(metadata.partition_columns),
-            "properties": json.dumps(metadata.configuration),
-        },
+        operation=operation,
+        operation_parameters=parameters,
+        operation_metrics=request.operation_metrics,
+        user_metadata=request.user_metadata,
+        engine_info=request.engine_info,
         actions=(protocol, metadata, *request.actions),
         size=sum(map(len, map(encode, (metadata, *request.actions)))),
     )
-    prepared = prepare(proposal, ReadState(version=-1, protocol=None, metadata=None))
+    nothing = ReadState(version=-1, protocol=None, metadata=None)
+    prepared = check_operation(proposal) or prepare(proposal, nothing, pause=Rests())
     if isinstance(prepared, Invalid):
         raise Refused(prepared.detail, code=prepared.code)
     return prepared
+
+
+def _operation(request: CreateTable, metadata: Metadata) -> tuple[str, Mapping[str, Any]]:
+    """What version 0 is called in the history, with its parameters."""
+    if request.operation is not None:
+        return request.operation, request.operation_parameters
+    with_files = any(isinstance(action, Add) for action in request.actions)
+    clustering = _clustering(request, metadata)
+    return "CREATE TABLE AS SELECT" if with_files else "CREATE TABLE", {
+        "isManaged": "false" if request.location else "true",
+        "description": request.comment,
+        "partitionBy": json.dumps(metadata.partition_columns),
+        **({} if clustering is None else {"clusterBy": json.dumps(clustering)}),
+        "properties": json.dumps(metadata.configuration),
+    }
+
+
+def _clustering(request: CreateTable, metadata: Metadata) -> list[str] | None:
+    """The names of the columns that the table is clustered by, where it says that it is. What is
+    wrong with the domain is for `prepare` to refuse."""
+    for action in request.actions:
+        if isinstance(action, DomainMetadata) and action.domain == CLUSTERING_DOMAIN:
+            try:
+                physical = physical_paths(action.configuration)
+            except ValueError:
+                return None
+            return [shown(c) for c in columns_at(parse_schema(metadata.schema_string), physical)]
+    return None
 
 
 def _transaction_id(request: CreateTable) -> str:
@@ -347,4 +341,7 @@ def _transaction_id(request: CreateTable) -> str:
     )
     for action in request.actions:
         sha.update(b"\n" + encode(action))
+    if request.operation is not None:
+        told = (request.operation, request.operation_parameters, request.operation_metrics)
+        sha.update(b"\n" + json.dumps([*told, request.user_metadata]).encode())
     return str(uuid5(_CREATIONS, sha.hexdigest()))

@@ -27,9 +27,9 @@ async def list_forgotten(context: Context, *, cursor: str | None, limit: int) ->
 async def delete_forgotten(context: Context, table_id: str) -> None:
     """Delete for good what is kept of a forgotten table. Its files stay.
 
-    From then on its transaction ids are unknown but for those that its log holds, so that one
-    which landed or was aborted may land again; a catalog-managed table cannot be registered again;
-    and nobody looks out for its late writes at its place. Raises `NotFound`.
+    From then on, of its transaction ids only those are known that its log has: an id that landed
+    or was aborted may land again. A catalog-managed table cannot be registered again. Late writes
+    of the table at its place are not looked for any more. Raises `NotFound`.
     """
     deleting = context.index.delete_forgotten(table_id, by=context.caller)
     if not await context.running.run(("delete-forgotten", table_id), deleting):

@@ -37,16 +37,18 @@ from tidegate_service.core.access.names import check_name
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import CommitStateUnknown, NotFound, Refused, TableExists
 from tidegate_service.core.log.clock_skew import check_clock
+from tidegate_service.core.log.loading.places import misplaced
 from tidegate_service.core.log.put_version import ratified
 from tidegate_service.core.log.used_places import check_none_under_way
-from tidegate_service.core.maintenance.in_turn import in_turn
 from tidegate_service.core.ports.records import NewTable, TableRecord
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
-from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.sharing.pools import Rests
+from tidegate_service.core.tables.in_turn import in_turn
+from tidegate_service.core.tables.lookup import get_table, is_taken
 from tidegate_service.core.tables.place_rights import check_forgotten
 from tidegate_service.core.unity_catalog.agreement import check_agreement
-from tidegate_service.core.unity_catalog.identity import table_uuid
+from tidegate_service.core.unity_catalog.identity import is_managed, table_uuid
 from tidegate_service.core.unity_catalog.published import publish_through
 from tidegate_service.core.unity_catalog.requests import NewStockTable
 
@@ -66,7 +68,7 @@ async def give_place(context: Context, name: str) -> Place:
     """A place of its own for the table of this name. Raises `Refused`, and `TableExists` for a name
     that is taken."""
     check_name(name)
-    if await context.index.head(name) is not None:
+    if await is_taken(context, name):
         raise _exists(name)
     table_id = context.new_id()
     return Place(table_id=table_id, location=_location(context, name, table_id))
@@ -106,7 +108,7 @@ async def _found(context: Context, name: str, table_id: str) -> TableRecord | No
         table = await get_table(context, name)
     except NotFound:
         return None
-    if not table.catalog_managed or table_uuid(table) != table_id:
+    if not is_managed(table) or table_uuid(table) != table_id:
         raise _exists(name)
     return table
 
@@ -139,6 +141,9 @@ async def _create(
     # Three lines may define ten thousand columns with an expression each.
     async with context.defining.turn(context.caller.principal.name):
         ready = await offload.run(offload.HEAVY, _ready, staged, table_id)
+    invalid = await misplaced(context, table.location, ready.transaction.proposal)
+    if invalid is not None:
+        raise Refused(invalid.detail, code=invalid.code)
     unknown = context.limits.why_not_hooks(ready.transaction.metadata.configuration, {})
     if unknown is not None:
         raise _refused(unknown)
@@ -183,7 +188,8 @@ async def _section(context: Context, table: NewTable, ready: ReadyCommit) -> Tab
 def _ready(staged: StagedCommit, table_id: str) -> ReadyCommit:
     """Version 0, checked as any creation is. Raises `Refused`."""
     proposal = proposal_of(staged)
-    prepared = prepare(proposal, ReadState(version=-1, protocol=None, metadata=None))
+    nothing = ReadState(version=-1, protocol=None, metadata=None)
+    prepared = prepare(proposal, nothing, pause=Rests())
     if isinstance(prepared, Invalid):
         raise Refused(prepared.detail, code=prepared.code)
     lacking = sorted(set(REQUIRED_FEATURES) - implied_features(prepared.protocol))

@@ -6,6 +6,7 @@ through this API for the first time.
 """
 
 import hashlib
+from dataclasses import replace
 from uuid import UUID, uuid5
 
 from tidegate_protocol.features.known import UNITY_TABLE_ID
@@ -16,6 +17,7 @@ from tidegate_service.core.access.roles import SERVICE
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
+from tidegate_service.core.ports.kinds import TableIdentity
 from tidegate_service.core.ports.records import TableRecord
 
 _ADOPTIONS = UUID("c1b1d9a2-5a0c-4a53-9a35-4f5d7a0e6f23")
@@ -25,6 +27,12 @@ def table_uuid(table: TableRecord) -> str:
     """The id that these clients name the table by: that in its log, or else the service's own."""
     known = None if table.metadata is None else table.metadata.configuration.get(UNITY_TABLE_ID)
     return table.id if known is None else known
+
+
+def is_managed(table: TableIdentity) -> bool:
+    """Whether these clients see a managed table, and commit to it through their API. To them a
+    plain table is an external one."""
+    return table.catalog_managed
 
 
 def etag(table: TableRecord) -> str:
@@ -39,7 +47,7 @@ def etag(table: TableRecord) -> str:
 def lacks_id(table: TableRecord) -> bool:
     """Whether the log of a catalog-managed table does not say its id yet."""
     return (
-        table.catalog_managed
+        is_managed(table)
         and table.metadata is not None
         and UNITY_TABLE_ID not in table.metadata.configuration
     )
@@ -53,8 +61,9 @@ async def give_id(context: Context, table: TableRecord) -> None:
     """
     assert table.metadata is not None
     configuration = {**table.metadata.configuration, UNITY_TABLE_ID: table.id}
+    service = replace(SERVICE, asked_by=context.caller.asked_by or context.caller.principal)
     outcome = await propose(
-        context.called_by(SERVICE), table.id, _proposal(table, table.metadata, configuration)
+        context.called_by(service), table.id, _proposal(table, table.metadata, configuration)
     )
     if isinstance(outcome, Invalid):
         raise Refused(

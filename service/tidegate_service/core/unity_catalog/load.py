@@ -20,6 +20,7 @@ async def load_table(context: Context, ref: str) -> TableRecord:
         table = await get_table(context, ref)
         if not lacks_id(table):
             await publish_through(context, table)
+            context.recent.remember(table)
             return table
         await give_id(context, table)
     raise IndexUnavailable(f"table {ref} was given no id, as its metadata kept changing; ask again")

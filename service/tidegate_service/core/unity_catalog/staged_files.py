@@ -18,9 +18,9 @@ from tidegate_protocol.proposal.transaction import Invalid
 from tidegate_protocol.replay.staged import read_staged
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.maintenance.in_turn import in_turn
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.sharing import offload
+from tidegate_service.core.tables.in_turn import in_turn
 from tidegate_service.core.unity_catalog.requests import AddCommit
 
 T = TypeVar("T")

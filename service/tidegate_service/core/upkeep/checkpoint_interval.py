@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from tidegate_protocol.features.upkeep import checkpoint_interval
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.upkeep import Done, UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import Done, UpkeepRecord
 
 
 class Checkpoints:

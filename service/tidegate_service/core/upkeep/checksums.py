@@ -1,8 +1,8 @@
 """Version checksums: `<version>.crc` beside a table's commits.
 
-Each is of the head, whose counters the index keeps, so it costs about the same however large the
-table is. The versions between two heads have theirs, too, where they and the table's files are few:
-those are counted from the rows of files.
+A run writes the checksum of the head, whose counters the index keeps. So it costs about the same
+however large the table is. Versions between two heads get checksums, too, where these versions and
+the table's files are few: they are counted from the rows of files.
 """
 
 from collections import OrderedDict
@@ -13,21 +13,14 @@ from tidegate_protocol.checksum.histograms import deleted_histogram, histogram_o
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.upkeep import SET_TRANSACTION_RETENTION
 from tidegate_protocol.log.codec import with_fields
+from tidegate_service.core.limits import UPKEEP_LIMITS, UpkeepLimits
 from tidegate_service.core.observe.faults import NO_FAULTS, ChecksumStep, FaultPoints, around
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.storage import Log, Storage
-from tidegate_service.core.ports.upkeep import Counted, Done, UpkeepRecord, UpkeepStanding
+from tidegate_service.core.ports.upkeep.upkeep import Counted, Done, UpkeepRecord, UpkeepStanding
 from tidegate_service.core.sharing import offload
 
-WAITING = 1000
-"""Checksums that wait for their versions to be published, at most."""
-WAITING_BYTES = 64 * 1024 * 1024
-"""Of all of them together: one may have megabytes."""
-BETWEEN = 20
-"""Versions between two heads that get checksums: a table with more at a time is a hot one."""
-LONG_METADATA = 1024 * 1024
-"""In bytes. Versions of a table with more have no checksums."""
 DELETION_VECTORS = "deletionVectors"
 
 
@@ -37,17 +30,23 @@ class Checksums:
     kind = UpkeepKind.CHECKSUM
 
     def __init__(
-        self, upkeep: UpkeepStanding, storage: Storage, *, faults: FaultPoints = NO_FAULTS
+        self,
+        upkeep: UpkeepStanding,
+        storage: Storage,
+        *,
+        limits: UpkeepLimits = UPKEEP_LIMITS,
+        faults: FaultPoints = NO_FAULTS,
     ) -> None:
         self._upkeep = upkeep
         self._storage = storage
+        self._limits = limits
         self._faults = faults
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._waiting_bytes = 0
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
-        """The head of a table that is being committed to is hardly ever published: what it adds up
-        to is kept until it is."""
+        """Write what is due. The head of a table that is being committed to is hardly ever
+        published yet, so its checksum is kept until it is."""
         waiting = self._taken(table.id)
         if (
             waiting is None
@@ -55,7 +54,7 @@ class Checksums:
             or waiting.version > table.published_version
         ):
             counted = await self._upkeep.counted(table.id)
-            if counted is None or not _may_be_told(counted):
+            if counted is None or not self._may_be_told(counted):
                 return Done(version=record.version, due_version=table.published_version + 1)
             waiting = _waiting(counted)
             if waiting.version > counted.table.published_version:
@@ -64,10 +63,10 @@ class Checksums:
         version = waiting.version
         log = self._storage.log(table.location)
         between = range(max(record.version, table.first_version - 1) + 1, version)
-        for each in between if len(between) <= BETWEEN else ():
+        for each in between if len(between) <= self._limits.checksums_between else ():
             counted = await self._upkeep.counted(table.id, each)
             is_same = counted is not None and counted.table.epoch == table.epoch
-            if counted is not None and is_same and _may_be_told(counted):
+            if counted is not None and is_same and self._may_be_told(counted):
                 await self._put(log, _waiting(counted))
         if not await self._put(log, waiting):
             return Done(
@@ -78,10 +77,10 @@ class Checksums:
         return Done(version=version, due_version=version + 1)
 
     async def _put(self, log: Log, waiting: "_Waiting") -> bool:
-        """Whether the log has the version that the checksum is of. After a restore or a failover
-        the row may be of a version, or a table, that is gone: readers of the log that is there
-        would be told that it is broken. A checksum that is there was written by another, and is
-        never overwritten."""
+        """Put the checksum where the log has its version; False where it has not. After a restore
+        or a failover, the index may have a version, or a table, that is gone from the log. Its
+        checksum would tell readers that the log is broken. A checksum of another writer is never
+        overwritten."""
         content = await log.read(waiting.version)
         if content is None or waiting.content_sha256 != await offload.sha256_of(content):
             return False
@@ -90,10 +89,12 @@ class Checksums:
         return True
 
     def _keep(self, table_id: str, waiting: "_Waiting") -> None:
-        """What waits longest goes first: it is counted again."""
+        """Keep a checksum until its version is published. Where too many are kept, the oldest is
+        dropped, and its table counted again later."""
         self._waiting[table_id] = waiting
         self._waiting_bytes += len(waiting.checksum)
-        while len(self._waiting) > WAITING or self._waiting_bytes > WAITING_BYTES:
+        most, most_bytes = self._limits.waiting_checksums, self._limits.waiting_checksum_bytes
+        while len(self._waiting) > most or self._waiting_bytes > most_bytes:
             self._taken(next(iter(self._waiting)))
 
     def _taken(self, table_id: str) -> "_Waiting | None":
@@ -101,6 +102,14 @@ class Checksums:
         if waiting is not None:
             self._waiting_bytes -= len(waiting.checksum)
         return waiting
+
+    def _may_be_told(self, counted: Counted) -> bool:
+        """Whether the version gets a checksum. The log may have no commit of a version that came
+        from a checkpoint alone, and long metadata would be written again with every version."""
+        metadata = counted.table.metadata
+        assert metadata is not None, "it has a version"
+        is_long = len(metadata.raw) > self._limits.checksum_metadata_bytes
+        return counted.head.content_sha256 is not None and not is_long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,17 +131,9 @@ def _waiting(counted: Counted) -> _Waiting:
     )
 
 
-def _may_be_told(counted: Counted) -> bool:
-    """Of a version that came from a checkpoint alone, the log may have no commit; long metadata
-    would be written again with every version."""
-    metadata = counted.table.metadata
-    assert metadata is not None, "it has a version"
-    return counted.head.content_sha256 is not None and len(metadata.raw) <= LONG_METADATA
-
-
 def checksum_of(counted: Counted) -> Checksum:
-    """All that is known of a version. Raises `ValueError` where its counters are not what its rows
-    add up to: a defect, which readers must not be told as the truth."""
+    """All that is known of a version. Raises `ValueError` where its counters differ from what its
+    rows add up to: that is a defect, and must not be told to readers as the truth."""
     table = counted.table
     assert table.protocol is not None, "it has a version"
     assert table.metadata is not None, "it has a version"

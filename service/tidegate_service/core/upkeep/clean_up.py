@@ -1,10 +1,10 @@
 """The clean-up of a log: what is older than `delta.logRetentionDuration` is deleted.
 
-A log is cut at a checkpoint (`tidegate_protocol.log.expiry`), and only once that was read to its
-end and has what the index has: from then on, readers have nothing else. Files are deleted in the
-order of their versions, several at a time in an object store, so a run that is cut off may leave a
-hole there. Readers begin at the checkpoint, whatever is left before it, and the next run goes on.
-The audit trail says so before the first one is deleted.
+A log is cut at a checkpoint (`tidegate_protocol.log.expiry`). The checkpoint was read to its end
+before, and has what the index has, since readers have nothing else from then on. Files are deleted
+in the order of their versions, several at a time in an object store, so a run that is cut off may
+leave a hole before the checkpoint. Readers begin at the checkpoint, whatever is left before it, and
+the next run goes on. The audit trail records the clean-up before the first file is deleted.
 """
 
 from collections import OrderedDict
@@ -27,6 +27,7 @@ from tidegate_service.core.checkpoints.comparison import difference
 from tidegate_service.core.checkpoints.sidecars import remove_unreferenced
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.instance.replicated_heads import ReplicatedHeads
+from tidegate_service.core.limits import UPKEEP_LIMITS, UpkeepLimits
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, CleanUpStep, FaultPoints, around
 from tidegate_service.core.observe.telemetry import SILENT, Telemetry, UpkeepKind
@@ -34,15 +35,12 @@ from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import Glance, TableRecord
 from tidegate_service.core.ports.store.expired import DeletionRefused, ExpiredLog
 from tidegate_service.core.ports.store.storage import Log, Storage, UnreadableFile
-from tidegate_service.core.ports.upkeep import Done, UpkeepIndex, UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import Done, UpkeepIndex, UpkeepRecord
 from tidegate_service.core.upkeep.unread_commits import why_stale
 
 LEAST_RETENTION_MS = 60 * 60 * 1000
-"""However short a table's own retention: nothing is deleted that a request, a publisher or a PUT
-that is on its way may still be about."""
-REMOVED_AT_ONCE = 100
-RUN_S = 5.0
-"""After so long a run leaves the rest to the next one: other upkeep waits for it."""
+"""Nothing younger is deleted, however short a table's own retention: a request, a publisher or a
+PUT that is on its way may still need it."""
 CHECKED = 1000
 """Tables whose last checkpoint that was read is remembered."""
 SPREAD_S = 3600
@@ -61,6 +59,7 @@ class CleanUp:
         upkeep: UpkeepIndex,
         storage: Storage,
         *,
+        limits: UpkeepLimits = UPKEEP_LIMITS,
         faults: FaultPoints = NO_FAULTS,
         telemetry: Telemetry = SILENT,
         monotonic_s: Callable[[], float] = elapsed_s,
@@ -68,6 +67,7 @@ class CleanUp:
         self._index = index
         self._upkeep = upkeep
         self._storage = storage
+        self._limits = limits
         self._faults = faults
         self._telemetry = telemetry
         self._monotonic_s = monotonic_s
@@ -75,7 +75,7 @@ class CleanUp:
         self._checked: OrderedDict[str, tuple[int, Checkpoint]] = OrderedDict()
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
-        # Rules that a synchronous standby lacks are none where it takes over.
+        # A synchronous standby that takes over must know the rules that the log is cut by.
         glance = await self._index.told_glance(table.id, known=self._heads)
         if glance is None:
             raise NotFound(f"there is no table {table.id} any more")
@@ -117,6 +117,7 @@ class CleanUp:
                         glance.table,
                         protocol,
                         before_ms=before_ms,
+                        limits=self._limits,
                         monotonic_s=self._monotonic_s,
                     )
         except (DeletionRefused, CannotCut) as hindered:
@@ -127,13 +128,14 @@ class CleanUp:
 
     async def _check_current(self, run: "_Run") -> None:
         """Raise `CannotCut` where the table's rules may be others by now."""
-        stale = await why_stale(self._index, run.log, run.table)
+        stale = await why_stale(self._index, run.log, run.table, self._limits)
         if stale is not None:
             raise CannotCut(f"the log is not cleaned up before tomorrow: {stale}")
 
     async def _look(self, run: "_Run", before_ms: int, protected: int, *, noted: int) -> None:
-        """Find out below which version the log is to be deleted. Raises `CannotCut`. Where all of
-        that is gone and `noted` is an earlier version, whoever deleted it could not note it."""
+        """Find out below which version the log is to be deleted. Raises `CannotCut`. `noted` is the
+        first version that is left by the table's record. Where the log begins later, a run was cut
+        off after it had deleted, and before its record was written."""
         table = run.table
         oldest = await self._index.version_at(table.id, before_ms - 1)
         assert table.metadata is not None, "it has a version"
@@ -154,7 +156,7 @@ class CleanUp:
         first = expiry.first
         is_wanted = checkpoint is not None and first is not None and checkpoint.version > first
         if checkpoint is None or not is_wanted or checkpoint.version < protected:
-            # Nothing more is to be had by looking again at once.
+            # Another run at once would find the same.
             run.is_whole = True
             if checkpoint is not None and checkpoint.version == first and first > max(noted, 0):
                 await self._check(run.log, table, checkpoint)
@@ -164,8 +166,8 @@ class CleanUp:
             run.below = checkpoint.version
 
     async def _check(self, log: Log, table: TableRecord, checkpoint: Checkpoint) -> None:
-        """Raise `CannotCut` unless the checkpoint is what the index has of its version. One that
-        was is not read again for the next portion of the log."""
+        """Raise `CannotCut` unless the checkpoint is what the index has of its version. A
+        checkpoint that passed is not read again for the next portion of the log."""
         if self._checked.get(table.id) == (table.epoch, checkpoint):
             return
         version = checkpoint.version
@@ -185,14 +187,15 @@ class CleanUp:
             self._checked.popitem(last=False)
 
     async def _remove(self, run: "_Run") -> None:
-        """Delete what is of versions below, in their order. Raises `DeletionRefused`."""
+        """Delete the files of versions below the cut, in order. Raises `DeletionRefused`."""
         async with around(self._faults, CleanUpStep.L2_RECORD):
             change = Change(
                 deed=Deed.CLEAN_UP, by=SERVICE, from_version=run.first, version=run.below - 1
             )
             await self._upkeep.record_change(run.table.id, change)
-        until = self._monotonic_s() + RUN_S
+        until = self._monotonic_s() + self._limits.run_s
         names: list[str] = []
+        at_once = self._limits.removed
         try:
             async for entries in run.log.entries():
                 versions = [version_of(entry.name) for entry in entries]
@@ -201,9 +204,9 @@ class CleanUp:
                     for entry, version in zip(entries, versions, strict=True)
                     if version is not None and version < run.below
                 ]
-                while len(names) >= REMOVED_AT_ONCE:
-                    await self._remove_some(run, names[:REMOVED_AT_ONCE])
-                    del names[:REMOVED_AT_ONCE]
+                while len(names) >= at_once:
+                    await self._remove_some(run, names[:at_once])
+                    del names[:at_once]
                     if self._monotonic_s() > until:
                         run.is_whole = False
                         return
@@ -226,7 +229,7 @@ class CannotCut(Exception):
 
 class _Run:
     """One clean-up of a table's log: files of versions from `first` to before `below` are to go.
-    `is_whole` is False where more than was seen, or done, is left for the next one."""
+    `is_whole` is False where not all was seen or done, and the next run goes on."""
 
     def __init__(self, storage: Storage, table: TableRecord) -> None:
         self.table = table

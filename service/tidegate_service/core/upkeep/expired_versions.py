@@ -1,40 +1,41 @@
 """What the index gives up of a table once its log was cleaned up.
 
-Readers of a log that was cut at a checkpoint cannot read what was before it, and neither does the
-index promise to: the rows and bytes of those versions go, and those of files that were removed
-before. What was removed within `delta.deletedFileRetentionDuration` is still named by checkpoints,
-and kept by VACUUM, so no version goes that is younger than that. Transaction ids stay for ever.
+Readers of a log that was cut at a checkpoint cannot read the versions before it, and the index does
+not promise to have them either. So the rows and bytes of these versions go, and the rows of files
+that were removed before. Files that were removed within `delta.deletedFileRetentionDuration` are
+still named by checkpoints and kept by VACUUM, so no version goes that is younger. Transaction ids
+stay for ever.
 """
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from tidegate_protocol.features.upkeep import DAY_MS, deleted_file_retention_ms
 from tidegate_protocol.log.actions import Metadata
 from tidegate_service.core.errors import NotFound
+from tidegate_service.core.limits import UPKEEP_LIMITS, UpkeepLimits
 from tidegate_service.core.observe.elapsed import elapsed_s
-from tidegate_service.core.observe.faults import NO_FAULTS, ExpiryStep, FaultPoints, around
+from tidegate_service.core.observe.faults import NO_FAULTS, AnyStep, ExpiryStep, FaultPoints
+from tidegate_service.core.observe.ports_with_faults import Method, with_faults
 from tidegate_service.core.observe.telemetry import UpkeepKind
-from tidegate_service.core.ports.expired import RowKey
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import Glance, TableHead, TableRecord
-from tidegate_service.core.ports.upkeep import Done, UpkeepIndex, UpkeepRecord
+from tidegate_service.core.ports.upkeep.expired import RowKey
+from tidegate_service.core.ports.upkeep.upkeep import Done, UpkeepIndex, UpkeepRecord
 from tidegate_service.core.upkeep.clean_up import LEAST_RETENTION_MS, SPREAD_S
 
 T = TypeVar("T")
 
-RUN_S = 5.0
-"""After so long a run leaves the rest to the next one: other upkeep waits for it."""
 REMEMBERED = 1000
 """Tables of which it is remembered how far their files were looked at."""
 
 
 class ExpiredVersions:
-    """Implements `core.upkeep.job.Job`. A record's version is the index's first one up to which the
-    removed files are gone; -1 where the index, as it was made last, was never cut. Due once a day,
-    in the hour after the logs' clean-up."""
+    """Implements `core.upkeep.job.Job`. A record's version is the first version of the index once
+    the rows of files that were removed before are gone, too; -1 where the index was never cut since
+    it was made. Due once a day, in the hour after the logs' clean-up."""
 
     kind = UpkeepKind.EXPIRED_VERSIONS
 
@@ -43,17 +44,22 @@ class ExpiredVersions:
         index: Index,
         upkeep: UpkeepIndex,
         *,
+        limits: UpkeepLimits = UPKEEP_LIMITS,
         faults: FaultPoints = NO_FAULTS,
         monotonic_s: Callable[[], float] = elapsed_s,
     ) -> None:
         self._index = index
-        self._upkeep = upkeep
-        self._faults = faults
+        steps: Mapping[Method, AnyStep] = {
+            UpkeepIndex.drop_versions: ExpiryStep.DROP_VERSIONS,
+            UpkeepIndex.drop_files: ExpiryStep.DROP_FILES,
+        }
+        self._upkeep = with_faults(upkeep, faults, steps)
+        self._limits = limits
         self._monotonic_s = monotonic_s
         self._reached: OrderedDict[str, tuple[int, int, RowKey]] = OrderedDict()
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
-        until = self._monotonic_s() + RUN_S
+        until = self._monotonic_s() + self._limits.run_s
         glance = await self._index.glance(table.id)
         if glance is None:
             raise NotFound(f"there is no table {table.id} any more")
@@ -65,12 +71,11 @@ class ExpiredVersions:
         below = await self._below(glance.table, removed_before_ms)
         first = glance.table.first_version
         while first < below:
-            async with around(self._faults, ExpiryStep.DROP_VERSIONS):
-                dropped = await self._rested(
-                    self._upkeep.drop_versions(
-                        table.id, self.kind, below=below, epoch=glance.table.epoch
-                    )
+            dropped = await self._rested(
+                self._upkeep.drop_versions(
+                    table.id, self.kind, below=below, epoch=glance.table.epoch
                 )
+            )
             if dropped is None:
                 # Made anew or quarantined meanwhile.
                 was_cut = first > glance.table.first_version
@@ -102,18 +107,15 @@ class ExpiredVersions:
     async def _drop_files(
         self, table_id: str, place: tuple[int, int], removed_before_ms: int, *, until: float
     ) -> bool:
-        """Whether all were looked at. Where the last run ended is known to this instance alone:
-        another one begins anew, and finds less to drop."""
+        """Drop rows of removed files. Returns whether all were looked at. Only this instance knows
+        where its last run ended: another instance begins anew, and finds less to drop."""
         *known, after = self._reached.pop(table_id, (*place, None))
         if tuple(known) != place:
             after = None
         while True:
-            async with around(self._faults, ExpiryStep.DROP_FILES):
-                done = await self._rested(
-                    self._upkeep.drop_files(
-                        table_id, removed_before_ms=removed_before_ms, after=after
-                    )
-                )
+            done = await self._rested(
+                self._upkeep.drop_files(table_id, removed_before_ms=removed_before_ms, after=after)
+            )
             if done.after is None:
                 break
             after = done.after
@@ -135,8 +137,8 @@ class ExpiredVersions:
             self._reached.popitem(last=False)
 
     async def _rested(self, work: Awaitable[T]) -> T:
-        """What the work returns, after a rest that is as long: the commits that waited for it, and
-        others of the database's work, come before the next batch."""
+        """What the work returns, after a rest that takes as long as the work took. So commits that
+        waited for it, and other work of the database, come before the next batch."""
         began = self._monotonic_s()
         done = await work
         await asyncio.sleep(self._monotonic_s() - began)
@@ -144,8 +146,8 @@ class ExpiredVersions:
 
 
 def _removed_before_ms(now_ms: int, metadata: Metadata) -> int:
-    """What was removed before this time is named by no checkpoint any more. Not as young as what
-    somebody may be reading, however short the table's retention."""
+    """Files that were removed before this time are named by no checkpoint any more. However short
+    the table's retention, the time is so long ago that nobody still reads such a file."""
     retention_ms = deleted_file_retention_ms(metadata.configuration)
     return now_ms - max(retention_ms, LEAST_RETENTION_MS)
 

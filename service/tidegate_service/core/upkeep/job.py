@@ -3,12 +3,12 @@
 from typing import Protocol
 
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.upkeep import Done, UpkeepRecord
+from tidegate_service.core.ports.upkeep.upkeep import Done, UpkeepRecord
 
 
 class Job(Protocol):
-    """Run for one table at a time by whoever has claimed it. A claim can be lost while it runs, so
-    two instances at once must do no harm."""
+    """Run for one table at a time, by the instance that has claimed the table. A claim can be lost
+    during a run, so two instances that run it at once must do no harm."""
 
     @property
     def kind(self) -> str:
@@ -16,7 +16,6 @@ class Job(Protocol):
         ...
 
     async def run(self, table: TableRecord, record: UpkeepRecord) -> Done:
-        """Do what is due, and say when it is due again; nothing where it turns out not to be due
-        yet. A `Done` with a trouble says what hinders it. Raises `ServiceError` where it could not
-        be done."""
+        """Do what is due, if anything is, and say when the job is due again. A `Done` with a
+        trouble says what hinders it. Raises `ServiceError` where it could not be done."""
         ...

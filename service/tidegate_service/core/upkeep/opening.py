@@ -1,4 +1,4 @@
-"""What whoever opens a table reads of its log."""
+"""What a reader reads of a table's log to open the table."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 
 POINTER = "_last_checkpoint"
 PATIENCE_S = 5.0
-"""A store that takes longer is one that does not say."""
+"""Of a store that takes longer, the answer is that it cannot say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,9 @@ from tidegate_service.core.observe.faults import AnyStep, VacuumStep
 from tidegate_service.core.observe.ports_with_faults import Method, with_faults
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFiles
+from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.tables.place_rights import check_above, is_shared
 from tidegate_service.core.vacuum.commits import START, proposal_of
 from tidegate_service.core.vacuum.inventory import InventoryFiles
 from tidegate_service.core.vacuum.names import is_hidden
@@ -34,7 +36,8 @@ DELETING: Mapping[Method, AnyStep] = {
 
 async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Vacuum:
     """Raises `NotFound`, `Refused` for a retention that is too short or reaches behind the index
-    and for more clones than the limits allow, and `Unavailable`, all before anything is listed."""
+    and, but for an admin of everything, for more clones than the limits allow, and `Unavailable`,
+    all before anything is listed."""
     table = await get_table(context, ref)
     check_table(table)
     # What others have committed past the service is read in, and the log is looked at.
@@ -45,17 +48,34 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
     check_table(table)
     retain_ms = retention_ms(table, request)
     clones = await context.index.tables_naming(f"{identity(table.location)}/", but=table.id)
-    if len(clones) > context.limits.clones:
+    may_pass = context.caller.principal.may_everywhere(Role.ADMIN)
+    if len(clones) > context.limits.clones and not may_pass:
         raise Refused(
             f"table {table.name} cannot be vacuumed: {len(clones)} other tables name files of it, "
             f"and those of at most {context.limits.clones} are looked through",
             code=Code.INVALID_REQUEST,
-            hint="forget clones that are not needed any more",
+            hint="forget clones that are not needed any more, or have an admin of everything ('*') "
+            "vacuum it",
         )
     share = context.scan_threads.of(context.caller.principal.name)
-    columns, has_iceberg = _partition_columns(table), _has_iceberg(table)
+    weight = offload.weight_of_metadata(table.metadata)
+    columns = await offload.run(weight, _partition_columns, table)
+    has_iceberg = _has_iceberg(table)
+    in_shared_folder = is_shared(context, table.location)
+    await check_above(context, table.location)
+    if in_shared_folder and request.inventory is not None:
+        raise Refused(
+            f"table {table.name} lies where others may have files, and its vacuum has to see them: "
+            "expected no inventory but of an admin of everything ('*'), or of the folder's "
+            "scope",
+            code=Code.INVALID_REQUEST,
+        )
     files = context.storage.data_files(
-        table.location, partition_columns=columns, has_iceberg=has_iceberg, who=context.who
+        table.location,
+        partition_columns=columns,
+        has_iceberg=has_iceberg,
+        is_shared=in_shared_folder,
+        who=context.who,
     )
     if request.inventory is not None:
         files = InventoryFiles(
@@ -101,7 +121,7 @@ def _has_iceberg(table: TableRecord) -> bool:
 
 def _partition_columns(table: TableRecord) -> frozenset[str]:
     """By both of their names, where they have two."""
-    if table.metadata is None:
+    if table.metadata is None or not table.metadata.partition_columns:
         return frozenset()
     names = frozenset(table.metadata.partition_columns)
     fields = parse_schema(table.metadata.schema_string).fields

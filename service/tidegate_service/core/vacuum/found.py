@@ -4,18 +4,15 @@ from collections.abc import Sequence
 
 from tidegate_service.core.ports.store.data_files import DataFile
 from tidegate_service.core.sharing.spools import Spool
-from tidegate_service.core.vacuum.names import is_vector_file
 from tidegate_service.core.vacuum.orphans import OtherNames
-
-"""Some milliseconds of a thread that all principals have in turn."""
 
 
 class FoundFiles:
     """Files in the order in which they were added, with their number and bytes. Blocking, but for
     `add`, which is of few."""
 
-    def __init__(self) -> None:
-        self._spool = Spool()
+    def __init__(self, *, who: str | None) -> None:
+        self._spool = Spool(who=who)
         self.count = 0
         self.size = 0
 
@@ -50,7 +47,6 @@ class Unnamed:
         self._at_once = names_at_once
         self._names = others.spool.lines()
         self._share = others.share
-        self._keeps_vectors = others.unknown_vectors
         # Before the first one.
         self._at: str | None = ""
 
@@ -74,7 +70,6 @@ class Unnamed:
                     return left, place
                 passed += 1
                 self._at = next(self._names, None)
-            kept = self._keeps_vectors and is_vector_file(file.path)
-            if file.path != self._at and not kept:
+            if file.path != self._at:
                 left.append(file)
         return left, len(files)

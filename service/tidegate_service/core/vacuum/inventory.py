@@ -14,10 +14,11 @@ LISTED_AT_ONCE = 1_000
 
 
 class Inventory:
-    """What is said to lie in a store, sorted on the disk. Blocking."""
+    """What is said to lie in a store, sorted on the disk in the name of `who`. Blocking."""
 
-    def __init__(self) -> None:
-        self._spool = SortedSpool()
+    def __init__(self, *, who: str | None) -> None:
+        self.who = who
+        self._spool = SortedSpool(who=who)
 
     def add(self, files: Sequence[DataFile]) -> None:
         """Files of any place, by relative or absolute paths without a zero character."""
@@ -60,13 +61,13 @@ class InventoryFiles:
         return 1
 
     async def listed(self, *, after: str = "", until: str | None = None) -> AsyncIterator[Listed]:
-        own = Inventory()
+        own = Inventory(who=self._inventory.who)
         try:
             entries = self._inventory.files()
-            while await self._share.run(self._take, entries, own):
+            while await self._share.run_rested(self._take, entries, own):
                 pass
             files = own.files()
-            while some := await self._share.run(list, islice(files, LISTED_AT_ONCE)):
+            while some := await self._share.run_rested(list, islice(files, LISTED_AT_ONCE)):
                 some = [
                     file
                     for file in some

@@ -3,17 +3,17 @@ versions before. Asked for before files are deleted, since a version may bring b
 listing found unnamed, as RESTORE does."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tidegate_protocol.log.paths import identity
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Unavailable
-from tidegate_service.core.ports.named_files import NamingTable
+from tidegate_service.core.ports.files.named_files import NamingTable
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFile
 from tidegate_service.core.sharing.pools import Share
-from tidegate_service.core.vacuum.names import is_vector_file
-from tidegate_service.core.vacuum.orphans import has_unknown_vectors, other_names, portions
+from tidegate_service.core.vacuum.orphans import other_names, portions
+from tidegate_service.core.vacuum.spelled import spelled
 
 
 class LateNames:
@@ -29,8 +29,8 @@ class LateNames:
         self._own_version = table.latest_version
         self._clones = {clone.id: clone for clone in clones}
         self._names: set[str] = set()
+        self._weight = 0
         self._most = context.limits.late_names
-        self._unknown_vectors = False
         self._reading = asyncio.Lock()
 
     async def unnamed(self, files: Sequence[DataFile], *, latest_version: int) -> list[DataFile]:
@@ -39,10 +39,7 @@ class LateNames:
         async with self._reading:
             await self._read_own(latest_version)
             await self._read_clones()
-        return [file for file in files if not self._is_named(file.path)]
-
-    def _is_named(self, path: str) -> bool:
-        return path in self._names or (self._unknown_vectors and is_vector_file(path))
+        return [file for file in files if file.path not in self._names]
 
     async def _read_own(self, latest_version: int) -> None:
         if latest_version > self._own_version:
@@ -61,15 +58,36 @@ class LateNames:
 
     async def _read(self, table_id: str, after: int) -> None:
         named = await self._context.index.named_otherwise(
-            table_id, after=after, most=self._most + 1
+            table_id,
+            after=after,
+            most=self._most + 1,
+            # What else another table names is none of this one's, however much that is.
+            prefix=None if table_id == self._table.id else f"{identity(self._table.location)}/",
         )
         names: set[str] = set()
         for some in portions(named):
             names |= await self._share.run(other_names, some, self._table.location)
-        if len(named.paths) > self._most or len(self._names) + len(names) > self._most:
+        self._check(len(named.paths), names)
+        async for rows in spelled(
+            self._context.index,
+            self._share,
+            table_id,
+            named,
+            is_other=table_id != self._table.id,
+        ):
+            names |= await self._share.run(other_names, rows, self._table.location)
+            self._check(0, names)
+        self._names |= names
+        self._weight += sum(map(_weight, names))
+
+    def _check(self, rows: int, names: Collection[str]) -> None:
+        if rows > self._most or self._weight + sum(map(_weight, names)) > self._most:
             raise Unavailable(
                 f"more than {self._most} files of table {self._table.name} were named meanwhile; "
                 "vacuum again"
             )
-        self._names |= names
-        self._unknown_vectors = self._unknown_vectors or has_unknown_vectors(named)
+
+
+def _weight(name: str) -> int:
+    """Of how many names of the usual length it takes the memory."""
+    return 1 + len(name) // 1024

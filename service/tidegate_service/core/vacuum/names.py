@@ -19,6 +19,9 @@ _Z85 = {
     )
 }
 _UUID_CHARACTERS = 20
+MAX_LISTED_BYTES = 65 * 256
+"""No listing has a longer path: a local one has a file in 64 folders of the table at most, and a
+store's is far shorter."""
 _WITH_OFFSET = re.compile(r"(.*)@[0-9]+", re.DOTALL)
 
 
@@ -40,6 +43,12 @@ def _hides(name: str, partition_columns: Collection[str]) -> bool:
     if not name.startswith(("_", ".")) or name.startswith((CHANGE_DATA, _INDEX_FOLDER)):
         return False
     return not any(name.startswith(f"{column}=") for column in partition_columns)
+
+
+def is_in_log_below(path: str) -> bool:
+    """Whether the path is, or is in, the log of another table, which lies in a folder of this
+    one."""
+    return any(name.lower() == LOG_FOLDER for name in path.split("/")[1:])
 
 
 def within(path: str, location: str) -> str | None:
@@ -96,12 +105,6 @@ def vector_files(vector: str) -> Iterator[str]:
                     if prefix
                     else (f"deletion_vector_{name}.bin")
                 )
-
-
-def is_vector_file(path: str) -> bool:
-    """Whether only a deletion vector's file has such a name."""
-    name = path.rpartition("/")[2]
-    return name.startswith("deletion_vector_") and name.endswith(".bin")
 
 
 def _uuid(encoded: str) -> uuid.UUID | None:

@@ -12,19 +12,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tidegate_protocol.base.problems import Code
-from tidegate_service.core.errors import Refused
-from tidegate_service.core.ports.named_files import NamedFiles
+from tidegate_service.core.ports.files.named_files import NamedFiles
 from tidegate_service.core.ports.store.data_files import DataFile, DataFiles, Listed
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.sharing.spools import SortedSpool
-from tidegate_service.core.vacuum.names import is_usual, vector_files, within
+from tidegate_service.core.vacuum.names import MAX_LISTED_BYTES, is_usual, vector_files, within
+from tidegate_service.core.vacuum.spelled import DIGEST
 
 T = TypeVar("T")
 
 _UNUSUAL = (":", "//", "/.", "\n/", "\n.")
-DIGEST = "sha256:"
-"""What the index has in the place of a text that is too long for it begins so."""
 DESCRIBED_AT_ONCE = 1_000
 TAKEN_AT_ONCE = 1_000
 """Rows: some milliseconds of a thread that all principals have in turn."""
@@ -32,14 +29,15 @@ TAKEN_AT_ONCE = 1_000
 
 @dataclass(slots=True)
 class OtherNames:
-    """What rows name beside their paths. With `unknown_vectors`, a deletion vector's id is too long
-    to be in the index, so any file of a vector may be named."""
+    """What rows name beside their paths."""
 
     location: str
     share: Share
-    spool: SortedSpool = field(default_factory=SortedSpool)
-    unknown_vectors: bool = False
+    spool: SortedSpool = field(init=False)
     _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self.spool = SortedSpool(who=self.share.who)
 
     async def take(self, named: NamedFiles) -> None:
         """Keep the other names of these rows, if they have any."""
@@ -48,11 +46,10 @@ class OtherNames:
         if unusual or any(named.vectors):
             async with self._taking:
                 for some in portions(named):
-                    await self.share.run(self._take, some)
+                    await self.share.run_rested(self._take, some)
 
     def _take(self, named: NamedFiles) -> None:
         self.spool.add(other_names(named, self.location))
-        self.unknown_vectors = self.unknown_vectors or has_unknown_vectors(named)
 
 
 def portions(named: NamedFiles) -> Iterator[NamedFiles]:
@@ -64,24 +61,16 @@ def portions(named: NamedFiles) -> Iterator[NamedFiles]:
 
 def other_names(named: NamedFiles, location: str) -> set[str]:
     """The paths relative to the table at `location` that rows name beside their own. Blocking.
-    Raises `Refused` where the index has only the digest of a path: any file may be meant."""
-    if any(path.startswith(DIGEST) for path in named.paths):
-        raise Refused(
-            f"the table at {location}, or one that names files of it, names a file by a path that "
-            "the index cannot hold, as of more than 1024 bytes: any file may be meant",
-            code=Code.INVALID_PATH,
-            hint="vacuum once no version within the retention names it by that path",
-        )
-    names = {path for path in named.paths if not is_usual(path)}
+    Of a digest nothing is known here (`core.vacuum.spelled`)."""
+    names = {path for path in named.paths if not is_usual(path) and not path.startswith(DIGEST)}
     for vector in filter(None, named.vectors):
-        names.update(vector_files(vector))
+        if not vector.startswith(DIGEST):
+            names.update(vector_files(vector))
     places = (within(name, location) for name in names)
-    return {place for place in places if place is not None}
-
-
-def has_unknown_vectors(named: NamedFiles) -> bool:
-    """Whether a deletion vector's id is too long to be in the index."""
-    return any(vector.startswith(DIGEST) for vector in named.vectors)
+    # What no listing has would only fill the disk.
+    return {
+        place for place in places if place is not None and len(place.encode()) <= MAX_LISTED_BYTES
+    }
 
 
 class _Window:

@@ -10,7 +10,7 @@ moment leaves files behind that the next VACUUM finds, and a `VACUUM START` with
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -21,21 +21,23 @@ from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, ServiceError, Unavailable
 from tidegate_service.core.instance.pending_proposals import adds_of
 from tidegate_service.core.observe.faults import VacuumStep, around
-from tidegate_service.core.ports.named_files import NamingTable
+from tidegate_service.core.ports.files.named_files import NamedFiles, NamingTable
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFile, DataFiles
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.vacuum.clones import take_clones
 from tidegate_service.core.vacuum.commits import END, START, VACUUM, landed, record_vacuum
 from tidegate_service.core.vacuum.found import FoundFiles, Unnamed
 from tidegate_service.core.vacuum.late_names import LateNames
 from tidegate_service.core.vacuum.names import vector_files, within
-from tidegate_service.core.vacuum.orphans import DIGEST, OtherNames, orphans
+from tidegate_service.core.vacuum.orphans import OtherNames, orphans
 from tidegate_service.core.vacuum.request import (
     Horizon,
     VacuumRequest,
     own_retention_ms,
 )
+from tidegate_service.core.vacuum.spelled import spelled
 
 logger = logging.getLogger("tidegate.service")
 
@@ -87,8 +89,11 @@ class Vacuum:
     warnings: Sequence[str]
     _now: Progress = field(default_factory=lambda: Progress(stage=Stage.LISTING))
     _candidates: list[FoundFiles] = field(default_factory=list)
-    _found: FoundFiles = field(default_factory=FoundFiles)
+    _found: FoundFiles = field(init=False)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self._found = FoundFiles(who=self.share.who)
 
     async def progress(self) -> AsyncGenerator[Progress]:
         """Does it, and says every second how far it is; the last one is at `ENDED` or `FAILED`."""
@@ -120,10 +125,11 @@ class Vacuum:
             cuts = await self.context.index.paths_between(self.table.id, ranges - 1)
         works = []
         for after, until in zip(("", *cuts), (*cuts, None), strict=True):
-            found = FoundFiles()
+            found = FoundFiles(who=self.share.who)
             self._candidates.append(found)
             works.append(self._list(after, until, others, found))
-        return [*works, self._clones(others)]
+        clones = take_clones(self.context.index, self.table, self.clones, others)
+        return [*works, clones]
 
     async def _list(
         self, after: str, until: str | None, others: OtherNames, found: FoundFiles
@@ -131,13 +137,7 @@ class Vacuum:
         merged = orphans(
             self.files,
             self.files.listed(after=after, until=until),
-            self.context.index.named_files(
-                self.table.id,
-                since=self.horizon.since,
-                removed_ms=self.horizon.removed_ms,
-                after=after,
-                until=until,
-            ),
+            self._named(after, until, others),
             others,
             modified_before_ms=self.horizon.modified_ms,
         )
@@ -146,20 +146,22 @@ class Vacuum:
                 found.add(files)
                 self._now = replace(self._now, listed=self._now.listed + count)
 
-    async def _clones(self, others: OtherNames) -> None:
-        """One after the other, for each reads pages of the index."""
-        for clone in self.clones:
-            await self._clone(clone.id, others)
-
-    async def _clone(self, table_id: str, others: OtherNames) -> None:
-        """What another table names of this one's files stays, whichever of its versions does."""
-        location = identity(self.table.location)
-        for first, end in ((f"{location}/", f"{location}0"), (DIGEST, f"{DIGEST}g")):
-            named = self.context.index.named_files(
-                table_id, since=0, removed_ms=0, after=first, until=end
-            )
-            async for page in named:
-                await others.take(page)
+    async def _named(
+        self, after: str, until: str | None, others: OtherNames
+    ) -> AsyncIterator[NamedFiles]:
+        """Pages of the index. What it has only digests of goes to `others`."""
+        index = self.context.index
+        named = index.named_files(
+            self.table.id,
+            since=self.horizon.since,
+            removed_ms=self.horizon.removed_ms,
+            after=after,
+            until=until,
+        )
+        async for page in named:
+            async for rows in spelled(index, self.share, self.table.id, page):
+                await others.take(rows)
+            yield page
 
     async def _chosen(self, others: OtherNames) -> AsyncGenerator[Progress]:
         """Writes down those of the candidates that go."""
@@ -196,7 +198,7 @@ class Vacuum:
             folders = await self.files.remove_empty_folders(before_ms=self.horizon.modified_ms)
             self._now = replace(self._now, folders=folders)
         except ServiceError:
-            await self._end("FAILED")
+            await self._end_failed()
             raise
         await self._end("COMPLETED")
         await self._record()
@@ -216,7 +218,7 @@ class Vacuum:
     async def _unnamed(self, files: Sequence[DataFile]) -> tuple[list[DataFile], int]:
         """Those of the files that nobody names now by their path, and the latest version. Raises
         `Unavailable` where what was found does not hold any more: the index was made anew, or set
-        back, was cut, or is closed to commits."""
+        back, was cut, or is closed to commits; and where a proposal may land that is not known."""
         # Before the index is asked: what lands in between is found there.
         pending = await self._pending()
         paths = [file.path for file in files]
@@ -241,6 +243,11 @@ class Vacuum:
 
     async def _pending(self) -> frozenset[str]:
         proposals = self.context.pending.of(self.table.id, now_s=self.context.monotonic_s())
+        if proposals is None:
+            raise Unavailable(
+                f"a large proposal to table {self.table.name}, whose writer has gone, may be "
+                "decided yet, and which files it names is not known; vacuum again in a minute"
+            )
 
         def named() -> frozenset[str]:
             names = set()
@@ -261,6 +268,16 @@ class Vacuum:
             }
             version = await landed(self.context, self.table, END, {"status": status}, metrics)
         self._now = replace(self._now, version=version)
+
+    async def _end_failed(self) -> None:
+        """What it failed of is told, whatever comes of this."""
+        try:
+            await self._end("FAILED")
+        except ServiceError as error:
+            logger.warning(
+                "a vacuum's end is not in its table's log",
+                extra={"table": self.table.name, "error": str(error)},
+            )
 
     async def _record(self) -> None:
         """Have the table's upkeep tell of it. The vacuum is over whatever comes of this."""

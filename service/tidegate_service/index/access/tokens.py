@@ -1,14 +1,15 @@
 """Tokens in Postgres."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Interval, Row, and_, cast, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from tidegate_service.core.access.audit import Deed
+from tidegate_service.core.access.lookups import LiveToken
 from tidegate_service.core.access.roles import Caller, Grant, Principal, Role
-from tidegate_service.core.access.tokens import LiveToken, NewToken, TokenRecord
+from tidegate_service.core.access.tokens import NewToken, TokenRecord
 from tidegate_service.index.access.audit import record_token
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.schema.access import token_grants, tokens
@@ -20,19 +21,19 @@ class PostgresTokens:
     def __init__(self, engine: AsyncEngine, *, answer_timeout_s: float = 20.0) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
 
-    async def live(self, token_id: str) -> LiveToken | None:
-        rows = await self._connections.read(lambda c: _live(c, token_id))
-        if not rows:
-            return None
-        principal = Principal(name=rows[0].principal, grants=_grants(rows))
-        return LiveToken(principal=principal, sha256=rows[0].sha256)
+    async def live(self, ids: Sequence[str]) -> Mapping[str, LiveToken]:
+        rows = await self._connections.read(lambda c: _live(c, ids))
+        return {
+            of_one[0].id: LiveToken(
+                principal=Principal(name=of_one[0].principal, grants=_grants(of_one)),
+                sha256=of_one[0].sha256,
+            )
+            for of_one in _by_token(rows)
+        }
 
     async def all(self) -> list[TokenRecord]:
         rows = await self._connections.read(_all)
-        by_token: dict[str, list[Row[*tuple[Any, ...]]]] = {}
-        for row in rows:
-            by_token.setdefault(row.id, []).append(row)
-        return [_record(of_one) for of_one in by_token.values()]
+        return [_record(of_one) for of_one in _by_token(rows)]
 
     async def add(self, token: NewToken, *, by: Caller) -> None:
         await self._connections.write(lambda c: _add(c, token, by))
@@ -48,11 +49,24 @@ def _is_live() -> ColumnElement[bool]:
     )
 
 
-async def _live(connection: AsyncConnection, token_id: str) -> list[Row[*tuple[Any, ...]]]:
+def _by_token(rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterable[list[Row[*tuple[Any, ...]]]]:
+    by_token: dict[str, list[Row[*tuple[Any, ...]]]] = {}
+    for row in rows:
+        by_token.setdefault(row.id, []).append(row)
+    return by_token.values()
+
+
+async def _live(connection: AsyncConnection, ids: Sequence[str]) -> list[Row[*tuple[Any, ...]]]:
     query = (
-        select(tokens.c.principal, tokens.c.sha256, token_grants.c.role, token_grants.c.scope)
+        select(
+            tokens.c.id,
+            tokens.c.principal,
+            tokens.c.sha256,
+            token_grants.c.role,
+            token_grants.c.scope,
+        )
         .join(token_grants, token_grants.c.token_id == tokens.c.id)
-        .where(tokens.c.id == token_id, _is_live())
+        .where(tokens.c.id.in_(ids), _is_live())
     )
     return list(await connection.execute(query))
 

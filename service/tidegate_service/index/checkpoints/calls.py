@@ -14,6 +14,7 @@ from tidegate_service.core.ports.checkpoints import (
     SnapshotHead,
 )
 from tidegate_service.index.checkpoints import appended, snapshots, unchanged_actions, written
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.reading.reads import table_id_of
 
@@ -22,10 +23,13 @@ class CheckpointCalls:
     """Implements `core.ports.checkpoints.CheckpointIndex`."""
 
     _connections: Connections
+    _limits: IndexLimits
 
     async def snapshot_head(self, table_id: str, version: int | None) -> SnapshotHead:
         identity = _identity(table_id)
-        return await self._connections.read(lambda c: snapshots.snapshot_head(c, identity, version))
+        return await self._connections.read(
+            lambda c: snapshots.snapshot_head(c, identity, version, self._limits)
+        )
 
     async def is_published(self, table_id: str, head: SnapshotHead) -> bool:
         identity = _identity(table_id)
@@ -47,6 +51,7 @@ class CheckpointCalls:
             removed_after_ms=removed_after_ms,
             after=after,
             through=through,
+            limits=self._limits,
         )
 
     def unchanged_since(self, table_id: str, version: int) -> AsyncIterator[Sequence[bytes]]:

@@ -12,12 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.ports.checkpoints import MOST_SMALL, MOST_SMALL_BYTES
+from tidegate_service.core.ports.checkpoints import SmallActionLimits
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.binary import binary_rows
-
-A_PAGE = 5_000
-PAGE_BYTES = 4 * 1024 * 1024
-"""Of a page's lines, beside the one that is too many."""
 
 _PAGE = """
     SELECT max(key), string_agg(action, '\\x0a'::bytea ORDER BY key)
@@ -36,27 +33,33 @@ _TRANSACTIONS = _PAGE.format(source="app_transactions", key="app_id")
 _DOMAINS = _PAGE.format(source="domain_metadata", key="domain")
 
 
-def check_few(number: int, size: int) -> None:
+def check_few(number: int, size: int, limits: SmallActionLimits) -> None:
     """Raise `Refused` where they are too many, or too long together."""
-    if number > MOST_SMALL or size > MOST_SMALL_BYTES:
+    if not limits.allow(number, size):
         raise Refused(
-            f"the table has more than {MOST_SMALL:,} application transactions and domains, or "
-            f"{MOST_SMALL_BYTES:,} bytes of them, and no checkpoint is written of so many",
+            f"the table has {limits}, and no checkpoint is written of so many",
             code=Code.INVALID_REQUEST,
         )
 
 
-async def transactions(connection: AsyncConnection, table_id: UUID) -> Sequence[bytes]:
-    return await _lines(connection, _TRANSACTIONS, table_id)
+async def transactions(
+    connection: AsyncConnection, table_id: UUID, limits: IndexLimits
+) -> Sequence[bytes]:
+    return await _lines(connection, _TRANSACTIONS, table_id, limits)
 
 
-async def domains(connection: AsyncConnection, table_id: UUID) -> Sequence[bytes]:
-    return await _lines(connection, _DOMAINS, table_id)
+async def domains(
+    connection: AsyncConnection, table_id: UUID, limits: IndexLimits
+) -> Sequence[bytes]:
+    return await _lines(connection, _DOMAINS, table_id, limits)
 
 
-async def _lines(connection: AsyncConnection, query: str, table_id: UUID) -> Sequence[bytes]:
+async def _lines(
+    connection: AsyncConnection, query: str, table_id: UUID, limits: IndexLimits
+) -> Sequence[bytes]:
     found: list[bytes] = []
-    values = {"table_id": table_id, "after": None, "most": A_PAGE, "most_bytes": PAGE_BYTES}
+    most, most_bytes = limits.small_actions_a_page, limits.small_actions_page_bytes
+    values = {"table_id": table_id, "after": None, "most": most, "most_bytes": most_bytes}
     while True:
         ((last, lines),) = await binary_rows(connection, query, values)
         if last is None:

@@ -11,31 +11,37 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, NotFound, Refused
+from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.checkpoints import (
-    MOST_SMALL,
     FileRows,
     PathKey,
     SnapshotHead,
 )
 from tidegate_service.index.checkpoints import small_actions
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.binary import binary_rows
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.rows.records import metadata_of, protocol_of
 
-FILES_A_PAGE = 5_000
-PAGE_BYTES = 8 * 1024 * 1024
-"""Of a page's log lines, beside the one that is too many."""
-
 _ONE_MOMENT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+# Of application transactions and domains, as many are looked at as are one too many.
 _HEAD = text("""
     SELECT head.latest_version, head.published_version, head.first_version, head.epoch,
         CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) AS now_ms,
         asked.version, state.protocol, state.metadata, here.content_sha256,
-        (SELECT count(*) FROM app_transactions AS later
-            WHERE later.table_id = head.id AND later.version > asked.version)
-        + (SELECT count(*) FROM domain_metadata AS later
-            WHERE later.table_id = head.id AND later.version > asked.version) AS later,
+        asked.version < head.latest_version AND (
+            EXISTS (SELECT FROM (
+                SELECT version FROM app_transactions
+                WHERE app_transactions.table_id = head.id LIMIT :more
+            ) AS later WHERE later.version > asked.version)
+            OR EXISTS (SELECT FROM (
+                SELECT version FROM domain_metadata
+                WHERE domain_metadata.table_id = head.id LIMIT :more
+            ) AS later WHERE later.version > asked.version)
+        ) AS later,
         small.number AS small_number, small.bytes AS small_bytes,
+        coalesce((SELECT version FROM table_upkeep WHERE table_upkeep.table_id = head.id
+            AND table_upkeep.kind = :expiry AND table_upkeep.epoch = head.epoch), -1) AS expired,
         CASE WHEN asked.version = head.latest_version THEN head.num_files ELSE (
             SELECT count(*) FROM files
             WHERE files.table_id = head.id AND files.added_version <= asked.version
@@ -59,7 +65,11 @@ _HEAD = text("""
         ORDER BY metadata_versions.version DESC LIMIT 1
     ) AS state ON true
     WHERE head.id = :table_id
-""").bindparams(bindparam("table_id", type_=Uuid), bindparam("version", type_=BigInteger))
+""").bindparams(
+    bindparam("table_id", type_=Uuid),
+    bindparam("version", type_=BigInteger),
+    bindparam("expiry", UpkeepKind.EXPIRED_VERSIONS.value),
+)
 
 _NOW = text("""
     SELECT head.published_version, head.epoch, here.content_sha256, here.version
@@ -157,11 +167,11 @@ class _Page(NamedTuple):
 
 
 async def snapshot_head(
-    connection: AsyncConnection, table_id: UUID, version: int | None
+    connection: AsyncConnection, table_id: UUID, version: int | None, limits: IndexLimits
 ) -> SnapshotHead:
     """`core.ports.checkpoints.CheckpointIndex.snapshot_head`, as of one moment."""
     await connection.execute(_ONE_MOMENT)
-    values = {"table_id": table_id, "version": version, "more": MOST_SMALL + 1}
+    values = {"table_id": table_id, "version": version, "more": limits.small_actions.number + 1}
     row = (await connection.execute(_HEAD, values)).one_or_none()
     if row is None:
         raise NotFound("the table was forgotten meanwhile", code=Code.TABLE_NOT_FOUND)
@@ -177,7 +187,7 @@ async def snapshot_head(
             "were at it is not held any more; the latest version can be checkpointed",
             code=Code.INVALID_REQUEST,
         )
-    small_actions.check_few(row.small_number, row.small_bytes)
+    small_actions.check_few(row.small_number, row.small_bytes, limits.small_actions)
     return SnapshotHead(
         version=row.version,
         latest_version=row.latest_version,
@@ -188,9 +198,11 @@ async def snapshot_head(
         content_sha256=row.content_sha256,
         protocol=protocol_of(row.protocol),
         metadata=metadata_of(row.metadata),
-        transactions=await small_actions.transactions(connection, table_id),
-        domains=await small_actions.domains(connection, table_id),
+        transactions=await small_actions.transactions(connection, table_id, limits),
+        domains=await small_actions.domains(connection, table_id, limits),
         num_files=row.num_files,
+        # They do behind the first version, and until the run that moved it has noted its end.
+        dropped=f"{row.first_version} {row.expired}",
     )
 
 
@@ -213,10 +225,16 @@ async def file_rows(
     removed_after_ms: int,
     after: PathKey,
     through: PathKey | None,
+    limits: IndexLimits,
 ) -> AsyncIterator[FileRows]:
     def reading(after: PathKey) -> asyncio.Task[tuple[FileRows, bool]]:
         page = _page(
-            table_id, head, removed_after_ms=removed_after_ms, after=after, through=through
+            table_id,
+            head,
+            removed_after_ms=removed_after_ms,
+            after=after,
+            through=through,
+            limits=limits,
         )
         return asyncio.create_task(connections.read(page), name="checkpoint-page")
 
@@ -241,6 +259,7 @@ def _page(
     removed_after_ms: int,
     after: PathKey,
     through: PathKey | None,
+    limits: IndexLimits,
 ) -> Callable[[AsyncConnection], Awaitable[tuple[FileRows, bool]]]:
     values: dict[str, object] = {
         "table_id": table_id,
@@ -249,8 +268,8 @@ def _page(
         "removed_after_ms": max(removed_after_ms, -1),
         "after_path": after[0],
         "after_dv_id": after[1],
-        "most": FILES_A_PAGE,
-        "most_bytes": PAGE_BYTES,
+        "most": limits.snapshot_files_a_page,
+        "most_bytes": limits.snapshot_page_bytes,
     }
     if through is not None:
         values |= {"through_path": through[0], "through_dv_id": through[1]}
@@ -271,7 +290,7 @@ def _page(
             tombstones=list(zip(row.removed_ms or (), row.removed or (), strict=True)),
             last=(row.last_path or "", row.last_dv_id or ""),
         )
-        return page, row.found < FILES_A_PAGE and row.found == row.rows
+        return page, row.found < limits.snapshot_files_a_page and row.found == row.rows
 
     return read
 

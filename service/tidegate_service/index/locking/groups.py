@@ -12,44 +12,29 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.observe.telemetry import Telemetry
-from tidegate_service.core.ports.records import LONG_METADATA, TableRecord, TableState
+from tidegate_service.core.ports.records import LONG_METADATA, TableRecord
 from tidegate_service.index.locking.section import PostgresCommitSection
 from tidegate_service.index.locking.unit_of_work import UnitOfWork
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.postgres.parameters import uuid, uuids
-from tidegate_service.index.postgres.pipeline import (
-    Query,
-    Row,
-    Statement,
-    as_bool,
-    as_int,
-    as_text,
-    as_uuid,
-)
+from tidegate_service.index.postgres.pipeline import Query, Statement, as_int, as_text, as_uuid
 from tidegate_service.index.reading.used_ids import asking
 from tidegate_service.index.rows.keys import key
 from tidegate_service.index.rows.newest import newest_row
-from tidegate_service.index.rows.records import cause_of, metadata_of, protocol_of
+from tidegate_service.index.rows.table_rows import METADATA_BYTES, columns, table_of
 
-_COLUMNS = """
-    id, name, location, catalog_managed, state, state_reason, latest_version, published_version,
-    latest_timestamp, protocol, metadata, num_files, CAST(size_bytes AS text), first_version, epoch,
-    quarantine_cause
-"""
+LOCK = Statement(newest_row("$1", columns(), locking="FOR UPDATE"))
 
-LOCK = Statement(newest_row("$1", _COLUMNS, locking="FOR UPDATE"))
+_IS_SHORT = f"{METADATA_BYTES} <= {LONG_METADATA}"
 
 # A group of several tables never waits for a row: a table that is skipped gets a group of its own,
 # which waits. So groups cannot wait for each other in a circle, either.
-_IS_SHORT = f"""
-    coalesce(octet_length(metadata), 0) + coalesce(octet_length(protocol), 0) <= {LONG_METADATA}
-"""
 LOCK_FREE = Statement(f"""
     SELECT locked.*
     FROM unnest($1) AS asked (table_id)
     CROSS JOIN LATERAL ({
-    newest_row("asked.table_id", _COLUMNS, where=_IS_SHORT, locking="FOR UPDATE SKIP LOCKED")
+    newest_row("asked.table_id", columns(), where=_IS_SHORT, locking="FOR UPDATE SKIP LOCKED")
 }) AS locked
 """)
 
@@ -124,30 +109,7 @@ async def lock(connection: AsyncConnection, asked: Asked, *, wait: bool) -> Lock
         await driver_of(connection), [locking, Query(_CLOCK), using]
     )
     return Locked(
-        tables=[_table(row) for row in rows],
+        tables=[table_of(row) for row in rows],
         now_ms=as_int(clock[0][0]),
         used=frozenset((as_uuid(row[0]), as_text(row[1])) for row in used),
-    )
-
-
-def _table(row: Row) -> TableRecord:
-    """A row of `_COLUMNS`."""
-    state, protocol, metadata = as_text(row[4]), row[9], row[10]
-    return TableRecord(
-        id=str(as_uuid(row[0])),
-        name=as_text(row[1]),
-        location=as_text(row[2]),
-        catalog_managed=as_bool(row[3]),
-        state=TableState(state),
-        state_reason=None if row[5] is None else as_text(row[5]),
-        quarantine_cause=cause_of(state, None if row[15] is None else as_text(row[15])),
-        latest_version=as_int(row[6]),
-        published_version=as_int(row[7]),
-        latest_timestamp=as_int(row[8]),
-        protocol=None if protocol is None else protocol_of(protocol),
-        metadata=None if metadata is None else metadata_of(metadata),
-        num_files=as_int(row[11]),
-        size_bytes=int(as_text(row[12])),
-        first_version=as_int(row[13]),
-        epoch=as_int(row[14]),
     )

@@ -13,9 +13,9 @@ from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.roles import SERVICE
-from tidegate_service.core.log.log_file import SpooledFile
+from tidegate_service.core.log.files.log_file import SpooledFile
 from tidegate_service.core.observe.telemetry import SILENT, Phase, Telemetry
-from tidegate_service.core.ports.forgotten import Recalled
+from tidegate_service.core.ports.forgotten import KeptPlaces, Recalled
 from tidegate_service.core.ports.records import (
     Aborted,
     CommitRecord,
@@ -30,6 +30,9 @@ from tidegate_service.index.access.audit import record_change
 from tidegate_service.index.locking.unit_of_work import UnitOfWork
 from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.reading import live_files, reads
+from tidegate_service.index.reading.contents import content_of
+from tidegate_service.index.reading.live_files import partition_values
+from tidegate_service.index.reading.states import state_in
 from tidegate_service.index.reading.stored_winners import read_winners
 from tidegate_service.index.reading.used_ids import unused
 from tidegate_service.index.rows.effects import FileKey, effects_of
@@ -83,9 +86,8 @@ class PostgresCommitSection:
             driver = await driver_of(connection)
             self._unused |= await unused(driver, self._id, transaction_ids)
 
-    async def state_at(self, version: int) -> ReadState | None:
-        async with self._unit.statements() as connection:
-            return await reads.state_at(connection, self._id, version)
+    async def state_at(self, version: int, *, most_bytes: int | None = None) -> ReadState | None:
+        return await state_in(self._unit.statements, self._id, version, most_bytes)
 
     async def winners(
         self, after: int, through: int, *, most_bytes: int | None = None
@@ -93,17 +95,20 @@ class PostgresCommitSection:
         bounded = partial(read_winners, most_bytes=most_bytes, limits=self._unit.limits)
         return await bounded(self._unit.statements, self._id, after, through)
 
-    async def partition_values(self, path: str, version: int) -> PartitionValues | None:
+    async def partition_values(
+        self, path: str, version: int, *, vector: str | None = None
+    ) -> PartitionValues | None:
         async with self._unit.statements() as connection:
-            return await live_files.partition_values(connection, self._id, path, version)
+            file = key(path), key(vector or "")
+            return await partition_values(connection, self._id, file, version)
 
     async def content(self, version: int) -> Content | None:
         async with self._unit.statements() as connection:
-            return await reads.content(connection, self._id, version)
+            return await content_of(connection, self._unit.limits, self._id, version, is_held=True)
 
     async def stored_content(self, version: int) -> bytes | LogFile | None:
         async with self._unit.statements() as connection:
-            return await reads.any_content(connection, self._id, version)
+            return await content_of(connection, self._unit.limits, self._id, version)
 
     async def head_sha256(self) -> str | None:
         async with self._unit.statements() as connection:
@@ -252,7 +257,7 @@ class PostgresCommitSection:
 
     async def kept_unpublished(self, version: int) -> bytes | LogFile | None:
         async with self._unit.statements() as connection:
-            return await rebuilding.kept_unpublished(connection, version)
+            return await rebuilding.kept_unpublished(connection, self._unit.limits, version)
 
     async def reset(self) -> None:
         self._unused.clear()
@@ -298,9 +303,9 @@ class PostgresCommitSection:
         async with self._unit.statements() as connection:
             return await metadata_ids.of_versions(connection, self._id)
 
-    async def keeps_others(self, scopes: Sequence[str]) -> bool:
+    async def kept_places(self, scopes: Sequence[str]) -> KeptPlaces:
         async with self._unit.statements() as connection:
-            return await forgotten.keeps_others(connection, self.table.location, scopes)
+            return await forgotten.kept_places(connection, self.table.location, scopes)
 
     async def recall(self, table: ForgottenTable) -> Recalled:
         return await forgotten.recall(self._unit.statements, self.table, table, self._unit.limits)
@@ -318,20 +323,15 @@ class PostgresCommitSection:
         certain."""
         if self._foreign:
             self._telemetry.foreign_commits(self._foreign)
+            head = self.table.latest_version
             logger.info(
                 "foreign commits were read into the index",
-                extra={
-                    "table": self.table.name,
-                    "versions": self._foreign,
-                    "head": self.table.latest_version,
-                },
+                extra={"table": self.table.name, "versions": self._foreign, "head": head},
             )
         if self._quarantined_for is not None:
             self._telemetry.quarantined()
-            logger.error(
-                "the table was quarantined",
-                extra={"table": self.table.name, "reason": self._quarantined_for},
-            )
+            about = {"table": self.table.name, "reason": self._quarantined_for}
+            logger.error("the table was quarantined", extra=about)
 
 
 def _quarantined(reason: str, cause: QuarantineCause) -> dict[str, object]:

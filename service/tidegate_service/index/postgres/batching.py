@@ -60,7 +60,9 @@ class Batching(Generic[Asked, Told]):
             while self._waiting:
                 if (early := self._not_before - now()) > 0:
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self._hurry.wait(), early)
+                        # `asyncio.wait_for` of Python 3.11 may lose that this is cancelled.
+                        async with asyncio.timeout(early):
+                            await self._hurry.wait()
                 self._hurry.clear()
                 waiting, self._waiting = self._wanted(), []
                 self._not_before = now() + self._apart_s

@@ -40,6 +40,11 @@ def uuid(value: UUID) -> Parameter:
     return Parameter(_UUID, value.bytes)
 
 
+def text(value: str) -> Parameter:
+    """Without U+0000, which Postgres refuses in text."""
+    return Parameter(_TEXT, value.encode())
+
+
 def int8(value: int) -> Parameter:
     return Parameter(_INT8, value.to_bytes(8, "big", signed=True))
 

@@ -107,9 +107,17 @@ class _Session:
 _SESSIONS: WeakKeyDictionary[Driver, _Session] = WeakKeyDictionary()
 
 
-async def run(driver: Driver, queries: Sequence[Query]) -> list[list[Row]]:
+async def read(driver: Driver, query: Query) -> list[Row]:
+    """The rows of a query that is all of its transaction: giving the connection back then needs no
+    way to the server and back. Raises as `run` does."""
+    (rows,) = await run(driver, [query], last=True)
+    return rows
+
+
+async def run(driver: Driver, queries: Sequence[Query], *, last: bool = False) -> list[list[Row]]:
     """The rows of each query, in order, in the connection's transaction, which is begun where
-    there is none. Raises `psycopg.Error`: the first failure, whatever comes after it is not done.
+    there is none, and ends with the `last` ones. Raises `psycopg.Error`: the first failure,
+    whatever comes after it is not done.
 
     After a failure, or where this is cancelled, the connection is of no use any more.
     """
@@ -139,6 +147,8 @@ async def run(driver: Driver, queries: Sequence[Query]) -> list[list[Row]]:
         )
         places.append(before)
         before += 1
+    if last:
+        connection.send_query_params(b"ROLLBACK", None)
     connection.pipeline_sync()
     results = await _answers(connection, ExecStatus.PIPELINE_SYNC)
     connection.exit_pipeline_mode()
@@ -217,9 +227,10 @@ async def _answers(connection: PGconn, last: ExecStatus | None) -> list[PGresult
     try:
         return await reader.done
     finally:
-        loop.remove_reader(socket)
-        if not sent:
-            loop.remove_writer(socket)
+        if not reader.failed:
+            loop.remove_reader(socket)
+            if not sent:
+                loop.remove_writer(socket)
 
 
 class _Reader:
@@ -227,6 +238,7 @@ class _Reader:
         self, connection: PGconn, last: ExecStatus | None, done: asyncio.Future[list[PGresult]]
     ) -> None:
         self.done = done
+        self.failed = False
         self._connection = connection
         self._socket = connection.socket
         self._last = last
@@ -269,6 +281,7 @@ class _Reader:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket)
         loop.remove_writer(self._socket)
+        self.failed = True
         failed = [result for result in self._results if result.status in _FAILED]
         try:
             result = self._connection.get_result()

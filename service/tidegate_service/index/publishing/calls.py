@@ -7,17 +7,23 @@ transactions of one small row.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from operator import attrgetter
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import IndexUnavailable
+from tidegate_service.core.log.files.log_file import FileMemory
 from tidegate_service.core.ports.records import Waiting
 from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.batching import Batching
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.postgres.identity import database_of
 from tidegate_service.index.publishing import unpublished
+from tidegate_service.index.publishing.large import large_content
 from tidegate_service.index.publishing.unpublished import Published, Unpublished
 
 APART_S = 0.05
@@ -26,6 +32,15 @@ answer."""
 ALONE = 4
 """Tables that wait for their rows' locks at a time, each on a connection."""
 _NOTHING = Unpublished(versions=(), behind=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What waits of a table; it was asked `again` so many times, since it came too late."""
+
+    table_id: UUID
+    limit: int
+    again: int
 
 
 class PublishingCalls:
@@ -38,18 +53,29 @@ class PublishingCalls:
         self._marking = Batching(self._mark, apart_s=APART_S)
         self._forgetting = Batching(self._forget, apart_s=APART_S)
         self._alone = asyncio.Semaphore(ALONE)
+        self._memory = FileMemory(
+            limits.published_bytes, "bytes that large versions hold which are published"
+        )
 
     async def unpublished_versions(
         self, table_id: UUID, *, limit: int, at_once: bool = False
     ) -> Waiting:
-        held, database = await self._reading.ask((table_id, limit), at_once=at_once)
-        stored = held.versions[:limit]
-        if held.large is not None:
-            stored = await self._large(table_id, held.large, database)
-        versions = await unpublished.expanded_versions(
-            stored, most_bytes=self._limits.expanded_bytes
-        )
+        held, database = await self._told(table_id, limit, at_once=at_once)
+        if held.large is None:
+            versions = await unpublished.expanded_versions(
+                held.versions[:limit], most_bytes=self._limits.expanded_bytes
+            )
+        else:
+            versions = await self._large(table_id, held.large, database)
         return Waiting(versions=versions, behind=held.behind, database=database)
+
+    async def _told(self, table_id: UUID, limit: int, *, at_once: bool) -> tuple[Unpublished, str]:
+        for again in count():
+            question = _Question(table_id=table_id, limit=limit, again=again)
+            held, database = await self._reading.ask(question, at_once=at_once)
+            if not held.is_late:
+                break
+        return held, database
 
     async def mark_published(
         self,
@@ -80,31 +106,39 @@ class PublishingCalls:
 
     async def _large(
         self, table_id: UUID, version: int, database: str
-    ) -> Sequence[tuple[int, bytes]]:
-        async def read(connection: AsyncConnection) -> bytes | None:
+    ) -> list[tuple[int, Content]]:
+        async def read(connection: AsyncConnection) -> Content | None:
             if database_of(connection) != database:
                 raise IndexUnavailable(
                     f"version {version} of table {table_id} was found in another database than the "
                     "one that is there now; it is looked for again"
                 )
-            return await unpublished.stored_content(connection, table_id, version)
+            return await large_content(
+                connection, self._limits, table_id, version, memory=self._memory
+            )
 
         content = await self._connections.read_replicated(read)
         return [] if content is None else [(version, content)]
 
-    async def _read(self, asked: Sequence[tuple[UUID, int]]) -> Sequence[tuple[Unpublished, str]]:
-        # A table is asked of by several publishers at once; its versions are to be told once.
-        table_ids = list({table_id for table_id, _ in asked})
-        most = max(limit for _, limit in asked)
+    async def _read(self, asked: Sequence[_Question]) -> Sequence[tuple[Unpublished, str]]:
+        # Who came too late for the statements before comes first. A table is asked of by several
+        # publishers at once; its versions are to be told once.
+        by_turn = sorted(asked, key=attrgetter("again"), reverse=True)
+        table_ids = list(dict.fromkeys(question.table_id for question in by_turn))
+        most = max(question.limit for question in asked)
 
         async def read(connection: AsyncConnection) -> tuple[Mapping[UUID, Unpublished], str]:
             found = await unpublished.unpublished_versions(
-                connection, table_ids, limit=most, most_bytes=self._limits.waiting_bytes
+                connection,
+                table_ids,
+                limit=most,
+                most_bytes=self._limits.waiting_bytes,
+                most_bytes_at_once=self._limits.waiting_bytes_at_once,
             )
             return found, database_of(connection)
 
         found, database = await self._connections.read_replicated(read)
-        return [(found.get(table_id, _NOTHING), database) for table_id, _ in asked]
+        return [(found.get(question.table_id, _NOTHING), database) for question in asked]
 
     async def _mark(self, asked: Sequence[Published]) -> Sequence[bool]:
         async def mark(connection: AsyncConnection) -> Mapping[UUID, int]:

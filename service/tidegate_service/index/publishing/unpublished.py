@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import takewhile
 from uuid import UUID
 
-import zstandard
 from sqlalchemy import func, null, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -24,11 +23,11 @@ from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.postgres.parameters import int8, int8s, uuids
-from tidegate_service.index.postgres.pipeline import Query, Row, Statement, as_int, as_uuid
-from tidegate_service.index.postgres.standby import SEEN, WAIT_FOR_STANDBY
+from tidegate_service.index.postgres.pipeline import Query, Row, Statement, as_bool, as_int, as_uuid
+from tidegate_service.index.postgres.standby import SEEN
 from tidegate_service.index.rows.newest import newest_row
-from tidegate_service.index.rows.records import expanded, table_record
-from tidegate_service.index.rows.stored_content import LARGE_BYTES, StoredContent
+from tidegate_service.index.rows.records import table_record
+from tidegate_service.index.rows.stored_content import size_of, whole_if_small
 from tidegate_service.index.schema.tables import commits, tables
 
 DROPPED_AT_ONCE = 20_000
@@ -73,11 +72,13 @@ async def unpublished(connection: AsyncConnection, *, limit: int) -> list[TableR
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpublished:
     """The first versions of a table that wait, and their contents as they are stored; `behind` is
-    how many wait in all. Where the first one's content is large, there is its number alone."""
+    how many wait in all. Where the first one's content is large, there is its number alone;
+    `is_late` where the tables before it took all that a statement reads."""
 
     versions: Sequence[tuple[int, bytes]]
     behind: int
     large: int | None = None
+    is_late: bool = False
 
 
 _BEHIND = "id, state, published_version, latest_version - published_version AS behind"
@@ -85,37 +86,57 @@ _BEHIND = "id, state, published_version, latest_version - published_version AS b
 # A content that is larger than all that is read of a table is left out: it is read by itself.
 # The last column is told with the first row, once: where nothing waits, nothing is written.
 _WAITING = Statement(f"""
-    SELECT waiting.id, waiting.behind, held.version,
-        CASE WHEN octet_length(held.content) <= $3 THEN held.content END,
+    SELECT id, behind, version,
+        CASE WHEN octet_length(content) <= $3 AND before_all < $4 THEN content END,
+        before_all >= $4,
         (SELECT {SEEN})
     FROM (
-        SELECT head.*
-        FROM unnest($1) AS asked (table_id)
-        CROSS JOIN LATERAL ({newest_row("asked.table_id", _BEHIND)}) AS head
-        WHERE head.state = 'active'
-    ) AS waiting
-    CROSS JOIN LATERAL (
-        SELECT version, content,
-            sum(octet_length(content)) OVER (ORDER BY version) - octet_length(content) AS before
+        SELECT waiting.id, waiting.behind, waiting.place, held.version, held.content,
+            coalesce(
+                sum(CASE WHEN octet_length(held.content) <= $3 THEN octet_length(held.content) END)
+                OVER (
+                    ORDER BY waiting.place, held.version
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                ), 0
+            ) AS before_all
         FROM (
-            SELECT version, content FROM commits
-            WHERE table_id = waiting.id AND version > waiting.published_version AND content_held
-            ORDER BY version
-            LIMIT $2
-        ) AS first
-    ) AS held
-    WHERE held.before < $3
-    ORDER BY waiting.id, held.version
+            SELECT head.*, asked.place
+            FROM unnest($1) WITH ORDINALITY AS asked (table_id, place)
+            CROSS JOIN LATERAL ({newest_row("asked.table_id", _BEHIND)}) AS head
+            WHERE head.state = 'active'
+        ) AS waiting
+        CROSS JOIN LATERAL (
+            SELECT version, content,
+                sum(octet_length(content)) OVER (ORDER BY version) - octet_length(content)
+                    AS before
+            FROM (
+                SELECT version, content FROM commits
+                WHERE table_id = waiting.id AND version > waiting.published_version
+                    AND content_held
+                ORDER BY version
+                LIMIT $2
+            ) AS first
+        ) AS held
+        WHERE held.before < $3
+    ) AS told
+    ORDER BY place, version
 """)
 
 
 async def unpublished_versions(
-    connection: AsyncConnection, table_ids: Sequence[UUID], *, limit: int, most_bytes: int
+    connection: AsyncConnection,
+    table_ids: Sequence[UUID],
+    *,
+    limit: int,
+    most_bytes: int,
+    most_bytes_at_once: int,
 ) -> Mapping[UUID, Unpublished]:
     """What waits of each of these tables, where anything does: so many versions, of so many bytes
-    as they are stored. The COMMIT then waits until it is on
-    the synchronous standby, as one that is missing there may be ratified otherwise."""
-    asked = Query(_WAITING, uuids(table_ids), int8(limit), int8(most_bytes))
+    as they are stored, and so many of all of them. The first tables come first. The COMMIT then
+    waits until it is on the synchronous standby, as one that is missing there may be ratified
+    otherwise."""
+    most = (int8(most_bytes), int8(most_bytes_at_once))
+    asked = Query(_WAITING, uuids(table_ids), int8(limit), *most)
     (rows,) = await pipeline.run(await driver_of(connection), [asked])
     of_table: defaultdict[UUID, list[Row]] = defaultdict(list)
     for row in rows:
@@ -125,24 +146,15 @@ async def unpublished_versions(
 
 def _unpublished(rows: Sequence[Row]) -> Unpublished:
     """What the rows of one table say."""
-    first = as_int(rows[0][2])
+    first, is_late = as_int(rows[0][2]), as_bool(rows[0][4])
     small = takewhile(lambda row: row[3] is not None, rows)
     versions = [(as_int(row[2]), row[3]) for row in small if row[3] is not None]
     return Unpublished(
-        versions=versions, behind=as_int(rows[0][1]), large=None if versions else first
+        versions=versions,
+        behind=as_int(rows[0][1]),
+        large=None if versions or is_late else first,
+        is_late=is_late,
     )
-
-
-async def stored_content(connection: AsyncConnection, table_id: UUID, version: int) -> bytes | None:
-    """The content of a version that waits, as it is stored; None where it does not any more. The
-    COMMIT waits as in `unpublished_versions`."""
-    query = select(commits.c.content).where(
-        commits.c.table_id == table_id, commits.c.version == version, commits.c.content_held
-    )
-    content: bytes | None = (await connection.execute(query)).scalar_one_or_none()
-    if content is not None:
-        await connection.execute(WAIT_FOR_STANDBY)
-    return content
 
 
 async def expanded_versions(
@@ -152,16 +164,13 @@ async def expanded_versions(
     size = 0
     fitting: list[tuple[int, bytes]] = []
     for version, content in stored:
-        size += zstandard.frame_content_size(content)
+        size += size_of(content)
         if fitting and size > most_bytes:
             break
         fitting.append((version, content))
 
-    if size > LARGE_BYTES and len(fitting) == 1:
-        return [(version, StoredContent(content)) for version, content in fitting]
-
     def expand() -> list[tuple[int, Content]]:
-        return [(version, expanded(content)) for version, content in fitting]
+        return [(version, whole_if_small(content)) for version, content in fitting]
 
     return await asyncio.to_thread(expand) if size > _IN_A_THREAD_BYTES else expand()
 

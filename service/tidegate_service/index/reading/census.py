@@ -20,7 +20,11 @@ async def census(connection: AsyncConnection) -> Census:
     }
     now_ms = cast(extract("epoch", func.clock_timestamp()) * 1000, BigInteger)
     waiting = (
-        select(func.count(), now_ms - func.min(commits.c.timestamp))
+        select(
+            func.count(),
+            # What waits of a quarantined one is not published before somebody ends that.
+            now_ms - func.min(commits.c.timestamp).filter(tables.c.state == TableState.ACTIVE),
+        )
         .join(tables, tables.c.id == commits.c.table_id)
         .where(commits.c.content_held, commits.c.version > tables.c.published_version)
     )

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.log.codec import encode
-from tidegate_service.core.ports.comparison import Comparison, FileCounts
+from tidegate_service.core.ports.files.comparison import Comparison, FileCounts
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres import pipeline

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, or_, select, true, tuple_
+from sqlalchemy import ColumnElement, FromClause, Select, or_, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.problems import Code
@@ -15,10 +15,12 @@ from tidegate_service.core.errors import IndexUnavailable, NotFound
 from tidegate_service.core.sharing import offload
 from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.rows.effects import FileKey
-from tidegate_service.index.rows.keys import key
 from tidegate_service.index.rows.pages import bounded, bytes_of
 from tidegate_service.index.rows.records import add_of
 from tidegate_service.index.schema.tables import files, tables
+
+FEW_ROWS = 100
+"""Of a path, that are looked through."""
 
 
 class FilesPage(NamedTuple):
@@ -30,15 +32,34 @@ class FilesPage(NamedTuple):
 
 
 async def partition_values(
-    connection: AsyncConnection, table_id: UUID, path: str, version: int
+    connection: AsyncConnection, table_id: UUID, file: FileKey, version: int
 ) -> PartitionValues | None:
-    query = (
-        select(files.c.action)
-        .where(files.c.table_id == table_id, files.c.path == key(path), _live_at(version))
+    path, dv_id = file
+    removed = files.c.removed_version
+    # A path may have any number of rows, of one vector or of many. Lives of one file do not
+    # overlap: the first that ended after the version is the one that it can be.
+    closed = (
+        select(files.c.added_version, removed, files.c.action)
+        .where(
+            files.c.table_id == table_id,
+            files.c.path == path,
+            files.c.dv_id == dv_id,
+            removed > version,
+        )
+        .order_by(removed)
         .limit(1)
     )
-    raw = (await connection.execute(query)).scalar_one_or_none()
-    return None if raw is None else add_of(raw).partition_values
+    some = (
+        select(files.c.added_version, removed, files.c.action)
+        .where(files.c.table_id == table_id, files.c.path == path)
+        .limit(FEW_ROWS)
+    )
+    for rows in (closed.subquery(), some.subquery()):
+        query = select(rows.c.action).where(_live_at(version, rows)).limit(1)
+        raw = (await connection.execute(query)).scalar_one_or_none()
+        if raw is not None:
+            return add_of(raw).partition_values
+    return None
 
 
 async def files_page(
@@ -114,6 +135,6 @@ def files_page_query(
     )
 
 
-def _live_at(version: int) -> ColumnElement[bool]:
-    removed = files.c.removed_version
-    return (files.c.added_version <= version) & or_(removed.is_(None), removed > version)
+def _live_at(version: int, rows: FromClause = files) -> ColumnElement[bool]:
+    removed = rows.c.removed_version
+    return (rows.c.added_version <= version) & or_(removed.is_(None), removed > version)

@@ -7,7 +7,7 @@ SQLAlchemy in Postgres's binary form.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from uuid import UUID
 
-from tidegate_service.core.ports.named_files import NamedFiles, NamingTable, StillNamed
+from tidegate_service.core.ports.files.named_files import NamedFiles, NamingTable, StillNamed
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.index.postgres.binary import BinaryRow, binary_rows
 from tidegate_service.index.postgres.connections import Connections
@@ -31,6 +31,33 @@ _PAGE = f"""
     ORDER BY files.path, files.dv_id
     LIMIT {FILES_A_PAGE}
 """
+KEYS_A_PAGE = 1_000
+LINES_BYTES = 4 * 1024 * 1024
+"""Of log lines in a batch, beside its last one."""
+# A length is read off a value's header, so nothing is fetched of what has no room.
+_LINES = f"""
+    SELECT page.number, page.action
+    FROM (
+        SELECT found.number, found.action, sum(octet_length(found.action)) OVER (
+            ORDER BY found.number ROWS UNBOUNDED PRECEDING
+        ) AS bytes
+        FROM (
+            SELECT asked.number, one.action
+            FROM unnest(%(paths)s::text[], %(vectors)s::text[])
+                WITH ORDINALITY AS asked(path, dv_id, number)
+            CROSS JOIN LATERAL (
+                SELECT files.action
+                FROM files
+                WHERE files.table_id = %(table_id)s
+                  AND files.path = asked.path
+                  AND files.dv_id = asked.dv_id
+                LIMIT 1
+            ) AS one
+        ) AS found
+    ) AS page
+    WHERE page.bytes - octet_length(page.action) < {LINES_BYTES}
+    ORDER BY page.number
+"""
 _STILL_NAMED = f"""
     SELECT tables.epoch, tables.first_version, tables.latest_version, tables.state, ARRAY(
         SELECT DISTINCT files.path
@@ -47,6 +74,11 @@ _OTHERWISE = r"""
     WHERE files.table_id = %(table_id)s
       AND files.added_version > %(after)s
       AND (files.dv_id <> '' OR files.path ~ '^[/.]|:|//|/[.]')
+      AND (
+        files.path >= %(first)s AND files.path < %(end)s
+        OR files.path ~ '^sha256:|^[A-Z]|//|/[.]'
+        OR files.dv_id ~ '^(p|sha256:)'
+      )
     LIMIT %(most)s
 """
 _BETWEEN = """
@@ -74,7 +106,7 @@ _LAST = "\U0010ffff"
 
 
 class NamedFilesCalls:
-    """Implements `core.ports.named_files.NamedFilesIndex`."""
+    """Implements `core.ports.files.named_files.NamedFilesIndex`."""
 
     _connections: Connections
 
@@ -107,6 +139,19 @@ class NamedFilesCalls:
                 return
             last = (rows[-1][0], rows[-1][1])
 
+    async def lines_of(self, table_id: str, rows: NamedFiles) -> AsyncIterator[Sequence[bytes]]:
+        done = 0
+        while done < len(rows.paths):
+            part = slice(done, done + KEYS_A_PAGE)
+            paths, vectors = list(rows.paths[part]), list(rows.vectors[part])
+            asked = {"table_id": _identity(table_id), "paths": paths, "vectors": vectors}
+            found = await self._files_rows(_LINES, asked)
+            if not found:
+                done += KEYS_A_PAGE
+                continue
+            yield [bytes(action) for _, action in found]
+            done += found[-1][0]
+
     async def still_named(
         self, table_id: str, paths: Sequence[str], *, since: int, removed_ms: int
     ) -> StillNamed | None:
@@ -128,8 +173,16 @@ class NamedFilesCalls:
             )
         return None
 
-    async def named_otherwise(self, table_id: str, *, after: int, most: int) -> NamedFiles:
-        asked = {"table_id": _identity(table_id), "after": after, "most": most}
+    async def named_otherwise(
+        self, table_id: str, *, after: int, most: int, prefix: str | None = None
+    ) -> NamedFiles:
+        asked = {
+            "table_id": _identity(table_id),
+            "after": after,
+            "most": most,
+            "first": "" if prefix is None else prefix,
+            "end": ("" if prefix is None else prefix) + _LAST,
+        }
         rows = await self._files_rows(_OTHERWISE, asked)
         return NamedFiles(paths=[row[0] for row in rows], vectors=[row[1] for row in rows])
 

@@ -1,14 +1,11 @@
 """The index's queries. Each is one statement, so it sees one state of the database."""
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    Row,
-    Select,
     String,
     Uuid,
     bindparam,
@@ -24,32 +21,29 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.features.row_tracking import DOMAIN, NO_ROW_IDS, high_water_mark
-from tidegate_protocol.log.actions import Txn
-from tidegate_protocol.log.content import Content, LogFile
-from tidegate_protocol.proposal.transaction import ReadState
+from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_service.core.ports.records import (
     DETAILS_BYTES,
-    PAGE_BYTES,
     Aborted,
+    CommitGlance,
     CommitRecord,
     Glance,
-    TableHead,
-    TableRecord,
 )
+from tidegate_service.index.postgres import pipeline
+from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.postgres.identity import database_of
-from tidegate_service.index.rows import stored_content
+from tidegate_service.index.postgres.parameters import int8, uuid
+from tidegate_service.index.postgres.pipeline import Query, Statement, as_int, as_text
 from tidegate_service.index.rows.keys import key
 from tidegate_service.index.rows.newest import newest
-from tidegate_service.index.rows.pages import bounded, bytes_of, text_bytes_of
+from tidegate_service.index.rows.pages import bounded, text_bytes_of
 from tidegate_service.index.rows.records import (
     COMMIT_COLUMNS,
     HEAD_COLUMNS,
     RECORD_COLUMNS,
     commit_record,
     domain_of,
-    read_state,
     table_head,
-    table_record,
     txn_of,
 )
 from tidegate_service.index.schema.tables import (
@@ -57,11 +51,17 @@ from tidegate_service.index.schema.tables import (
     app_transactions,
     commits,
     domain_metadata,
-    metadata_versions,
     past_commits,
     tables,
 )
 
+HISTORY_ROWS = 50
+"""Commits that are made of rows in one pass of the event loop, which takes some milliseconds:
+others' requests come between."""
+COMMIT_GLANCE = Statement(
+    "SELECT timestamp, body_digest, content_sha256 FROM commits "
+    "WHERE table_id = $1 AND version = $2"
+)
 _NOW_MS = cast(extract("epoch", func.clock_timestamp()) * 1000, BigInteger)
 
 
@@ -84,30 +84,6 @@ def in_scopes(name: ColumnElement[str], scopes: Sequence[str]) -> ColumnElement[
     return or_(name.in_(list(scopes)), *inside)
 
 
-async def table(connection: AsyncConnection, ref: str) -> TableRecord | None:
-    row = await _row_of(connection, select(tables), ref)
-    return None if row is None else table_record(row)
-
-
-async def head(connection: AsyncConnection, ref: str) -> TableHead | None:
-    row = await _row_of(connection, select(*HEAD_COLUMNS), ref)
-    return None if row is None else table_head(row)
-
-
-async def _row_of(
-    connection: AsyncConnection, query: Select[Any], ref: str
-) -> Row[*tuple[Any, ...]] | None:
-    if "\0" in ref:
-        return None  # Postgres would refuse the question.
-    table_id = table_id_of(ref)
-    if table_id is None:
-        found = newest(query, func.lower(tables.c.name), lower(ref))
-    else:
-        found = newest(query, tables.c.id, table_id)
-    row: Row[*tuple[Any, ...]] | None = (await connection.execute(found)).one_or_none()
-    return row
-
-
 async def glance(connection: AsyncConnection, table_id: UUID) -> Glance | None:
     published = (
         select(commits.c.content_sha256)
@@ -126,28 +102,6 @@ async def glance(connection: AsyncConnection, table_id: UUID) -> Glance | None:
     )
 
 
-async def tables_page(
-    connection: AsyncConnection,
-    *,
-    prefix: str,
-    after: str | None,
-    limit: int,
-    within: Sequence[str] | None = None,
-    most_bytes: int = PAGE_BYTES,
-) -> list[TableRecord]:
-    name = func.lower(tables.c.name)
-    query = select(tables).where(func.starts_with(name, lower(prefix))).order_by(name).limit(limit)
-    if after is not None:
-        query = query.where(name > lower(after))
-    if within is not None:
-        query = query.where(in_scopes(name, within))
-    size = bytes_of(tables.c.metadata) + bytes_of(tables.c.protocol)
-    page = bounded(
-        query, size=size, order=lambda columns: func.lower(columns.name), most=most_bytes
-    )
-    return [table_record(row) for row in await connection.execute(page)]
-
-
 async def transaction(
     connection: AsyncConnection, table_id: UUID, transaction_id: str
 ) -> CommitRecord | Aborted | None:
@@ -164,6 +118,29 @@ async def transaction(
     )
     row = (await connection.execute(aborted)).one_or_none()
     return None if row is None else Aborted(transaction_id, row.unfenced_after)
+
+
+async def commit(connection: AsyncConnection, table_id: UUID, version: int) -> CommitRecord | None:
+    query = select(*COMMIT_COLUMNS).where(
+        commits.c.table_id == table_id, commits.c.version == version
+    )
+    row = (await connection.execute(query)).one_or_none()
+    return None if row is None else commit_record(row)
+
+
+async def glance_at_commit(
+    connection: AsyncConnection, table_id: UUID, version: int
+) -> CommitGlance | None:
+    asked = Query(COMMIT_GLANCE, uuid(table_id), int8(version))
+    rows = await pipeline.read(await driver_of(connection), asked)
+    if not rows:
+        return None
+    ((timestamp, digest, sha256),) = rows
+    return CommitGlance(
+        timestamp=as_int(timestamp),
+        body_digest=None if digest is None else as_text(digest),
+        content_sha256=None if sha256 is None else as_text(sha256),
+    )
 
 
 async def history(
@@ -188,28 +165,12 @@ async def history(
     page = bounded(
         query, size=size, order=lambda columns: columns.version.desc(), most=DETAILS_BYTES
     )
-    return [commit_record(row) for row in await connection.execute(page)]
-
-
-async def content(connection: AsyncConnection, table_id: UUID, version: int) -> Content | None:
-    return await _content(connection, table_id, version, commits.c.content_held)
-
-
-async def any_content(
-    connection: AsyncConnection, table_id: UUID, version: int
-) -> bytes | LogFile | None:
-    """Also where it is not held for publishing any more."""
-    return await _content(connection, table_id, version)
-
-
-async def _content(
-    connection: AsyncConnection, table_id: UUID, version: int, *which: ColumnElement[bool]
-) -> bytes | LogFile | None:
-    query = select(commits.c.content).where(
-        commits.c.table_id == table_id, commits.c.version == version, *which
-    )
-    stored = (await connection.execute(query)).scalar_one_or_none()
-    return None if stored is None else stored_content.whole_if_small(stored)
+    if limit <= HISTORY_ROWS:
+        return [commit_record(row) for row in await connection.execute(page)]
+    # By a cursor, so that it is one statement still.
+    options = {"yield_per": HISTORY_ROWS}
+    async with connection.stream(page, execution_options=options) as rows:
+        return [commit_record(row) async for row in rows]
 
 
 async def content_sha256(connection: AsyncConnection, table_id: UUID, version: int) -> str | None:
@@ -239,30 +200,17 @@ async def answered(connection: AsyncConnection, table_id: UUID) -> tuple[int, in
     return row.version, row.timestamp
 
 
-async def state_at(connection: AsyncConnection, table_id: UUID, version: int) -> ReadState | None:
-    if version == -1:
-        return ReadState(version=-1, protocol=None, metadata=None)
-    # The latest change at or before a version that exists.
-    query = (
-        select(metadata_versions)
-        .join(
-            commits,
-            (commits.c.table_id == metadata_versions.c.table_id) & (commits.c.version == version),
-        )
-        .where(metadata_versions.c.table_id == table_id, metadata_versions.c.version <= version)
-        .order_by(metadata_versions.c.version.desc())
-        .limit(1)
-    )
-    row = (await connection.execute(query)).one_or_none()
-    return None if row is None else read_state(version, row)
-
-
 async def row_id_high_water_mark(connection: AsyncConnection, table_id: UUID) -> int:
+    found = await domain(connection, table_id, DOMAIN)
+    return NO_ROW_IDS if found is None else high_water_mark(found)
+
+
+async def domain(connection: AsyncConnection, table_id: UUID, name: str) -> DomainMetadata | None:
     query = select(domain_metadata.c.action).where(
-        domain_metadata.c.table_id == table_id, domain_metadata.c.domain == key(DOMAIN)
+        domain_metadata.c.table_id == table_id, domain_metadata.c.domain == key(name)
     )
     raw = (await connection.execute(query)).scalar_one_or_none()
-    return NO_ROW_IDS if raw is None else high_water_mark(domain_of(raw))
+    return None if raw is None else domain_of(raw)
 
 
 # Timestamps grow with the versions, so it is looked for by halves: there is no index by time, and a

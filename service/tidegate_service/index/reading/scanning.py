@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable, NotFound
-from tidegate_service.core.ports.scanned import PartitionTest, StoredFiles, Wanted
+from tidegate_service.core.ports.files.scanned import PartitionTest, StoredFiles, Wanted
 from tidegate_service.index.postgres.binary import BinaryRow as Row
 from tidegate_service.index.postgres.binary import binary_rows
 from tidegate_service.index.postgres.connections import Connections

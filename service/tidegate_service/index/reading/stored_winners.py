@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import case, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.log.weights import UNIT_BYTES
@@ -17,9 +17,10 @@ from tidegate_service.core.sharing import offload
 from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.reading import reads
+from tidegate_service.index.reading.contents import stored_of
 from tidegate_service.index.rows.pages import bounded, bytes_of
 from tidegate_service.index.rows.records import winner
-from tidegate_service.index.rows.stored_content import StoredContent
+from tidegate_service.index.rows.stored_content import Stored, StoredContent
 from tidegate_service.index.schema.tables import commits
 from tidegate_service.index.writing.snapshot import take_time
 
@@ -34,7 +35,7 @@ class StoredWinner(NamedTuple):
 
     version: int
     timestamp: int
-    content: bytes
+    content: Stored
 
     @property
     def size(self) -> int:
@@ -42,8 +43,8 @@ class StoredWinner(NamedTuple):
         return len(StoredContent(self.content))
 
 
-Query = Callable[[AsyncConnection], Awaitable[Sequence[StoredWinner]]]
-Read = Callable[[Query], Awaitable[Sequence[StoredWinner]]]
+Query = Callable[[AsyncConnection], Awaitable[Sequence[StoredWinner] | None]]
+Read = Callable[[Query], Awaitable[Sequence[StoredWinner] | None]]
 """Runs a query: in a section's transaction, or on a connection that is taken for it alone."""
 
 
@@ -77,7 +78,7 @@ async def read_winners(
     if after >= through:
         return ()
 
-    async def read(query: Query) -> Sequence[StoredWinner]:
+    async def read(query: Query) -> Sequence[StoredWinner] | None:
         async with statements() as connection:
             return await query(connection)
 
@@ -105,9 +106,11 @@ async def _pages(
 ) -> AsyncGenerator[Sequence[WinningCommit], None]:
     """As `core.ports.winners.WinnersIndex.winner_pages`."""
     size = 0
-    page = partial(_page, table_id=table_id, through=through, limits=limits)
+    page = partial(_page, table_id=table_id, through=through, most_bytes=most_bytes, limits=limits)
     while after < through:
         rows = await read(partial(page, after=after))
+        if rows is None:
+            raise TakesLong
         if not rows or rows[-1].version != after + len(rows):
             return
         more = _size_of(rows)
@@ -125,12 +128,22 @@ async def _pages(
 
 
 async def _page(
-    connection: AsyncConnection, *, table_id: UUID, after: int, through: int, limits: IndexLimits
-) -> Sequence[StoredWinner]:
-    """The first of these versions, as they are stored, as many as are read at a time. A section
-    gets time for their decoding."""
+    connection: AsyncConnection,
+    *,
+    table_id: UUID,
+    after: int,
+    through: int,
+    most_bytes: int | None,
+    limits: IndexLimits,
+) -> Sequence[StoredWinner] | None:
+    """The first of these versions, as they are stored, as many as are read at a time; None where
+    one of them is too many by itself, of which nothing is read. A section gets time for their
+    decoding. Nothing is raised: a section is over where a statement fails."""
+    size = bytes_of(commits.c.content)
+    # A long one is read by itself.
+    content = case((size <= limits.content_piece_bytes, commits.c.content)).label("content")
     query = (
-        select(commits.c.version, commits.c.timestamp, commits.c.content)
+        select(commits.c.version, commits.c.timestamp, content, size.label("stored_bytes"))
         .where(
             commits.c.table_id == table_id, commits.c.version > after, commits.c.version <= through
         )
@@ -139,11 +152,21 @@ async def _page(
     )
     page = bounded(
         query,
-        size=bytes_of(commits.c.content),
+        size=size,
         order=lambda columns: columns.version,
         most=PAGE_BYTES,
     )
-    rows = [StoredWinner(*row) for row in await connection.execute(page)]
+    rows = []
+    for row in (await connection.execute(page)).all():
+        stored = row.content
+        if stored is None:
+            if most_bytes is not None and row.stored_bytes > most_bytes:
+                return None
+            stored = await stored_of(connection, limits, table_id, row.version)
+        if stored is None:
+            # Forgotten meanwhile, or made anew.
+            break
+        rows.append(StoredWinner(row.version, row.timestamp, stored))
     if _size_of(rows) > limits.winners_inline_bytes:
         await take_time(connection)
     return rows

@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_protocol.log.actions import Txn
+from tidegate_protocol.log.actions import DomainMetadata, Txn
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.ports.records import PAGE_BYTES, Glance, TableHead, TableRecord
 from tidegate_service.core.ports.told import HeadsOnStandby
@@ -13,7 +14,8 @@ from tidegate_service.index.postgres.batching import Batching
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.postgres.identity import database_of
 from tidegate_service.index.postgres.standby import HAS_STANDBY, WAIT_FOR_STANDBY
-from tidegate_service.index.reading import reads
+from tidegate_service.index.reading import lookup, reads
+from tidegate_service.index.reading.listed import tables_page
 
 T = TypeVar("T")
 
@@ -54,7 +56,14 @@ class TellingCalls:
     _standby: StandbyWaits
 
     async def told_head(self, ref: str, *, known: HeadsOnStandby) -> TableHead | None:
-        return await self._told(lambda c: reads.head(c, ref), _one, known)
+        return await self._told(lambda c: lookup.head(c, ref), _one, known)
+
+    async def told_table(
+        self, ref: str, *, known: HeadsOnStandby, most_metadata: int
+    ) -> TableRecord | TableHead | None:
+        return await self._told(
+            lambda c: lookup.table_if_narrow(c, ref, most_metadata=most_metadata), _one, known
+        )
 
     async def told_glance(self, table_id: str, *, known: HeadsOnStandby) -> Glance | None:
         identity = reads.table_id_of(table_id)
@@ -77,7 +86,7 @@ class TellingCalls:
         most_bytes: int = PAGE_BYTES,
     ) -> list[TableRecord]:
         return await self._told(
-            lambda c: reads.tables_page(
+            lambda c: tables_page(
                 c,
                 prefix=prefix,
                 after=after,
@@ -92,14 +101,32 @@ class TellingCalls:
     async def app_transaction(
         self, table_id: str, app_id: str, *, known: HeadsOnStandby
     ) -> Txn | None:
+        return await self._of_head(
+            table_id, lambda c, identity: reads.app_transaction(c, identity, app_id), known
+        )
+
+    async def domain(
+        self, table_id: str, domain: str, *, known: HeadsOnStandby
+    ) -> DomainMetadata | None:
+        return await self._of_head(
+            table_id, lambda c, identity: reads.domain(c, identity, domain), known
+        )
+
+    async def _of_head(
+        self,
+        table_id: str,
+        query: Callable[[AsyncConnection, UUID], Awaitable[T | None]],
+        known: HeadsOnStandby,
+    ) -> T | None:
+        """What is kept of a table as of its head alone."""
         identity = reads.table_id_of(table_id)
         if identity is None:
             return None
 
-        async def read(connection: AsyncConnection) -> tuple[Txn | None, TableHead | None]:
-            found = await reads.app_transaction(connection, identity, app_id)
+        async def read(connection: AsyncConnection) -> tuple[T | None, TableHead | None]:
+            found = await query(connection, identity)
             # Read second, so that what was found is of its head or of one before.
-            return found, await reads.head(connection, table_id)
+            return found, await lookup.head(connection, table_id)
 
         found, _ = await self._told(read, lambda read: _one(read[1]), known)
         return found

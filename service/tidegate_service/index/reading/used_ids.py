@@ -37,3 +37,8 @@ async def unused(driver: Driver, table_id: UUID, names: Sequence[str]) -> set[st
     (used,) = await pipeline.run(driver, [asking([(table_id, key(name)) for name in names])])
     taken = {as_text(row[1]) for row in used}
     return {name for name in names if key(name) not in taken}
+
+
+async def is_used(driver: Driver, table_id: UUID, name: str) -> bool:
+    """The same of one id, in a transaction of its own."""
+    return bool(await pipeline.read(driver, asking([(table_id, key(name))])))

@@ -26,7 +26,8 @@ FILES_KEY = "files_key"
 # Ends the life of what is live among the named files, and counts it off their tables. The lateral
 # queries with their LIMITs cannot be turned around: each named file costs one index scan,
 # and so does each table. Plain joins leave the planner the choice to read all that is live in the
-# table, and with the row estimates of a growing table it takes that.
+# table, and with the row estimates of a growing table it takes that. The order, of one value, has
+# the index read backward, past the dead copies that `newest` tells of.
 CLOSE = Statement(f"""
     WITH named AS MATERIALIZED (
         SELECT live.row_id, file.version, file.deletion_timestamp
@@ -39,6 +40,7 @@ CLOSE = Statement(f"""
               AND files.path = file.path
               AND files.dv_id = file.dv_id
               AND files.removed_version IS NULL
+            ORDER BY files.removed_version DESC
             LIMIT 1
         ) AS live
     ), closed AS (

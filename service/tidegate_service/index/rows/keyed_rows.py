@@ -8,24 +8,41 @@ from tidegate_protocol.log.codec import encode
 from tidegate_service.index.postgres.parameters import Parameter, byteas, int8s, texts, uuids
 from tidegate_service.index.postgres.pipeline import Query, Statement
 from tidegate_service.index.rows.file_rows import chunks, sized
+from tidegate_service.index.rows.newest import newest_keyed
 
-# A run of commits has each key once, as ON CONFLICT requires.
-_SET_APP_TRANSACTIONS = Statement("""
-    INSERT INTO app_transactions (table_id, app_id, version, action)
-    SELECT * FROM unnest($1, $2, $3, $4)
-    ON CONFLICT (table_id, app_id)
-    DO UPDATE SET version = excluded.version, action = excluded.action
-""")
-_SET_DOMAINS = Statement("""
-    INSERT INTO domain_metadata (table_id, domain, version, action)
-    SELECT * FROM unnest($1, $2, $3, $4)
-    ON CONFLICT (table_id, domain)
-    DO UPDATE SET version = excluded.version, action = excluded.action
-""")
-_DROP_DOMAINS = Statement("""
+# A run of commits has each key once. Its tables' locks are held, so that nobody else inserts one;
+# ON CONFLICT would look for the row among all dead copies of it.
+_SET = """
+    WITH given AS MATERIALIZED (
+        SELECT set.*, held.ctid AS row_id
+        FROM unnest($1, $2, $3, $4) AS set (table_id, key, version, action)
+        LEFT JOIN LATERAL ({newest}) AS held ON true
+    ), changed AS (
+        UPDATE {source} SET version = given.version, action = given.action
+        FROM given
+        WHERE {source}.ctid = given.row_id
+    )
+    INSERT INTO {source} (table_id, {key}, version, action)
+    SELECT table_id, key, version, action FROM given WHERE row_id IS NULL
+"""
+
+
+def _setting(source: str, key: str) -> Statement:
+    newest = newest_keyed(source, key, "set.table_id", "set.key")
+    return Statement(_SET.format(source=source, key=key, newest=newest))
+
+
+_SET_APP_TRANSACTIONS = _setting("app_transactions", "app_id")
+_SET_DOMAINS = _setting("domain_metadata", "domain")
+_DROP_DOMAINS = Statement(f"""
     DELETE FROM domain_metadata
-    USING unnest($1, $2) AS dropped (table_id, domain)
-    WHERE domain_metadata.table_id = dropped.table_id AND domain_metadata.domain = dropped.domain
+    WHERE ctid = ANY (ARRAY (
+        SELECT held.ctid
+        FROM unnest($1, $2) AS dropped (table_id, domain)
+        CROSS JOIN LATERAL ({
+    newest_keyed("domain_metadata", "domain", "dropped.table_id", "dropped.domain")
+}) AS held
+    ))
 """)
 
 Keyed = tuple[UUID, str]

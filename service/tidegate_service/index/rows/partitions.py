@@ -55,15 +55,29 @@ def _key(data: bytes) -> str:
     return HASHED + sha256(data).hexdigest()
 
 
+def makes_partitioned(before: Metadata | None, after: Metadata | None) -> bool:
+    """Whether a commit gives partition columns to a table that had none."""
+    return (
+        before is not None
+        and not before.partition_columns
+        and after is not None
+        and bool(after.partition_columns)
+    )
+
+
 def leaves_unpartitioned(
-    before: Metadata | None, after: Metadata | None, added: Iterable[Add | None]
+    before: Metadata | None,
+    after: Metadata | None,
+    added: Iterable[Add | None],
+    *,
+    leaves_others: bool,
 ) -> bool:
     """Whether a commit leaves files without partition values in a partitioned table: those that
-    it adds itself, or those from before it had partitions. No writer that keeps to the protocol
-    makes such a commit."""
+    it adds itself, or those from before it had partitions; `leaves_others` says whether any are
+    live that it does not add. No writer that keeps to the protocol makes such a commit."""
     if after is None or not after.partition_columns:
         return False
-    if before is not None and not before.partition_columns:
+    if leaves_others and makes_partitioned(before, after):
         return True
     return any(add is not None and not add.partition_values for add in added)
 

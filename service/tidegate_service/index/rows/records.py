@@ -11,7 +11,7 @@ from sqlalchemy import Row, func, literal
 from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.log.codec import decode_lines
 from tidegate_protocol.log.content import Content
-from tidegate_protocol.proposal.transaction import IsolationLevel, ReadState, WinningCommit
+from tidegate_protocol.proposal.transaction import IsolationLevel, WinningCommit
 from tidegate_protocol.replay.commits import summarize
 from tidegate_service.core.ports.records import (
     CommitMetrics,
@@ -26,12 +26,13 @@ from tidegate_service.index.schema.tables import commits, past_commits, tables
 # Everything of a commit but its bytes, which may be megabytes.
 COMMIT_COLUMNS = [column for column in commits.c if column.name != "content"]
 _LONG_COLUMNS = (tables.c.protocol, tables.c.metadata)
+# Of what is kept outside the row, its length is known without reading it.
+_METADATA_BYTES = sum(
+    (func.coalesce(func.octet_length(long), 0) for long in _LONG_COLUMNS), literal(0)
+)
 HEAD_COLUMNS = [
     *(column for column in tables.c if column.name not in {long.name for long in _LONG_COLUMNS}),
-    # Of what is kept outside the row, its length is known without reading it.
-    sum((func.coalesce(func.octet_length(long), 0) for long in _LONG_COLUMNS), literal(0)).label(
-        "metadata_bytes"
-    ),
+    _METADATA_BYTES.label("metadata_bytes"),
 ]
 RECORD_COLUMNS = [column.name for column in past_commits.c]
 
@@ -133,14 +134,7 @@ def commit_record(row: Row[*tuple[Any, ...]]) -> CommitRecord:
     )
 
 
-def read_state(version: int, row: Row[*tuple[Any, ...]]) -> ReadState:
-    """A row of `metadata_versions` as the state at a version at or after it."""
-    return ReadState(
-        version=version, protocol=protocol_of(row.protocol), metadata=metadata_of(row.metadata)
-    )
-
-
-def winner(version: int, timestamp: int, stored: bytes) -> WinningCommit:
+def winner(version: int, timestamp: int, stored: bytes | bytearray) -> WinningCommit:
     """Of a row's version, timestamp (ms) and content."""
     actions: tuple[Action, ...] = tuple(decode_lines(expanded(stored)))
     return summarize(version, actions, timestamp_fallback=timestamp)
@@ -170,7 +164,7 @@ def compressed(content: Content) -> bytes:
     return b"".join([*pieces, compressor.flush()])
 
 
-def expanded(stored: bytes) -> bytes:
+def expanded(stored: bytes | bytearray) -> bytes:
     return _ZSTD.decompress(stored)
 
 

@@ -9,12 +9,15 @@ from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.bulk import BulkDecoder
 from tidegate_protocol.log.codec import decode_lines
 from tidegate_protocol.log.content import LogFile
-from tidegate_service.core.log.compressed_lines import Spool
+from tidegate_service.core.log.files.compressed_lines import Spool
 from tidegate_service.index.rows.records import expanded
 
 LARGE_BYTES = 4 * 1024 * 1024
 """A content that is larger than this is not expanded at once."""
 _PIECE = 256 * 1024
+
+Stored = bytes | bytearray
+"""A zstd frame."""
 
 
 class StoredContent:
@@ -22,7 +25,7 @@ class StoredContent:
 
     __slots__ = ("_stored",)
 
-    def __init__(self, stored: bytes) -> None:
+    def __init__(self, stored: Stored) -> None:
         self._stored = stored
 
     def pieces(self) -> Iterator[bytes]:
@@ -31,7 +34,7 @@ class StoredContent:
                 yield piece
 
     def __len__(self) -> int:
-        return int(zstandard.frame_content_size(self._stored))
+        return size_of(self._stored)
 
     @property
     def sha256(self) -> str:
@@ -62,7 +65,16 @@ class StoredContent:
             yield rest + b"\n"
 
 
-def whole_if_small(stored: bytes) -> bytes | LogFile:
+def size_of(stored: Stored) -> int:
+    """How many bytes are stored there, by the beginning of it."""
+    return int(zstandard.frame_content_size(stored))
+
+
+def is_large(stored: Stored) -> bool:
+    """The same for whether they are expanded at once."""
+    return size_of(stored) > LARGE_BYTES
+
+
+def whole_if_small(stored: Stored) -> bytes | LogFile:
     """The bytes of a version, whole where they are few."""
-    large = zstandard.frame_content_size(stored) > LARGE_BYTES
-    return StoredContent(stored) if large else expanded(stored)
+    return StoredContent(stored) if is_large(stored) else expanded(stored)

@@ -1,5 +1,5 @@
-"""The index's tables of how the upkeep of tables stands (`core.ports.upkeep`), and of which ones
-are being forgotten (`core.ports.forgettings`).
+"""The index's tables of how the upkeep of tables stands (`core.ports.upkeep.upkeep`), and
+of which ones are being forgotten (`core.ports.upkeep.forgettings`).
 
 Declared on the same metadata as the rest.
 """

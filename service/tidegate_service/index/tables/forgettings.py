@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from tidegate_service.core.access.roles import ANYBODY, Caller, Principal
 from tidegate_service.core.errors import ServiceError
-from tidegate_service.core.ports.forgettings import Forgetting
+from tidegate_service.core.ports.upkeep.forgettings import Forgetting
 from tidegate_service.index.postgres.connections import Connections
 
 logger = logging.getLogger("tidegate.index")
@@ -46,7 +46,7 @@ _NEXT = text(f"""
 
 
 class PostgresForgettings:
-    """Implements `core.ports.forgettings.Forgettings`."""
+    """Implements `core.ports.upkeep.forgettings.Forgettings`."""
 
     def __init__(self, engine: AsyncEngine, *, answer_timeout_s: float = 20.0) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)

@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.roles import Caller
-from tidegate_service.core.ports.forgotten import Recalled
+from tidegate_service.core.ports.forgotten import KeptPlaces, Recalled
 from tidegate_service.core.ports.records import ForgottenTable, TableRecord
 from tidegate_service.index.access import audit
 from tidegate_service.index.limits import IndexLimits
@@ -39,7 +39,7 @@ from tidegate_service.index.schema.forgotten import (
 )
 from tidegate_service.index.schema.tables import aborted_transactions, commits, past_commits, tables
 from tidegate_service.index.tables import metadata_ids
-from tidegate_service.index.tables.locations import overlapping
+from tidegate_service.index.tables.locations import folders_above, overlapping
 from tidegate_service.index.tables.long_transactions import Statement
 from tidegate_service.index.tables.rebuilding import NOT_IN_LOG, close, is_gone, landed
 
@@ -111,12 +111,22 @@ async def at(
     return [_record(row) for row in rows]
 
 
-async def keeps_others(connection: AsyncConnection, location: str, scopes: Sequence[str]) -> bool:
-    name = func.lower(forgotten_tables.c.name)
-    others = exists().where(
-        overlapping(forgotten_tables.c.location, location), ~reads.in_scopes(name, scopes)
+async def kept_places(
+    connection: AsyncConnection, location: str, scopes: Sequence[str]
+) -> KeptPlaces:
+    place = forgotten_tables.c.location
+    is_theirs = reads.in_scopes(func.lower(forgotten_tables.c.name), scopes)
+    others = exists().where(overlapping(place, location), ~is_theirs)
+    around = (
+        select(place)
+        .where(place.in_(folders_above(location)))
+        .group_by(place)
+        .having(func.bool_and(is_theirs))
     )
-    return bool((await connection.execute(select(others))).scalar_one())
+    return KeptPlaces(
+        others=bool((await connection.execute(select(others))).scalar_one()),
+        around=frozenset((await connection.execute(around)).scalars()),
+    )
 
 
 async def page(

@@ -2,21 +2,29 @@
 
 A unique constraint refuses equal locations, also between creations that do not see each
 other yet; there is no constraint for one inside another. So a creation takes advisory locks:
-its own location exclusively, every folder above it shared. Two creations then wait for each
-other exactly if one's location is inside the other's, and whoever comes second looks at what
-the first has committed. Sharing the folders above, creations side by side don't wait. All
+its own location exclusively, every folder above it shared. Of two creations, exactly if one's
+location is inside the other's, the second has its locks once the first has ended, and then looks
+at what that has committed. Sharing the folders above, creations side by side don't wait. All
 take their locks from the top down, so they cannot wait in a circle.
+
+Nobody waits in Postgres' queue for an exclusive lock: whoever did would have everybody queue up
+behind who then asks for the folder as one that is above theirs, for as long as a registration
+inside it takes. It is asked for again and again instead, for a while.
 
 Local folders whose names differ in the case of ASCII letters are one place here, since not every
 file system tells them apart.
 """
 
+import asyncio
+import random
+import time
 from hashlib import sha256
 
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.errors import TableExists
+from tidegate_protocol.base.text import excerpt
+from tidegate_service.core.errors import IndexUnavailable, TableExists
 from tidegate_service.core.ports.records import NewTable
 from tidegate_service.core.tables.place_rights import location_in_use
 from tidegate_service.index.reading.reads import lower
@@ -25,17 +33,42 @@ from tidegate_service.index.schema.tables import tables
 _SHARE_ABOVE = text(
     "SELECT pg_advisory_xact_lock_shared(folder) FROM unnest(CAST(:folders AS bigint[])) AS folder"
 )
-_OWN = text("SELECT pg_advisory_xact_lock(:location)")
+_OWN = text("SELECT pg_try_advisory_xact_lock(:location)")
+_FIRST_REST_S = 0.02
+_LONGEST_REST_S = 0.5
 _AFTER_SLASH = chr(ord("/") + 1)
 
 
-async def claim(connection: AsyncConnection, table: NewTable) -> None:
+async def claim(connection: AsyncConnection, table: NewTable, *, within_s: float) -> None:
     """Hold the location until the transaction ends. Raises `TableExists` where it overlaps
-    with an existing table's, or the name is in use."""
+    with an existing table's, or the name is in use, and `IndexUnavailable` where others that are
+    about to have tables in it, or at it, hold it for longer than `within_s`."""
+    # Who would be refused all the same waits for nobody.
+    await _look(connection, table)
     place = _folded(table.location)
     above = [_lock(folder) for folder in folders_above(place)]
     await connection.execute(_SHARE_ABOVE, {"folders": above})
-    await connection.execute(_OWN, {"location": _lock(place)})
+    await _take(connection, place, within_s=within_s)
+    # By a statement of its own, which sees what was committed until the locks were had.
+    await _look(connection, table)
+
+
+async def _take(connection: AsyncConnection, place: str, *, within_s: float) -> None:
+    until = time.monotonic() + within_s
+    rest_s = _FIRST_REST_S
+    while not (await connection.execute(_OWN, {"location": _lock(place)})).scalar_one():
+        # By chance, so that those who ask for the same do not meet each time.
+        rested_s = random.uniform(rest_s / 2, rest_s)
+        if time.monotonic() + rested_s > until:
+            raise IndexUnavailable(
+                f"the location {excerpt(place)}, or one inside it, is about to become another "
+                "table's; ask again"
+            )
+        await asyncio.sleep(rested_s)
+        rest_s = min(2 * rest_s, _LONGEST_REST_S)
+
+
+async def _look(connection: AsyncConnection, table: NewTable) -> None:
     row = (await connection.execute(in_the_way(table))).one_or_none()
     if row is None:
         return

@@ -26,6 +26,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.ports.records import CommitRecord, TableRecord, TableState
 from tidegate_service.index.limits import IndexLimits
+from tidegate_service.index.postgres.parameters import int8
+from tidegate_service.index.postgres.pipeline import Query, Statement
+from tidegate_service.index.reading.contents import stored_by
 from tidegate_service.index.rows import commit_rows
 from tidegate_service.index.rows.pages import bounded, bytes_of
 from tidegate_service.index.rows.records import table_record
@@ -65,10 +68,18 @@ _HELD = Table(
     Column("version", BigInteger, primary_key=True),
     Column("content", LargeBinary),
 )
-_HOLD = text(
-    "CREATE TEMPORARY TABLE held_before_rebuild (version bigint PRIMARY KEY, content bytea)"
-    " ON COMMIT DROP"
+_HOLD = (
+    text(
+        "CREATE TEMPORARY TABLE held_before_rebuild (version bigint PRIMARY KEY, content bytea)"
+        " ON COMMIT DROP"
+    ),
+    # As in `commits`: of what is compressed no piece could be read by itself.
+    text("ALTER TABLE held_before_rebuild ALTER COLUMN content SET STORAGE EXTERNAL"),
 )
+_HELD_PIECE = Statement("""
+    SELECT true, '', octet_length(content), substring(content FROM $2::int FOR $3::int)
+    FROM held_before_rebuild WHERE version = $1
+""")
 
 # Replaying the log must not meet the ids that it is about to bring back, so they wait where
 # only this transaction sees them.
@@ -89,7 +100,8 @@ async def keep_unpublished(
     """Put the contents of the versions that are not published aside, as they are stored, as many
     by one statement as it has time for."""
     async with statements() as connection:
-        await connection.execute(_HOLD)
+        for statement in _HOLD:
+            await connection.execute(statement)
     after = table.published_version
     while after < table.latest_version:
         async with statements() as connection:
@@ -111,10 +123,14 @@ async def keep_unpublished(
         after = last
 
 
-async def kept_unpublished(connection: AsyncConnection, version: int) -> bytes | LogFile | None:
+async def kept_unpublished(
+    connection: AsyncConnection, limits: IndexLimits, version: int
+) -> bytes | LogFile | None:
     """What was put aside of a version."""
-    query = select(_HELD.c.content).where(_HELD.c.version == version)
-    stored = (await connection.execute(query)).scalar_one_or_none()
+    size = int8(limits.content_piece_bytes)
+    stored = await stored_by(
+        connection, lambda after: Query(_HELD_PIECE, int8(version), int8(after + 1), size)
+    )
     return None if stored is None else whole_if_small(stored)
 
 

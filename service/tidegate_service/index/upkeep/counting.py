@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tidegate_protocol.checksum.histograms import SIZE_BINS
 from tidegate_protocol.log.actions import Add
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.upkeep import Counted
+from tidegate_service.core.ports.upkeep.upkeep import Counted
+from tidegate_service.index.limits import CountingLimits
 from tidegate_service.index.rows.records import (
     COMMIT_COLUMNS,
     add_of,
@@ -35,17 +36,6 @@ from tidegate_service.index.schema.tables import (
     tables,
 )
 
-ROWS = 20_000
-"""Rows of files that are looked through: some ten milliseconds."""
-FILES = 50
-"""Files that are told one by one, as Delta does by default."""
-FILES_BYTES = 256 * 1024
-VECTORS = 2_000
-VECTORS_BYTES = 4 * 1024 * 1024
-SMALL_ACTIONS = 1_000
-"""Application transactions, or domains, that are told."""
-SMALL_ACTIONS_BYTES = 1024 * 1024
-
 _ONE_MOMENT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 _BINS = text("""
     SELECT CASE WHEN size < 0 THEN -1
@@ -59,14 +49,14 @@ _DOMAINS = "domainMetadata"
 
 
 async def counted(
-    connection: AsyncConnection, table_id: UUID, version: int | None = None
+    connection: AsyncConnection, table_id: UUID, version: int | None, limits: CountingLimits
 ) -> Counted | None:
     await connection.execute(_ONE_MOMENT)
     row = (await connection.execute(select(tables).where(tables.c.id == table_id))).one_or_none()
     if row is None or row.latest_version < 0:
         return None
     table = table_record(row)
-    few = await _has_few_rows(connection, table_id)
+    few = await _has_few_rows(connection, table_id, limits.rows)
     is_head = version is None or version == table.latest_version
     version = table.latest_version if version is None else version
     if not is_head and (not few or not table.first_version <= version < table.latest_version):
@@ -79,11 +69,13 @@ async def counted(
         commits.c.table_id == table_id, commits.c.version == version
     )
     head = commit_record((await connection.execute(of_version)).one())
-    txns = await _small(connection, app_transactions, table_id, version)
+    txns = await _small(connection, app_transactions, table_id, version, limits)
     # A domain that was removed since has no row any more.
     assert table.protocol is not None, "it has a version"
     are_known = is_head or _DOMAINS not in (table.protocol.writer_features or ())
-    domains = await _small(connection, domain_metadata, table_id, version) if are_known else None
+    domains = None
+    if are_known:
+        domains = await _small(connection, domain_metadata, table_id, version, limits)
     live = _live(table_id, version)
     return Counted(
         table=table,
@@ -91,8 +83,8 @@ async def counted(
         txns=None if txns is None else [txn_of(action) for action in txns],
         domains=None if domains is None else [domain_of(action) for action in domains],
         bins=bins,
-        cardinalities=await _cardinalities(connection, live) if few else None,
-        files=await _files(connection, live) if few else None,
+        cardinalities=await _cardinalities(connection, live, limits) if few else None,
+        files=await _files(connection, live, limits) if few else None,
     )
 
 
@@ -123,21 +115,28 @@ async def _table_at(
 
 
 async def _small(
-    connection: AsyncConnection, source: Table, table_id: UUID, version: int
+    connection: AsyncConnection,
+    source: Table,
+    table_id: UUID,
+    version: int,
+    limits: CountingLimits,
 ) -> Sequence[bytes] | None:
     """None, too, where one was written since: what it was before is not held."""
     of_table = source.c.table_id == table_id
-    later = select(source.c.version).where(of_table, source.c.version > version).limit(1)
-    if (await connection.execute(later)).one_or_none() is not None:
-        return None
     query = select(source.c.action).where(of_table)
-    return await _few_actions(connection, query, SMALL_ACTIONS, SMALL_ACTIONS_BYTES)
+    found = await _few_actions(connection, query, limits.small_actions, limits.small_action_bytes)
+    if found is None:
+        return None
+    # After the other question, so that it is asked of few rows: no index has their versions.
+    later = select(source.c.version).where(of_table, source.c.version > version).limit(1)
+    is_told = (await connection.execute(later)).one_or_none() is None
+    return found if is_told else None
 
 
-async def _has_few_rows(connection: AsyncConnection, table_id: UUID) -> bool:
-    some = select(files.c.table_id).where(files.c.table_id == table_id).limit(ROWS + 1).subquery()
+async def _has_few_rows(connection: AsyncConnection, table_id: UUID, most: int) -> bool:
+    some = select(files.c.table_id).where(files.c.table_id == table_id).limit(most + 1).subquery()
     number: int = (await connection.execute(select(func.count()).select_from(some))).scalar_one()
-    return number <= ROWS
+    return number <= most
 
 
 async def _bins(
@@ -148,16 +147,21 @@ async def _bins(
     return {row.place: (row.number, int(row.bytes)) for row in rows}
 
 
-async def _cardinalities(connection: AsyncConnection, live: Select[bytes]) -> Sequence[int] | None:
-    found = await _few_actions(connection, live.where(files.c.dv_id != ""), VECTORS, VECTORS_BYTES)
+async def _cardinalities(
+    connection: AsyncConnection, live: Select[bytes], limits: CountingLimits
+) -> Sequence[int] | None:
+    with_vectors = live.where(files.c.dv_id != "")
+    found = await _few_actions(connection, with_vectors, limits.vectors, limits.vector_bytes)
     if found is None:
         return None
     vectors = (add_of(raw).deletion_vector for raw in found)
     return [vector.cardinality for vector in vectors if vector is not None]
 
 
-async def _files(connection: AsyncConnection, live: Select[bytes]) -> Sequence[Add] | None:
-    found = await _few_actions(connection, live, FILES, FILES_BYTES)
+async def _files(
+    connection: AsyncConnection, live: Select[bytes], limits: CountingLimits
+) -> Sequence[Add] | None:
+    found = await _few_actions(connection, live, limits.files, limits.file_bytes)
     return None if found is None else [add_of(raw) for raw in found]
 
 

@@ -11,19 +11,12 @@ from uuid import UUID
 from sqlalchemy import BigInteger, Row, TextClause, Uuid, bindparam, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.ports.expired import Files, RowKey, Versions
+from tidegate_service.core.ports.upkeep.expired import Files, RowKey, Versions
 from tidegate_service.index.access import audit
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.tables import metadata_ids
 
-MOST_VERSIONS = 500
-MOST_BYTES = 16 * 1024 * 1024
-"""Of the stored contents of a batch, beside the one that is too many: each of 2 KiB is a row of
-its own where Postgres keeps such values, and a commit waits for the deletion of all of them."""
-MOST_METADATA = 50
-"""Versions of a batch that changed protocol or metadata: their ids are looked for in each."""
-FILES_LOOKED_AT = 20_000
-TOMBSTONES_AT_ONCE = 5_000
 _BEHIND = 2**63 - 1
 """In the place of the version that a live file was not removed at."""
 
@@ -164,16 +157,19 @@ _DROP_TOMBSTONES = _of_table(
 
 
 class ExpiredCalls:
-    """Implements `core.ports.expired.ExpiredIndex`."""
+    """Implements `core.ports.upkeep.expired.ExpiredIndex`."""
 
     _connections: Connections
+    _limits: IndexLimits
 
     async def drop_versions(
         self, table_id: str, kind: str, *, below: int, epoch: int
     ) -> Versions | None:
         identity = UUID(table_id)
         return await self._connections.write(
-            lambda c: _drop_versions(c, identity, str(kind), below=below, epoch=epoch)
+            lambda c: _drop_versions(
+                c, identity, str(kind), below=below, epoch=epoch, limits=self._limits
+            )
         )
 
     async def drop_files(
@@ -186,7 +182,7 @@ class ExpiredCalls:
             "dv_id": dv_id,
             "removed": removed,
             "removed_before_ms": removed_before_ms,
-            "most": FILES_LOOKED_AT,
+            "most": self._limits.expired_files,
         }
 
         async def drop(connection: AsyncConnection) -> Files:
@@ -194,7 +190,7 @@ class ExpiredCalls:
             if row is None:
                 return Files(after=None, dropped=0)
             removed = _BEHIND if row.removed_version is None else row.removed_version
-            is_last = row.found < FILES_LOOKED_AT
+            is_last = row.found < self._limits.expired_files
             after = None if is_last else (row.path, row.dv_id, removed)
             return Files(after=after, dropped=row.dropped)
 
@@ -204,7 +200,7 @@ class ExpiredCalls:
         asked = {
             "table_id": UUID(table_id),
             "removed_before_ms": removed_before_ms,
-            "most": TOMBSTONES_AT_ONCE,
+            "most": self._limits.expired_tombstones,
         }
 
         async def drop(connection: AsyncConnection) -> bool:
@@ -214,7 +210,13 @@ class ExpiredCalls:
 
 
 async def _drop_versions(
-    connection: AsyncConnection, table_id: UUID, kind: str, *, below: int, epoch: int
+    connection: AsyncConnection,
+    table_id: UUID,
+    kind: str,
+    *,
+    below: int,
+    epoch: int,
+    limits: IndexLimits,
 ) -> Versions | None:
     await connection.execute(_IMPATIENT)
     row = (await connection.execute(_LOCKED, {"table_id": table_id})).one_or_none()
@@ -223,7 +225,7 @@ async def _drop_versions(
     below = min(below, row.published_version)
     if below <= row.first_version:
         return Versions(first=row.first_version, dropped=0)
-    first = await _first_after_batch(connection, table_id, row, below)
+    first = await _first_after_batch(connection, table_id, row, below, limits)
     values = {"table_id": table_id, "first": first}
     await audit.keep_unnamed_commits(connection, table_id, row.name, before=first)
     await connection.execute(_KEEP_IDS, values)
@@ -237,15 +239,15 @@ async def _drop_versions(
 
 
 async def _first_after_batch(
-    connection: AsyncConnection, table_id: UUID, row: Row[Any], below: int
+    connection: AsyncConnection, table_id: UUID, row: Row[Any], below: int, limits: IndexLimits
 ) -> int:
     asked = {
         "table_id": table_id,
         "first": row.first_version,
         "below": below,
-        "most": MOST_VERSIONS,
-        "most_bytes": MOST_BYTES,
-        "most_metadata": MOST_METADATA,
+        "most": limits.expired_versions,
+        "most_bytes": limits.expired_bytes,
+        "most_metadata": limits.expired_metadata,
     }
     first: int = (await connection.execute(_BATCH, asked)).scalar_one()
     return first

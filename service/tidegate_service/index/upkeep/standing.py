@@ -11,7 +11,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.observe.telemetry import UpkeepKind
-from tidegate_service.core.ports.upkeep import (
+from tidegate_service.core.ports.upkeep.upkeep import (
     AT_NEW_METADATA,
     Counted,
     Done,
@@ -20,6 +20,7 @@ from tidegate_service.core.ports.upkeep import (
     UpkeepRecord,
 )
 from tidegate_service.index.access import audit
+from tidegate_service.index.limits import DEFAULTS, IndexLimits
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.rows.newest import newest_row
 from tidegate_service.index.schema.tables import tables
@@ -39,8 +40,9 @@ _PAGE = text("""
     SELECT id FROM page WHERE id IS NOT NULL LIMIT :limit
 """)
 _HEAD = newest_row("asked.id", "id, name, state, epoch, first_version, published_version")
-_DUE = text(f"""
-    SELECT tables.id, tables.name, each.kind, published_version - greatest(first_version - 1,
+_ALL_DUE = f"""
+    SELECT tables.id, regexp_replace(tables.name, '[.][^.]*$', '') AS scope, each.kind,
+        published_version - greatest(first_version - 1,
         CASE WHEN table_upkeep.epoch = tables.epoch THEN version END) AS behind,
         each.kind = :checkpoint AND EXISTS (
             SELECT FROM checkpoint_parts JOIN checkpoints USING (table_id, version)
@@ -58,6 +60,17 @@ _DUE = text(f"""
                 SELECT FROM metadata_versions AS changed WHERE changed.table_id = tables.id
                     AND changed.version > table_upkeep.version
                     AND changed.version <= published_version)))
+"""
+_DUE = text(_ALL_DUE).bindparams(at_new_metadata=AT_NEW_METADATA, checkpoint=UpkeepKind.CHECKPOINT)
+_SOME_DUE = text(f"""
+    SELECT id, scope, kind, behind, takes_over
+    FROM (
+        SELECT *, row_number() OVER (alike ORDER BY behind DESC) AS by_distance,
+            row_number() OVER (alike ORDER BY random()) AS by_lot
+        FROM ({_ALL_DUE}) AS due
+        WINDOW alike AS (PARTITION BY scope, kind, takes_over)
+    ) AS numbered
+    WHERE by_distance = 1 OR by_lot = 1
 """).bindparams(at_new_metadata=AT_NEW_METADATA, checkpoint=UpkeepKind.CHECKPOINT)
 _CLAIM = text("""
     WITH head AS (
@@ -68,6 +81,8 @@ _CLAIM = text("""
     ON CONFLICT (table_id, kind) DO UPDATE SET
         epoch = excluded.epoch,
         version = CASE WHEN known.epoch = excluded.epoch THEN known.version ELSE -1 END,
+        due_version = CASE WHEN known.epoch = excluded.epoch THEN known.due_version END,
+        due_at = CASE WHEN known.epoch = excluded.epoch THEN known.due_at END,
         claimed_by = excluded.claimed_by,
         claimed_until = excluded.claimed_until
     -- Of a row without either, whoever began it first was cut off.
@@ -141,27 +156,36 @@ _AFTER_ALL = UUID(int=2**128 - 1)
 
 
 class PostgresUpkeep(ExpiredCalls):
-    """Implements `core.ports.upkeep.UpkeepIndex` on an engine of `engine.create_engine`."""
+    """Implements `core.ports.upkeep.upkeep.UpkeepIndex` on an engine of `engine.create_engine`."""
 
-    def __init__(self, engine: AsyncEngine, *, answer_timeout_s: float = 20.0) -> None:
+    def __init__(
+        self, engine: AsyncEngine, *, answer_timeout_s: float = 20.0, limits: IndexLimits = DEFAULTS
+    ) -> None:
         self._connections = Connections(engine, answer_timeout_s=answer_timeout_s)
+        self._limits = limits
 
     async def due(
-        self, kinds: Sequence[str], *, after: str | None, also: Sequence[str], limit: int
+        self,
+        kinds: Sequence[str],
+        *,
+        after: str | None,
+        also: Sequence[str],
+        limit: int,
+        some: bool = False,
     ) -> Page:
         before = _AFTER_ALL if after is None else UUID(after)
 
         async def find(connection: AsyncConnection) -> Page:
             page = await connection.execute(_PAGE, {"before": before, "limit": limit})
             ids = [row.id for row in page]
-            last = str(ids[-1]) if len(ids) == limit else None
+            last = str(ids[-1]) if ids and len(ids) == limit else None
             of_these = [*ids, *map(UUID, also)]
             asked = {"kinds": list(map(str, kinds)), "ids": of_these}
-            found = await connection.execute(_DUE, asked)
+            found = await connection.execute(_SOME_DUE if some else _DUE, asked)
             due = [
                 Due(
                     table_id=str(row.id),
-                    scope=row.name.rpartition(".")[0],
+                    scope=row.scope,
                     kind=row.kind,
                     behind=row.behind,
                     takes_over=row.takes_over,
@@ -212,7 +236,9 @@ class PostgresUpkeep(ExpiredCalls):
 
     async def counted(self, table_id: str, version: int | None = None) -> Counted | None:
         identity = UUID(table_id)
-        return await self._connections.read(lambda c: counting.counted(c, identity, version))
+        return await self._connections.read(
+            lambda c: counting.counted(c, identity, version, self._limits.counting)
+        )
 
     async def has_claim(self, table_id: str, kind: str, *, by: str) -> bool:
         asked = {"table_id": UUID(table_id), "kind": str(kind), "by": by}

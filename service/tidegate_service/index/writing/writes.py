@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from uuid import UUID
 
@@ -42,7 +43,11 @@ from tidegate_service.index.rows.effects import Effects, FileKey
 from tidegate_service.index.rows.file_rows import ROWS, FileChange
 from tidegate_service.index.rows.keyed_rows import Keyed, set_app_transactions, set_domains
 from tidegate_service.index.rows.newest import newest_row
-from tidegate_service.index.rows.partitions import leaves_unpartitioned, unindex_unpartitioned
+from tidegate_service.index.rows.partitions import (
+    leaves_unpartitioned,
+    makes_partitioned,
+    unindex_unpartitioned,
+)
 from tidegate_service.index.rows.records import compressed, metadata_of, protocol_of
 from tidegate_service.index.writing import bulk_files
 
@@ -128,7 +133,8 @@ async def write(driver: Driver, staged: Sequence[Staged]) -> dict[UUID, Counts]:
 
 def _runs(staged: Iterable[Staged]) -> Iterator[list[Staged]]:
     """The commits in runs. One set of statements can write a run: no two of its commits name the
-    same file, and one of very many rows is a run by itself."""
+    same file, one of very many rows is a run by itself, and one that makes its table partitioned
+    is the last one: the counts after it say whether it left files."""
     run: list[Staged] = []
     named: set[tuple[UUID, FileKey]] = set()
     for one in staged:
@@ -145,6 +151,9 @@ def _runs(staged: Iterable[Staged]) -> Iterator[list[Staged]]:
             run, named = [], set()
         run.append(one)
         named |= keys
+        if makes_partitioned(one.before.metadata, one.effects.metadata):
+            yield run
+            run, named = [], set()
     if run:
         yield run
 
@@ -190,7 +199,9 @@ async def _write_run(driver: Driver, run: Sequence[Staged]) -> dict[UUID, Counts
         metadata = one.effects.metadata or one.before.metadata
         if await offload.run(
             one.weight,
-            leaves_unpartitioned,
+            partial(
+                leaves_unpartitioned, leaves_others=counts[one.table_id][0] > one.effects.opened
+            ),
             one.before.metadata,
             metadata,
             one.effects.files.values(),

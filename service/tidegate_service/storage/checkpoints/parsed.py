@@ -113,7 +113,7 @@ def _row(
         return None
     try:
         stats = _STATS.decode(text)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     row: dict[str, Any] = {}
     for field in struct:

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from itertools import groupby, islice
 
 from tidegate_protocol.base.problems import Code
@@ -25,6 +25,8 @@ FILES_AT_ONCE = 256
 """Files that are looked at or deleted in one step."""
 MOST_FOLDERS = 64
 """Of a table, one in the other."""
+LEAST_PART = 32
+"""Of the memory for names, such a part at least is each folder's, whatever those around it hold."""
 _MAY_HIDE = "_."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR})
@@ -37,7 +39,8 @@ Opened = Callable[[list[str]], AbstractContextManager[int]]
 class LocalDataFiles:
     """Implements `core.ports.store.data_files.DataFiles` for the table at the segments `table`.
     `hides` says which relative paths are no data files. `names_at_once` are read, and handed out,
-    in one step, and sorted in `held_bytes` of memory."""
+    in one step, and sorted in `held_bytes` of memory, those of folders that lie in each other
+    together."""
 
     def __init__(
         self,
@@ -83,7 +86,7 @@ class LocalDataFiles:
                 return
             is_all = after == "" and until is None
             held: list[str] = []
-            for paths in self._walk(top, "", stack, MOST_FOLDERS):
+            for paths in self._walk(top, "", MOST_FOLDERS, self._held_bytes):
                 if is_all:
                     held += paths
                 else:
@@ -97,32 +100,38 @@ class LocalDataFiles:
                     yield None
             yield Listed(paths=held)
 
-    def _walk(self, folder: int, prefix: str, stack: ExitStack, levels: int) -> Iterator[list[str]]:
+    def _walk(self, folder: int, prefix: str, levels: int, most_held: int) -> Iterator[list[str]]:
         """Paths in byte order, some at a time, and none at the end of each step of reading a
         folder. So many levels of folders are looked into."""
-        names = SortedSpool(most_held=self._held_bytes)
-        stack.callback(names.close)
-        with os.scandir(folder) as found:
-            while entries := list(islice(found, self._at_once)):
-                names.add(self._named(entries, prefix))
-                yield []
-        lines = names.lines()
-        while some := list(islice(lines, self._at_once)):
+        # Closed with its folder: of the names of all of them, nothing would bound the memory.
+        with closing(SortedSpool(who=self._share.who, most_held=most_held)) as names:
+            with os.scandir(folder) as found:
+                while entries := list(islice(found, self._at_once)):
+                    names.add(self._named(entries, prefix))
+                    yield []
+            left = self._left(most_held, names)
             held: list[str] = []
-            for name in some:
+            # Not some of them first, which would be held while those below are looked through.
+            for name in names.lines():
                 if name[-1] != "/":
                     held.append(prefix + name)
+                    if len(held) == self._at_once:
+                        yield held
+                        held = []
                     continue
                 yield held
                 held = []
                 below = _opened_below(folder, name[:-1]) if levels else None
                 if below is not None:
                     try:
-                        yield from self._walk(below, prefix + name, stack, levels - 1)
+                        yield from self._walk(below, prefix + name, levels - 1, left)
                     finally:
                         os.close(below)
             yield held
-        names.close()
+
+    def _left(self, most_held: int, names: SortedSpool) -> int:
+        """What of the memory is left for the folders in one whose names are held."""
+        return max(self._held_bytes // LEAST_PART, most_held - names.reading_bytes)
 
     def _named(self, entries: Sequence["os.DirEntry[str]"], prefix: str) -> list[str]:
         """Files' names, and folders' with a slash behind them: so they sort as their paths do."""
@@ -187,38 +196,47 @@ class LocalDataFiles:
                 top = stack.enter_context(self._opened(self._table))
             except FileNotFoundError:
                 return 0
-            return (yield from self._emptied(top, "", before_ms, MOST_FOLDERS))
+            return (yield from self._emptied(top, "", before_ms, MOST_FOLDERS, self._held_bytes))
 
     def _emptied(
-        self, folder: int, prefix: str, before_ms: int, levels: int
+        self, folder: int, prefix: str, before_ms: int, levels: int, most_held: int
     ) -> Generator[None, None, int]:
         count = 0
-        with os.scandir(folder) as found:
-            folders = [
-                entry.name
-                for entry in found
-                if entry.is_dir(follow_symlinks=False)
-                and _is_text(entry.name)
-                and not self._hides(prefix + entry.name)
-            ]
-        yield
-        for name in folders:
-            below = _opened_below(folder, name) if levels else None
-            if below is None:
-                continue
-            try:
-                # Before what is in it goes, which changes it.
-                changed_ms = os.fstat(below).st_mtime_ns // 1_000_000
-                count += yield from self._emptied(below, f"{prefix}{name}/", before_ms, levels - 1)
-            finally:
-                os.close(below)
-            if changed_ms < before_ms:
+        with closing(SortedSpool(who=self._share.who, most_held=most_held)) as names:
+            with os.scandir(folder) as found:
+                is_more = True
+                while is_more:
+                    entries = list(islice(found, self._at_once))
+                    names.add(
+                        entry.name
+                        for entry in entries
+                        if entry.is_dir(follow_symlinks=False)
+                        and _is_text(entry.name)
+                        and not self._hides(prefix + entry.name)
+                    )
+                    # A step for each folder, also for one that is empty.
+                    yield
+                    is_more = len(entries) == self._at_once
+            left = self._left(most_held, names)
+            for name in names.lines():
+                below = _opened_below(folder, name) if levels else None
+                if below is None:
+                    continue
                 try:
-                    os.rmdir(name, dir_fd=folder)
-                    count += 1
-                except OSError as error:
-                    if error.errno not in _NOT_EMPTY:
-                        raise
+                    # Before what is in it goes, which changes it.
+                    changed_ms = os.fstat(below).st_mtime_ns // 1_000_000
+                    count += yield from self._emptied(
+                        below, f"{prefix}{name}/", before_ms, levels - 1, left
+                    )
+                finally:
+                    os.close(below)
+                if changed_ms < before_ms:
+                    try:
+                        os.rmdir(name, dir_fd=folder)
+                        count += 1
+                    except OSError as error:
+                        if error.errno not in _NOT_EMPTY:
+                            raise
         return count
 
 

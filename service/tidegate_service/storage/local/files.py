@@ -177,14 +177,16 @@ class LocalFiles:
             raise StorageUnavailable(f"a file could not be read: {why(error)}") from error
 
     def entries(
-        self, path: str, *, after: str = ""
+        self, path: str, *, who: str | None, after: str = ""
     ) -> Generator[list[LogEntry] | None, None, list[LogEntry]]:
         """What lies directly in a folder, as `listed` says; nothing where the folder is missing.
         Raises `StorageUnavailable`, in its form `NotAFolder` where something else stands in the
         way."""
         try:
             with self.folder(path.split("/"), create=False) as folder:
-                return (yield from listed(folder, after=after, at_once=self._limits.listed))
+                return (
+                    yield from listed(folder, after=after, who=who, at_once=self._limits.listed)
+                )
         except FileNotFoundError:
             return []
         except OSError as error:

@@ -1,10 +1,12 @@
 """A local folder as a root: `LocalFiles`, run in threads."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import BinaryIO
 
 from tidegate_protocol.base.text import excerpt
@@ -17,7 +19,7 @@ from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 from tidegate_service.storage.local.data_files import LocalDataFiles
-from tidegate_service.storage.local.files import LocalFiles
+from tidegate_service.storage.local.files import LocalFiles, why
 from tidegate_service.storage.local.staged import StagedFile, link, replace
 from tidegate_service.storage.roots import Hides, ReadFile, up_to
 from tidegate_service.storage.steps import result, yielded
@@ -26,6 +28,8 @@ FEW = 32
 """Files of one call that do not wait behind the calls of more."""
 QUICK_BYTES = 256 * 1024
 """Of a file that is said to have no more, reading it keeps nobody waiting for long."""
+LOOK_S = 2.0
+"""For so long a start waits to be told whether there is a folder."""
 READERS = 2
 WRITERS = 2
 
@@ -36,7 +40,7 @@ class LocalRoot:
 
     def __init__(self, url: str, *, mode: int = 0o777, limits: StorageLimits = DEFAULTS) -> None:
         path = Path(url.removeprefix("file://"))
-        if not path.is_dir():
+        if not _is_folder(path):
             raise StorageUnavailable(
                 f"{excerpt(url)} cannot be used to keep tables: it is expected to be an "
                 "existing folder that this process may read and write"
@@ -80,9 +84,17 @@ class LocalRoot:
         replace(self._files, path, pieces)
 
     async def put_if_absent(
-        self, path: str, content: Content, *, create_folders: bool, who: str = ""
+        self,
+        path: str,
+        content: Content,
+        *,
+        create_folders: bool,
+        who: str = "",
+        may_hang: bool = False,
     ) -> PutResult:
         write = partial(self._files.put_if_absent, path, content, create_folders=create_folders)
+        if may_hang:
+            return await _apart(write)
         if len(content) > self._limits.large_bytes:
             return await self._writing.run(who, write)
         return await asyncio.get_running_loop().run_in_executor(self._one, write)
@@ -102,6 +114,8 @@ class LocalRoot:
             create_folders=create_folders,
             within_s=within_s,
         )
+        if any(len(content) > self._limits.large_bytes for _, content in files):
+            return await self._writing.run(folder, write)
         threads = self._few if len(files) <= FEW else self._many
         return await asyncio.get_running_loop().run_in_executor(threads, write)
 
@@ -119,10 +133,54 @@ class LocalRoot:
     def entries(
         self, folder: str, share: Share, *, after: str = ""
     ) -> AsyncIterator[Sequence[LogEntry]]:
-        return yielded(self._files.entries(folder, after=after), share, begin=self._one)
+        listing = self._files.entries(folder, who=share.who, after=after)
+        return yielded(listing, share, begin=self._one)
+
+    async def has_any(self, folder: str, share: Share) -> bool:
+        return await share.run(_has_any, self._files, folder)
 
     def open(self, path: str) -> BinaryIO | None:
         return self._files.open(path)
 
     def data_files(self, table: str, hides: Hides, share: Share) -> DataFiles:
         return LocalDataFiles(self._files.folder, table.split("/"), hides, share)
+
+
+def _is_folder(path: Path) -> bool:
+    """A mount that hangs is taken for a folder: the probe says what it is, and ends no start."""
+    found = [True]
+
+    def look() -> None:
+        found[:] = [path.is_dir()]
+
+    # Whoever hangs there must not keep the process from ending, as a thread of a pool would.
+    looking = Thread(target=look, name="tidegate-is-folder", daemon=True)
+    looking.start()
+    looking.join(LOOK_S)
+    return found[0]
+
+
+async def _apart(work: Callable[[], PutResult]) -> PutResult:
+    """The result of work in a thread of its own, which does not keep the process from ending."""
+    done = Future[PutResult]()
+    # Whoever leaves does not stop it.
+    done.set_running_or_notify_cancel()
+
+    def do() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    Thread(target=do, name="tidegate-apart", daemon=True).start()
+    return await asyncio.wrap_future(done)
+
+
+def _has_any(files: LocalFiles, path: str) -> bool:
+    try:
+        with files.folder(path.split("/")) as folder, os.scandir(folder) as found:
+            return any(found)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageUnavailable(f"a folder could not be listed: {why(error)}") from error

@@ -1,11 +1,14 @@
 """The data files of a table in an object store."""
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from itertools import islice
 
 import obstore
+import pyarrow as pa
+import pyarrow.compute as pc
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
@@ -19,9 +22,6 @@ from tidegate_service.storage.remote.failures import Failure, failure
 RANGES = 8
 """Parts of a listing that are read at a time: a page of a thousand names takes a store tens of
 milliseconds, and the next one is asked for by the last name of the one before."""
-
-_Entry = tuple[str, int, int]
-"""Path, size, and time of the last change in ms."""
 
 
 class RemoteDataFiles:
@@ -54,24 +54,35 @@ class RemoteDataFiles:
 
     async def listed(self, *, after: str = "", until: str | None = None) -> AsyncIterator[Listed]:
         ordered = await self._is_ordered()
-        listing = self._entries(after) if ordered else self._sorted()
+        listing = self._pages(after) if ordered else self._sorted()
         async with aclosing(listing) as pages:
             async for page in pages:
-                kept = [each for each in page if after < each[0] and not self._hides(each[0])]
-                is_last = until is not None and page[-1][0] > until
-                if is_last:
-                    kept = [each for each in kept if until is None or each[0] <= until]
-                if kept:
-                    paths, sizes, modified_ms = zip(*kept, strict=True)
-                    yield Listed(paths=paths, sizes=sizes, modified_ms=modified_ms)
-                if is_last:
+                first = bisect_right(page.paths, after)
+                end = len(page.paths) if until is None else bisect_right(page.paths, until)
+                kept = [at for at in range(first, end) if not self._hides(page.paths[at])]
+                if len(kept) == len(page.paths):
+                    yield page
+                elif kept:
+                    yield Listed(
+                        paths=[page.paths[at] for at in kept],
+                        sizes=[page.sizes[at] for at in kept],
+                        modified_ms=[page.modified_ms[at] for at in kept],
+                    )
+                if end < len(page.paths):
                     return
 
-    async def _entries(self, after: str) -> AsyncGenerator[Sequence[_Entry]]:
+    async def _pages(self, after: str) -> AsyncGenerator[Listed]:
         """What is in the folder, in the order of the store."""
         prefix = f"{self._key}/"
         offset = prefix + after if after else None
-        pages = obstore.list(self._store, self._key, offset=offset, chunk_size=self._limits.listed)
+        # As dicts they would take half as much CPU time again.
+        pages = obstore.list(
+            self._store,
+            self._key,
+            offset=offset,
+            chunk_size=self._limits.listed,
+            return_arrow=True,
+        )
         while True:
             try:
                 async with asyncio.timeout(self._limits.call_s):
@@ -80,28 +91,26 @@ class RemoteDataFiles:
                 raise self._failed("list", error) from None
             if page is None:
                 return
-            yield [
-                (
-                    entry["path"].removeprefix(prefix),
-                    entry["size"],
-                    int(entry["last_modified"].timestamp() * 1000),
-                )
-                for entry in page
-            ]
+            yield _columns(pa.record_batch(page), prefix)
 
-    async def _sorted(self) -> AsyncGenerator[Sequence[_Entry]]:
+    async def _sorted(self) -> AsyncGenerator[Listed]:
         """All of it, sorted on the disk: for a store that lists folder by folder."""
-        spool = SortedSpool()
+        spool = SortedSpool(who=self._share.who)
         try:
-            async with aclosing(self._entries("")) as pages:
+            async with aclosing(self._pages("")) as pages:
                 async for page in pages:
+                    entries = zip(page.paths, page.sizes, page.modified_ms, strict=True)
                     # What is behind a zero is compared last, and no path has one.
-                    lines = ["\0".join(map(str, entry)) for entry in page]
+                    lines = ["\0".join(map(str, entry)) for entry in entries]
                     await self._share.run(spool.add, lines)
             lines_in_order = spool.lines()
             while some := await self._share.run(list, islice(lines_in_order, self._limits.listed)):
-                split = (line.split("\0") for line in some)
-                yield [(path, int(size), int(modified)) for path, size, modified in split]
+                paths, sizes, times = zip(*(line.split("\0") for line in some), strict=True)
+                yield Listed(
+                    paths=paths,
+                    sizes=[int(size) for size in sizes],
+                    modified_ms=[int(time) for time in times],
+                )
         finally:
             spool.close()
 
@@ -152,3 +161,14 @@ class RemoteDataFiles:
         # TimeoutError is an OSError.
         late = Failure(status=None, code=None, kinds=("Timeout",))
         return self._raised(verb, late if isinstance(error, TimeoutError) else failure(error))
+
+
+def _columns(page: pa.RecordBatch, prefix: str) -> Listed:
+    """The objects of a page by their paths behind the prefix."""
+    paths = pc.utf8_slice_codeunits(page.column("path"), start=len(prefix))
+    modified = page.column("last_modified").cast(pa.timestamp("ms", tz="UTC"), safe=False)
+    return Listed(
+        paths=paths.to_pylist(),
+        sizes=page.column("size").to_pylist(),
+        modified_ms=modified.cast(pa.int64()).to_pylist(),
+    )

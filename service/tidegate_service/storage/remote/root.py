@@ -11,6 +11,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 
 from tidegate_protocol.log.content import Content, LogFile, Pieces
+from tidegate_service.core.access.locations import PROBES
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown, Unavailable
 from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.data_files import DataFiles
@@ -24,6 +25,7 @@ from tidegate_service.storage.remote.advice import advised
 from tidegate_service.storage.remote.data_files import RemoteDataFiles
 from tidegate_service.storage.remote.failures import Failure, failure
 from tidegate_service.storage.remote.file import RemoteFile
+from tidegate_service.storage.remote.folder_pages import FolderPages
 from tidegate_service.storage.remote.staged import StagedObject, replace
 from tidegate_service.storage.roots import Hides, ReadFile, one_by_one, unread
 from tidegate_service.storage.steps import result
@@ -33,7 +35,7 @@ READERS = 4
 """Threads in which files are read a piece at a time, and mostly waited for."""
 REMOVED_AT_ONCE = 16
 """Files that are deleted at a time: of those, any may be gone where the process ends meanwhile."""
-ORDER_FOLDER = ".tidegate-probe/order"
+ORDER_FOLDER = f"{PROBES}/order"
 _FORBIDDEN = frozenset({401, 403})
 _BUFFER = 1024 * 1024
 
@@ -89,10 +91,17 @@ class RemoteRoot:
             replace(self._clients, self._key(path), pieces)
 
     async def put_if_absent(
-        self, path: str, content: Content, *, create_folders: bool, who: str = ""
+        self,
+        path: str,
+        content: Content,
+        *,
+        create_folders: bool,
+        who: str = "",
+        may_hang: bool = False,
     ) -> PutResult:
-        """`create_folders` has no meaning here: a key needs no folder."""
-        del create_folders
+        """`create_folders` and `may_hang` have no meaning here: a key needs no folder, and a small
+        file no thread."""
+        del create_folders, may_hang
         if isinstance(content, bytes):
             return await self._put(path, content)
         with self._room(who or path.rpartition("/")[0], len(content)):
@@ -222,40 +231,34 @@ class RemoteRoot:
     ) -> AsyncIterator[Sequence[LogEntry]]:
         """`share` has no use here: a listing comes page by page, and holds no thread."""
         del share
-        prefix = self._key(folder)
-        offset = f"{prefix}/{after}" if after else None
-        listing = obstore.list(
-            self._clients.again, prefix, offset=offset, chunk_size=self._limits.listed
+        pages = FolderPages(
+            self._clients.again, self._key(folder), after=after, limits=self._limits
         )
-        last = after
         while True:
             async with self._within("list"):
                 try:
-                    chunk = await anext(listing)
-                except StopAsyncIteration:
-                    return
+                    page = await pages.next()
                 except FileNotFoundError as error:
                     self._check_bucket(error, "list")
                     return
-            batch = [
-                LogEntry(
-                    name=name,
-                    size=entry["size"],
-                    modified_ms=int(entry["last_modified"].timestamp() * 1000),
-                )
-                for entry in chunk
-                # What lies in a folder below is listed too.
-                if "/" not in (name := entry["path"].removeprefix(f"{prefix}/"))
-            ]
-            for entry in batch:
-                # By the bytes of UTF-8, which order as the characters do.
-                if entry.name <= last:
-                    raise StorageUnavailable(
-                        "the object store could not list: its names do not come in order"
-                    )
-                last = entry.name
-            if batch:
-                yield batch
+            if page is None:
+                return
+            if page:
+                yield page
+
+    async def has_any(self, folder: str, share: Share) -> bool:
+        """`share` has no use here, as in `entries`."""
+        del share
+        prefix = self._key(folder)
+        async with self._within("list"):
+            try:
+                async for page in obstore.list(self._clients.again, prefix):
+                    # What some tools put in a folder's place is nothing in it.
+                    if any(found["path"].startswith(f"{prefix}/") for found in page):
+                        return True
+            except FileNotFoundError as error:
+                self._check_bucket(error, "list")
+        return False
 
     def open(self, path: str) -> BinaryIO | None:
         key = self._key(path)

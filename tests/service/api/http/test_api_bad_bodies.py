@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.builders.flights import add, ndjson, proposal, table_body
-from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE
+from tests.service.api.http.connections.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 

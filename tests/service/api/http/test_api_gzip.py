@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.builders.flights import add, ndjson, proposal
-from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE
+from tests.service.api.http.connections.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 from tidegate_service.api.bodies.encodings import FREE_BYTES, MAX_RATIO, Gunzip
 from tidegate_service.core.errors import Refused
 

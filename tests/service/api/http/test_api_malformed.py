@@ -10,7 +10,7 @@ import pytest
 from tests.builders.flights import table_body
 from tests.service.api.http.malformed import MALFORMED, MEDIA_TYPES, WHOLE
 from tests.service.serving import document
-from tidegate_service.api.http.requests import JSON, NDJSON
+from tidegate_service.api.http.request.requests import JSON, NDJSON
 
 TABLE = "main.malformed.untouched"
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tidegate_service.api.http.refusals import PART, Refusals
-from tidegate_service.api.http.requests import REFUSALS, Gate, RequestState
+from tidegate_service.api.http.problems.refusals import PART, Refusals
+from tidegate_service.api.http.request.requests import REFUSALS, Gate, RequestState
 from tidegate_service.core.access.roles import ANYBODY, Principal
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ class TestAtOnce:
                 await gate.begin_refusal(RequestState(id="r", principal=SOMEBODY))
 
 
-async def waits(refused: Refusals, principal: Principal | None) -> asyncio.Task[None]:
+async def waits(refused: Refusals, principal: Principal | None) -> asyncio.Task[bool]:
     """Its wait, once it has begun."""
     waiting = asyncio.create_task(refused.wait(principal))
     await asyncio.sleep(0)
@@ -49,22 +49,25 @@ async def waits(refused: Refusals, principal: Principal | None) -> asyncio.Task[
 
 
 async def test_so_many_wait_and_the_rest_is_told_at_once():
-    refused = Refusals(2 * PART, delay_s=3600.0)
-    first, second = [await waits(refused, SOMEBODY) for _ in range(2)]
-    assert not first.done()
-    assert not second.done()
-    assert (await waits(refused, SOMEBODY)).done()
-    first.cancel()
-    await asyncio.wait([first])
+    refused = Refusals(8 * PART, delay_s=3600.0)
+    waiting = [await waits(refused, SOMEBODY) for _ in range(6)]
+    assert not any(each.done() for each in waiting)
+    assert await (await waits(refused, SOMEBODY)) is False
+    # One principal leaves room for another.
+    waiting.append(await waits(refused, ANOTHER))
+    assert not waiting[-1].done()
+    assert await (await waits(refused, ANOTHER)) is False
+    waiting[0].cancel()
+    await asyncio.wait(waiting[:1])
     # Whoever leaves makes room for another one.
-    third = await waits(refused, SOMEBODY)
-    assert not third.done()
-    for waiting in (second, third):
-        waiting.cancel()
-    await asyncio.wait([second, third])
+    waiting.append(await waits(refused, ANOTHER))
+    assert not waiting[-1].done()
+    for each in waiting:
+        each.cancel()
+    await asyncio.wait(waiting)
 
 
 async def test_nobody_waits_who_is_not_told_from_others():
     refused = Refusals(1000, delay_s=3600.0)
-    assert (await waits(refused, None)).done()
-    assert (await waits(refused, ANYBODY)).done()
+    assert await (await waits(refused, None)) is True
+    assert await (await waits(refused, ANYBODY)) is True

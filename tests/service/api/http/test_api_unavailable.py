@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from tests.builders.flights import TABLE, add, proposal, remove, table_body
-from tests.service.api.http.requests_by_hand import exchange
+from tests.service.api.http.connections.requests_by_hand import exchange
 from tests.service.serving import DocumentedClient
-from tidegate_service.api.http.limits import ServerLimits
+from tidegate_service.api.http.request.limits import ServerLimits
 
 CALLS = [
     ("GET", "/tables", None, 200),

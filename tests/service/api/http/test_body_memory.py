@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate_protocol.base.problems import Code
-from tidegate_service.api.http.body_memory import (
+from tidegate_service.api.http.request.body_memory import (
     FREE_BYTES,
     BodyMemory,
     Reservation,

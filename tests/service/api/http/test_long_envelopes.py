@@ -2,11 +2,12 @@
 
 import json
 import threading
+import time
 
 import pytest
 
 from tests.builders.flights import add, proposal, table_body
-from tests.service.api.http.requests_by_hand import NDJSON_TYPE
+from tests.service.api.http.connections.requests_by_hand import NDJSON_TYPE
 from tidegate_protocol.schema.table_schema import MAX_FIELDS
 from tidegate_service.api.bodies.decoding import MAX_VALUES_BESIDE
 from tidegate_service.api.bodies.proposals import MAX_TOLD_BYTES, MAX_TOLD_VALUES
@@ -18,6 +19,23 @@ TOO_LARGE = (413, "too-large")
 
 def told(answer) -> tuple[int, str]:
     return answer.status_code, answer.json().get("code", "")
+
+
+@pytest.mark.parametrize("name", [" - at `key` in `$" * 4_000 + "\nX", " - at `$" + "[" * 60_000])
+def test_the_name_of_a_field_that_there_is_not(shared_api, flights, name):
+    """It is in the message that says so, in which the place is looked for."""
+    began = time.process_time()
+    answer = shared_api.post(f"/tables/{flights}/scan", json={name: 1})
+    assert told(answer) == (422, "invalid-request")
+    assert time.process_time() - began < 1
+
+
+def test_a_line_of_quotes_that_is_not_closed(shared_api, flights):
+    line = b"," * 100_001 + b'"' + b'\\"' * 20_000 + b"\n"
+    began = time.process_time()
+    answer = shared_api.post(f"/tables/{flights}/commits", content=line, headers=NDJSON_TYPE)
+    assert told(answer) == TOO_LARGE
+    assert time.process_time() - began < 1
 
 
 MANY = [str(number) for number in range(MAX_VALUES_BESIDE)]

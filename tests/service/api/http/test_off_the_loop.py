@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.builders.flights import add, ndjson, proposal
-from tests.service.api.http.requests_by_hand import JSON_TYPE, NDJSON_TYPE
+from tests.service.api.http.connections.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 from tidegate_protocol.base.memo import MEDIUM, SMALL, SOME
 from tidegate_protocol.scan import reads
 from tidegate_protocol.scan.predicates import parse_predicate

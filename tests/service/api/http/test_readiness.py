@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tidegate_service.api.http.limits import ServerLimits
 from tidegate_service.api.http.readiness import Readiness
+from tidegate_service.api.http.request.limits import ServerLimits
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.storage import ObjectStorage
 

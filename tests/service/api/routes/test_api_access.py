@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from tests.builders.flights import add, proposal, table_body
-from tests.postgres import cloned
-from tests.service.api.http.requests_by_hand import exchange
+from tests.servers.postgres import cloned
+from tests.service.api.http.connections.requests_by_hand import exchange
 from tests.service.catalog_managed.guarded import Guarded, revoke_token
 from tests.service.serving import document, running
-from tidegate_service.api.http.faces import UNITY_PREFIX
+from tidegate_service.api.http.request.faces import UNITY_PREFIX
 from tidegate_service.core.access.tokens import CACHE_S
 from tidegate_service.settings import Settings
 
@@ -21,7 +21,9 @@ POLICIES = {
     "register_table": "admin",
     "list_tables": "reader",
     "get_table": "reader",
+    "get_default_location": "writer",
     "get_upkeep": "reader",
+    "get_domain": "reader",
     "forget_table": "admin",
     "propose": "writer",
     "check_conflicts": "writer",
@@ -83,10 +85,11 @@ def call(client: httpx.Client, name: str, *, table: str = TABLE) -> httpx.Respon
     """An operation on a table, with as little as makes it pass the checks of its parameters."""
     method, template = operations()[name]
     path = template.format(
-        table=table, version=0, transaction_id="t-1", app_id="a", table_id="none"
+        table=table, version=0, transaction_id="t-1", app_id="a", domain="d", table_id="none"
     )
     body = BODIES[name](table) if name in BODIES else None
-    return client.request(method, path, json=body)
+    asked = {"name": table} if name == "get_default_location" else None
+    return client.request(method, path, json=body, params=asked)
 
 
 def without_instance(answer: httpx.Response) -> dict[str, object]:

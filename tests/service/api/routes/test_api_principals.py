@@ -13,10 +13,10 @@ import pytest
 from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.service.catalog_managed.guarded import Guarded
 from tidegate_protocol.base.problems import Code
-from tidegate_service.api.http.requests import SCANS_SHARE, Gate, RequestState
+from tidegate_service.api.http.request.requests import SCANS_SHARE, Gate, RequestState
 from tidegate_service.core.access.roles import Principal
 from tidegate_service.core.errors import Unavailable
-from tidegate_service.core.log.log_file import LARGE_BYTES, FileMemory
+from tidegate_service.core.log.files.log_file import LARGE_BYTES, FileMemory
 
 SOMEBODY = Principal(name="p", grants=())
 
@@ -53,6 +53,20 @@ def test_a_further_one_is_turned_away_and_others_are_not(start_service, database
             assert connection.recv(1000).startswith(b"HTTP/1.1 422 ")
     with guarded.client(same) as client:
         assert client.get("/tables").status_code == 200
+
+
+@pytest.mark.parametrize(("max_requests", "ends"), [(3, True), (1000, False)])
+def test_where_there_is_no_room_to_wait_the_connection_ends(
+    start_service, database_url, max_requests, ends
+):
+    """A flood would be refused as fast as it asks on the connections that it has."""
+    limits = {"max_requests": max_requests, "max_requests_per_principal": 1}
+    guarded = Guarded(start_service(auth="tokens", **limits).url, database_url)
+    token = guarded.token("admin", "*", label="busy")
+    with unfinished(guarded, token), guarded.client(token) as client:
+        answer = client.get("/tables")
+    assert answer.status_code == 429
+    assert (answer.headers.get("connection") == "close") is ends
 
 
 def test_one_principal_leaves_requests_to_others(start_service, database_url):
@@ -104,6 +118,21 @@ def test_scans_are_a_part_of_them():
     for leave in inside[0].at_end:
         leave()
     gate.enter_scan(further)
+
+
+def test_two_principals_leave_scans_to_a_third():
+    gate = Gate(scans=16)
+
+    def enter(name: str) -> bool:
+        state = RequestState(id="1", principal=replace(SOMEBODY, name=name))
+        try:
+            gate.enter_scan(state)
+        except Unavailable:
+            return False
+        return True
+
+    assert [sum(enter(name) for _ in range(100)) for name in "pq"] == [12, 3]
+    assert enter("r")
 
 
 def test_a_scan_that_its_caller_does_not_read_counts(start_service, database_url):

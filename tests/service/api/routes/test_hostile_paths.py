@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from tests.builders.flights import add, proposal, remove, table_body
-from tests.postgres import cloned
-from tests.service.api.http.requests_by_hand import JSON_TYPE
+from tests.servers.postgres import cloned
+from tests.service.api.http.connections.requests_by_hand import JSON_TYPE
 from tests.service.api.routes import hostile_paths as corpus
 from tests.service.api.routes.hostile_paths import LOCATIONS, OK, PATHS, VECTORS
 from tests.service.serving import DocumentedClient, running

@@ -2,20 +2,25 @@
 
 import json
 import re
+import threading
 from typing import Any
 
+import httpx
 import msgspec
+from starlette.responses import JSONResponse
 
 from tests.builders.actions import add, metadata
 from tests.builders.ledgers import prepared, state, winner
 from tests.builders.proposals import reads
 from tests.repository import ROOT
-from tests.service.api.http.requests_by_hand import NDJSON_TYPE
+from tests.service.api.http.connections.requests_by_hand import NDJSON_TYPE
 from tests.service.serving import DocumentedClient, answer_type, document
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
 from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.log.actions import KINDS
 from tidegate_protocol.proposal.transaction import Conflict
+from tidegate_service.api import application as application_module
+from tidegate_service.api import openapi
 from tidegate_service.api.describe import codes, examples
 from tidegate_service.app import application
 
@@ -27,6 +32,8 @@ EXPECTED = {
     ("GET", "/api/v1/tables"): "list_tables",
     ("GET", "/api/v1/tables/{table}"): "get_table",
     ("GET", "/api/v1/tables/{table}/upkeep"): "get_upkeep",
+    ("GET", "/api/v1/tables/default-location"): "get_default_location",
+    ("GET", "/api/v1/tables/{table}/domains/{domain}"): "get_domain",
     ("DELETE", "/api/v1/tables/{table}"): "forget_table",
     ("POST", "/api/v1/tables/{table}/commits"): "propose",
     ("POST", "/api/v1/tables/{table}/conflict-check"): "check_conflicts",
@@ -117,6 +124,29 @@ class TestDocument:
     def test_the_running_service_serves_it(self, shared_server):
         with DocumentedClient(base_url=shared_server) as client:
             assert client.get("/openapi.json").json() == document()
+
+    def test_it_is_made_once_and_in_a_thread(self, start_service, monkeypatch):
+        made, written = [], []
+        render = JSONResponse.render
+
+        def described(app):
+            made.append(threading.current_thread())
+            return openapi.describe(app)
+
+        def rendered(response, content):
+            written.extend(key for key in content if key == "openapi")
+            return render(response, content)
+
+        monkeypatch.setattr(application_module, "describe", described)
+        monkeypatch.setattr(JSONResponse, "render", rendered)
+        service = start_service()
+        # Which methods a path has is told by the document.
+        assert httpx.put(f"{service.url}/api/v1/tables").headers["allow"] == "GET, POST"
+        answers = [httpx.get(f"{service.url}/openapi.json") for _ in range(3)]
+        assert {answer.headers["content-type"] for answer in answers} == {"application/json"}
+        assert [answer.json() for answer in answers] == [document()] * 3
+        assert (len(made), len(written)) == (1, 1)
+        assert made[0] is not service.thread
 
     def test_it_is_openapi_3_1_of_this_service(self):
         found = document()

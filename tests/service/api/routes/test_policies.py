@@ -5,8 +5,8 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from tidegate_service.api.http.limits import Limits
-from tidegate_service.api.http.requests import SCOPE_KEY, Gate, RequestState, context_of
+from tidegate_service.api.http.request.limits import Limits
+from tidegate_service.api.http.request.requests import SCOPE_KEY, Gate, RequestState, context_of
 from tidegate_service.api.routing.policies import (
     OnBody,
     OnTable,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders.flights import TABLE, add, proposal
 from tests.service.catalog_managed.guarded import Guarded
-from tidegate_service.api.http.requests import READS
+from tidegate_service.api.http.request.requests import READS
 from tidegate_service.core.ports.told import HeadsOnStandby
 from tidegate_service.index.commit_index import PostgresIndex
 
@@ -40,13 +40,13 @@ class Held:
 
 @pytest.fixture
 def held(monkeypatch) -> Held:
-    found, told_head = Held(), PostgresIndex.told_head
+    found, told_table = Held(), PostgresIndex.told_table
 
-    async def held_up(index: PostgresIndex, ref: str, *, known: HeadsOnStandby):
+    async def held_up(index: PostgresIndex, ref: str, *, known: HeadsOnStandby, most_metadata: int):
         await found.wait()
-        return await told_head(index, ref, known=known)
+        return await told_table(index, ref, known=known, most_metadata=most_metadata)
 
-    monkeypatch.setattr(PostgresIndex, "told_head", held_up)
+    monkeypatch.setattr(PostgresIndex, "told_table", held_up)
     return found
 
 

@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from tidegate_service.api.http.requests import SCOPE_KEY, RequestState
+from tidegate_service.api.http.request.requests import SCOPE_KEY, RequestState
 from tidegate_service.api.routing.parameters import TableRef
 from tidegate_service.api.routing.policies import OnTable, Public, policy_of
 from tidegate_service.api.routing.route import Route, Shortcut

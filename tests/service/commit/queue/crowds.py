@@ -16,9 +16,14 @@ from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.roles import Caller, Principal
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.queue.limits import QueueLimits
-from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal
+from tidegate_service.core.commit.queue.waiting_proposal import (
+    GroupResult,
+    InCompany,
+    WaitingProposal,
+)
 from tidegate_service.core.context import Context
-from tidegate_service.core.instance.table_cache import TableIdentity
+from tidegate_service.core.instance.head_checks import HeadChecks
+from tidegate_service.core.ports.kinds import TableIdentity
 from tidegate_service.core.ports.outcomes import NothingToCommit, Outcome
 from tidegate_service.core.ports.records import TableRecord, TableState
 from tidegate_service.index.commit_index import PostgresIndex
@@ -36,6 +41,7 @@ class Group:
 
     members: Sequence[WaitingProposal]
     wait: bool
+    in_company: InCompany
     end: asyncio.Future[GroupResult]
 
     @property
@@ -62,9 +68,9 @@ class Group:
 class Crowd:
     """A committer and those who wait in it. `groups` are all that have begun, in their order."""
 
-    def __init__(self, **limits: float) -> None:
+    def __init__(self, *, heads: HeadChecks | None = None, **limits: float) -> None:
         self.groups: list[Group] = []
-        limits = {"linger_s": 0.0} | limits
+        limits = {"linger_s": 0.0, "rest_s": 0.0} | limits
         self.committer = CommitQueue(
             self._together,
             QueueLimits(**limits),
@@ -80,10 +86,13 @@ class Crowd:
             monotonic_s=time.monotonic,
             now_ms=lambda: 0,
             commit=self.committer.commit,
+            heads=heads or HeadChecks(),
         )
 
-    async def _together(self, members: Sequence[WaitingProposal], wait: bool) -> GroupResult:
-        group = Group(list(members), wait, asyncio.get_running_loop().create_future())
+    async def _together(
+        self, members: Sequence[WaitingProposal], wait: bool, in_company: InCompany
+    ) -> GroupResult:
+        group = Group(list(members), wait, in_company, asyncio.get_running_loop().create_future())
         self.groups.append(group)
         return await group.end
 
@@ -139,8 +148,8 @@ class Crowd:
     def is_forgotten(self) -> bool:
         """Nothing is left of anybody."""
         committer = self.committer
-        left = committer._queues or committer._ready or committer._shared or committer._own
-        left = left or committer._own_of_store or committer._own_of_caller
+        left = committer._queues or committer._ready
+        left = left or committer._running.shared or committer._running.own
         return not left and not committer.waiting and not self.context.running.count
 
 

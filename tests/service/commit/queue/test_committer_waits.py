@@ -1,6 +1,8 @@
 """Those who wait in a committer for long, go away, or wait for a group that fails."""
 
 import asyncio
+import gc
+import sys
 
 import pytest
 
@@ -186,3 +188,26 @@ class TestLeaving:
         assert (await two).transaction_id == "b"
         await crowd.settle()
         assert crowd.is_forgotten()
+
+
+def test_a_group_ends_quietly_with_the_loop_that_was_closed_before_it():
+    """Others wait behind it, and a closed loop begins no group for them."""
+
+    async def leave() -> Crowd:
+        crowd = Crowd()
+        crowd.send("t", "a")
+        await crowd.settle()
+        crowd.send("t", "b")
+        await crowd.settle()
+        return crowd
+
+    loop, ignored = asyncio.new_event_loop(), list[object]()
+    crowd = loop.run_until_complete(leave())
+    loop.close()
+    hook, sys.unraisablehook = sys.unraisablehook, lambda why: ignored.append(why.exc_value)
+    try:
+        del crowd
+        gc.collect()
+    finally:
+        sys.unraisablehook = hook
+    assert ignored == []

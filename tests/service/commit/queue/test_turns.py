@@ -9,7 +9,7 @@ from tidegate_service.core.observe import correlation
 from tidegate_service.core.observe.correlation import Correlation
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.pools import Pool
-from tidegate_service.core.sharing.turns import OwnTurns, Passes, SharedTurns, Turns
+from tidegate_service.core.sharing.turns import NestedTurns, OwnTurns, Passes, SharedTurns, Turns
 
 pytestmark = pytest.mark.anyio
 
@@ -122,8 +122,36 @@ class TestPool:
             await Pool("test", 1).run("a", lambda: 1 // 0)
 
 
-async def test_the_threads_for_large_commits_are_nobodys_alone():
-    """However much one principal asks of them, another one's pass begins."""
+@pytest.mark.parametrize("many", ["a", None], ids=["a principal", "the service itself"])
+async def test_the_threads_for_large_commits_are_nobodys_alone(many):
+    """However much one asks of them, another one's pass begins."""
+    go, begun = threading.Event(), list[str | None]()
+
+    async def work(principal: str | None) -> None:
+        if principal is not None:
+            correlation.enter(Correlation(id="r", share=principal))
+
+        def pass_over() -> None:
+            begun.append(principal)
+            assert go.wait(60)
+
+        await offload.run(offload.HEAVY, pass_over)
+
+    working = [asyncio.create_task(work(many)) for _ in range(offload.THREADS + 3)]
+    await asyncio.sleep(0)
+    working.append(asyncio.create_task(work("b")))
+    try:
+        async with asyncio.timeout(60):
+            while "b" not in begun:
+                await asyncio.sleep(0.001)
+        assert begun.count(many) < offload.THREADS
+    finally:
+        go.set()
+        await asyncio.gather(*working)
+
+
+async def test_a_turn_at_them_lasts_for_as_long_as_the_thread_works():
+    """Whoever is cancelled meanwhile and comes again would have all of them."""
     go, begun = threading.Event(), list[str]()
 
     async def work(principal: str) -> None:
@@ -135,17 +163,47 @@ async def test_the_threads_for_large_commits_are_nobodys_alone():
 
         await offload.run(offload.HEAVY, pass_over)
 
-    working = [asyncio.create_task(work("a")) for _ in range(offload.THREADS + 3)]
-    await asyncio.sleep(0)
-    working.append(asyncio.create_task(work("b")))
-    try:
+    async def began(principal: str, *, times: int) -> None:
         async with asyncio.timeout(60):
-            while "b" not in begun:
+            while begun.count(principal) < times:
                 await asyncio.sleep(0.001)
-        assert begun.count("a") < offload.THREADS
+
+    left = asyncio.create_task(work("a"))
+    await began("a", times=1)
+    left.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await left
+    again, other = (asyncio.create_task(work(principal)) for principal in "ab")
+    try:
+        await began("b", times=1)
+        assert begun == ["a", "b"]
     finally:
         go.set()
-        await asyncio.gather(*working)
+        await asyncio.gather(again, other)
+    assert sorted(begun) == ["a", "a", "b"]
+
+
+def test_nor_is_one_lost_with_its_event_loop():
+    """As where an instance ends, and another one goes on in the process."""
+    for _ in range(offload.THREADS + 1):
+        go, ended = threading.Event(), threading.Event()
+
+        def pass_over(begun: threading.Event, go=go, ended=ended) -> None:
+            begun.set()
+            assert go.wait(60)
+            ended.set()
+
+        async def leave() -> None:
+            begun = threading.Event()
+            left = asyncio.create_task(offload.run(offload.HEAVY, pass_over, begun))
+            async with asyncio.timeout(60):
+                while not begun.is_set():
+                    await asyncio.sleep(0.001)
+            left.cancel()
+
+        asyncio.run(leave())
+        go.set()
+        assert ended.wait(60)
 
 
 async def test_in_each_pass_some_begin_and_principals_have_their_turns():
@@ -208,3 +266,80 @@ async def test_shared_turns_leave_one_to_others():
     done.set()
     await asyncio.gather(*held)
     assert sorted(map(str, began)) == ["None", "a", "a", "a", "b"]
+
+
+class TestNested:
+    """Parts of a principal, `a/1`, have its turns."""
+
+    @staticmethod
+    def starting(
+        turns: NestedTurns, began: list[str], *names: str
+    ) -> tuple[list[asyncio.Task[None]], dict[str, asyncio.Event]]:
+        """Each of them says when it has its turn, and keeps it until its event is set."""
+        ends = {name: asyncio.Event() for name in names}
+
+        async def one(name: str) -> None:
+            principal, part, _ = name.split("/")
+            async with turns.turn(principal, part):
+                began.append(name)
+                await ends[name].wait()
+
+        return [asyncio.create_task(one(name)) for name in names], ends
+
+    @staticmethod
+    async def pause() -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    async def test_a_principal_has_no_more_turns_for_more_parts(self):
+        turns, began = NestedTurns(4), list[str]()
+        names = [f"a/{part}/0" for part in range(9)]
+        tasks, ends = self.starting(turns, began, *names, "b/0/0")
+        await self.pause()
+        assert began == [*names[:3], "b/0/0"]
+        for end in ends.values():
+            end.set()
+        await asyncio.gather(*tasks)
+        assert turns.principals == 0
+
+    async def test_a_part_leaves_turns_to_the_others_of_its_principal(self):
+        turns, began = NestedTurns(4), list[str]()
+        names = [f"a/0/{number}" for number in range(9)]
+        tasks, ends = self.starting(turns, began, *names, "a/1/0")
+        await self.pause()
+        assert began == [*names[:2], "a/1/0"]
+        for end in ends.values():
+            end.set()
+        await asyncio.gather(*tasks)
+
+    async def test_a_waiting_principal_comes_before_the_next_part_of_another(self):
+        turns, began = NestedTurns(2), list[str]()
+        tasks, ends = self.starting(turns, began, "a/0/0", "b/0/0", "a/1/0", "a/2/0", "c/0/0")
+        await self.pause()
+        assert began == ["a/0/0", "b/0/0"]
+        ends["b/0/0"].set()
+        await self.pause()
+        assert began[2:] == ["c/0/0"]
+        for end in ends.values():
+            end.set()
+        await asyncio.gather(*tasks)
+
+    @pytest.mark.parametrize("passes", range(6))
+    async def test_whoever_leaves_gives_both_back(self, passes):
+        """Whether it waits for the one, the other, or has them."""
+        turns, began = NestedTurns(4), list[str]()
+        names = [f"{who}/{part}/{n}" for who in "ab" for part in range(3) for n in range(3)]
+        tasks, _ = self.starting(turns, began, *names)
+        for _ in range(passes):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert turns.principals == 0
+        again = [f"{who}/{part}/0" for who in "cd" for part in range(2)]
+        tasks, ends = self.starting(turns, began := [], *again)
+        await self.pause()
+        assert sorted(began) == again
+        for end in ends.values():
+            end.set()
+        await asyncio.gather(*tasks)

@@ -27,8 +27,8 @@ from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log.copying import copy_file
 from tidegate_service.core.log.copying.copied_log import CopiedLog
 from tidegate_service.core.log.copying.copy_file import CopyFile
-from tidegate_service.core.log.log_file import SpooledFile
-from tidegate_service.core.log.reading_time import ReadingTime
+from tidegate_service.core.log.files.log_file import SpooledFile
+from tidegate_service.core.log.loading.reading_time import ReadingTime
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table

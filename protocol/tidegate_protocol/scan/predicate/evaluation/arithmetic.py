@@ -14,7 +14,13 @@ from tidegate_protocol.scan.predicate.evaluation.coercion import (
     decimal_for,
     is_numeric,
 )
-from tidegate_protocol.scan.predicate.evaluation.nodes import Row, Scalar, scalar, undecided
+from tidegate_protocol.scan.predicate.evaluation.nodes import (
+    Row,
+    Scalar,
+    known,
+    scalar,
+    undecided,
+)
 from tidegate_protocol.scan.predicate.evaluation.outcomes import Failed
 from tidegate_protocol.scan.predicate.evaluation.values import UNKNOWN, Plain, Range, Value
 from tidegate_protocol.schema.data_types import (
@@ -121,7 +127,7 @@ def _as_decimal(operand: Scalar, other: Scalar) -> Scalar:
     if operand.type not in INTEGRAL or not isinstance(other.type, DecimalType):
         return operand
     if operand.is_integer_literal:
-        value = operand.run(())
+        value = known(operand)
         digits = len(str(abs(value))) if isinstance(value, int) else 1
         return cast(operand, DecimalType(digits, 0))
     return cast(operand, decimal_for(operand.type))

@@ -42,7 +42,7 @@ Conversion = Callable[..., Converted]
 """From a known value of one type to one of another; only ever given what its type holds."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]{1,6})?")
 _SPECIAL = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan"})
 _TRUE_TEXTS = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE_TEXTS = frozenset({"f", "false", "n", "no", "0"})

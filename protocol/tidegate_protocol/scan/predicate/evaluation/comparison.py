@@ -23,6 +23,8 @@ from tidegate_protocol.scan.predicate.evaluation.nodes import (
     condition,
     conjunction,
     either,
+    known,
+    once,
     to_scalar,
 )
 from tidegate_protocol.scan.predicate.evaluation.values import (
@@ -64,9 +66,9 @@ def compare(symbol: str, left: Node, right: Node) -> Condition:
     if symbol in ("=", "<>"):
         return _compared(left, right, relation)
     if _is_beyond_integers(right) and left.type in INTEGRAL:
-        relation = _deciding_nulls(relation, relation(0, right.run(())))
+        relation = _deciding_nulls(relation, relation(0, known(right)))
     elif _is_beyond_integers(left) and right.type in INTEGRAL:
-        relation = _deciding_nulls(relation, relation(left.run(()), 0))
+        relation = _deciding_nulls(relation, relation(known(left), 0))
     return _compared(left, right, relation)
 
 
@@ -77,6 +79,7 @@ def equal_or_both_null(left: Node, right: Node) -> Condition:
 
 def between(value: Node, low: Node, high: Node) -> Condition:
     """`value BETWEEN low AND high`, which Spark takes for the conjunction that it means."""
+    value = once(to_scalar(value))
     return conjunction([compare(">=", value, low), compare("<=", value, high)])
 
 
@@ -107,23 +110,30 @@ def one_of(value: Node, choices: Sequence[Node]) -> Condition:
     """`value IN (choices)`, all brought to one type."""
     operands = [to_scalar(value), *map(to_scalar, choices)]
     types = [operand.type for operand in operands]
-    known = [type_ for type_ in types if _is_comparable(type_)]
-    readings = common(known) if len(known) == len(types) else ()
+    comparable = [type_ for type_ in types if _is_comparable(type_)]
+    readings = common(comparable) if len(comparable) == len(types) else ()
     if not readings:
         return anything(operands)
+    if len(readings) > 1:
+        operands = [*map(once, operands)]
     found = [_one_of_type(operands, type_) for type_ in readings]
     return found[0] if len(found) == 1 else either(*found)
 
 
 def _one_of_type(operands: Sequence[Scalar], type_: DataType) -> Condition:
     value, *choices = (cast(operand, type_) for operand in operands)
-    if any(choice.columns or choice.foreign for choice in choices):
-        same_as = [
-            condition(_applied(_comparing(_SAME), value.run, choice.run), value, choice)
-            for choice in choices
-        ]
-        return _plain(alternative(same_as))
-    return condition(_in_constants(value.run, [choice.run(()) for choice in choices]), value)
+    constants = [known(choice) for choice in choices if not choice.columns and not choice.foreign]
+    if len(constants) == len(choices):
+        return condition(_in_constants(value.run, constants), value)
+    value = once(value)
+    # A list may be long, and what it holds of constants costs the same however many they are.
+    parts = [condition(_in_constants(value.run, constants), value)] if constants else []
+    parts += [
+        condition(_applied(_comparing(_SAME), value.run, choice.run), value, choice)
+        for choice in choices
+        if choice.columns or choice.foreign
+    ]
+    return _plain(alternative(parts))
 
 
 def _plain(node: Condition) -> Condition:
@@ -132,10 +142,10 @@ def _plain(node: Condition) -> Condition:
 
 
 def _in_constants(run: Callable[[Row], Value], choices: Sequence[Value]) -> Callable[[Row], Truth]:
-    known = [choice for choice in choices if choice is not None and not isinstance(choice, Range)]
-    nans = [choice for choice in known if is_nan(choice)]
+    plain = [choice for choice in choices if choice is not None and not isinstance(choice, Range)]
+    nans = [choice for choice in plain if is_nan(choice)]
     has_nan = bool(nans)
-    members = frozenset(choice for choice in known if not is_nan(choice))
+    members = frozenset(choice for choice in plain if not is_nan(choice))
     ordered: list[Any] = list(members)
     ordered.sort()
     # Above every number.
@@ -148,10 +158,13 @@ def _in_constants(run: Callable[[Row], Value], choices: Sequence[Value]) -> Call
         value = run(row)
         if value is None:
             return NULL
-        if not isinstance(value, Range):
-            found = has_nan if is_nan(value) else value in members
-            return TRUE if found else otherwise
-        outcomes = otherwise | (NULL if value.nullable else 0)
+        null = NULL if nullable(value) else 0
+        low, high = bounds(value)
+        if low is not None and high is not None and same(low, high):
+            found = has_nan if is_nan(low) else low in members
+            return (TRUE if found else otherwise) | null
+        assert isinstance(value, Range)
+        outcomes = otherwise | null
         if _reaches(value, ordered):
             outcomes |= TRUE
         return outcomes
@@ -181,6 +194,8 @@ def _compared(left: Node, right: Node, relation: Relation) -> Condition:
         readings = for_comparison(left.type, right.type)
     if not readings:
         return anything([left, right])
+    if len(readings) > 1:
+        left, right = once(left), once(right)
     found = []
     for type_ in readings:
         one, other = cast(left, type_), cast(right, type_)
@@ -219,7 +234,7 @@ def _is_beyond_integers(node: Scalar) -> bool:
     """Whether the node is a decimal constant that no integer reaches."""
     if not isinstance(node.type, DecimalType) or node.columns or node.foreign:
         return False
-    value = node.run(())
+    value = known(node)
     low, high = limits(LONG)
     return isinstance(value, Decimal) and not low <= value <= high
 

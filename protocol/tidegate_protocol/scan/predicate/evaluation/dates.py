@@ -7,7 +7,7 @@ from tidegate_protocol.scan.predicate.evaluation import datetimes
 from tidegate_protocol.scan.predicate.evaluation.arithmetic import add_days, apply
 from tidegate_protocol.scan.predicate.evaluation.casts import as_count, cast
 from tidegate_protocol.scan.predicate.evaluation.datetimes import MICROS_PER_DAY, MICROS_PER_SECOND
-from tidegate_protocol.scan.predicate.evaluation.nodes import Node, Scalar, to_scalar
+from tidegate_protocol.scan.predicate.evaluation.nodes import Node, Scalar, known, to_scalar
 from tidegate_protocol.scan.predicate.evaluation.values import UNKNOWN, Range
 from tidegate_protocol.schema.data_types import (
     DATE,
@@ -145,7 +145,7 @@ def _unit(node: Node) -> str | None:
     value = to_scalar(node)
     if value.type != STRING or value.columns or value.foreign:
         return None
-    name = value.run(())
+    name = known(value)
     return name.upper() if isinstance(name, str) and name.isascii() else None
 
 

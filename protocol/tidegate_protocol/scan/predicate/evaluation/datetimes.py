@@ -28,6 +28,8 @@ _CAST_TIMESTAMP = re.compile(
     + r"(?:[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6}))?)?"
     + r"(Z|UTC|[+-][0-9]{2}:[0-9]{2})?)?)?)?"
 )
+_MOVING = re.compile("epoch|now|today|tomorrow|yesterday", re.IGNORECASE)
+"""Spark puts the day in the place of a literal that begins so."""
 
 
 def from_date(value: date) -> int:
@@ -56,9 +58,10 @@ def to_datetime(micros: int) -> datetime | None:
 
 def date_of_text(text: str) -> int | Range | Failed:
     """What `CAST(text AS DATE)` is, in days."""
-    match = _CAST_DATE.fullmatch(text.strip(TRIMMED))
+    trimmed = text.strip(TRIMMED)
+    match = _CAST_DATE.fullmatch(trimmed)
     if match is None:
-        return FAILED
+        return UNKNOWN if _MOVING.match(trimmed) else FAILED
     moment = _moment(match)
     return moment if isinstance(moment, Range | Failed) else from_date(moment)
 
@@ -86,6 +89,12 @@ def timestamp_of_text(text: str, *, local: bool) -> int | Range | Failed:
         return FAILED
     offset = (hours * 60 + minutes) * 60 * MICROS_PER_SECOND
     return micros + offset if zone[0] == "-" else micros - offset
+
+
+def says_zone(text: str) -> bool:
+    """Whether `CAST(text AS TIMESTAMP)` is the same instant in sessions of any zone."""
+    match = _CAST_TIMESTAMP.fullmatch(text.strip(TRIMMED)) if ":" in text else None
+    return match is not None and match[8] is not None
 
 
 def date_text(days: int) -> str | Range:

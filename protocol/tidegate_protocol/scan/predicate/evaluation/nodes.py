@@ -1,7 +1,7 @@
 """Expressions compiled to closures, with what their users must know of them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from tidegate_protocol.scan.predicate.evaluation.values import (
     AND,
@@ -18,8 +18,19 @@ from tidegate_protocol.scan.predicate.evaluation.values import (
 )
 from tidegate_protocol.schema.data_types import BOOLEAN, DataType
 
-Row = Sequence[Value]
-"""One file's values of the columns that a predicate names, by slot."""
+
+class Row(list[Value]):
+    """One file's values of the columns that a predicate names, by slot. `seen` are values that
+    were computed from them (`once`)."""
+
+    __slots__ = ("seen",)
+
+    def __init__(self, values: Iterable[Value] = ()) -> None:
+        super().__init__(values)
+        self.seen: dict[Callable[[Row], Value], Value] = {}
+
+
+_NO_ROW = Row()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +71,7 @@ def scalar(type_: DataType | None, run: Callable[[Row], Value], *operands: Node)
     columns = _columns(operands)
     foreign = _foreign(operands)
     if not columns and not foreign:
-        return constant(type_, run(()))
+        return constant(type_, run(Row()))
     return Scalar(type=type_, run=run, columns=columns, foreign=foreign)
 
 
@@ -69,13 +80,18 @@ def condition(run: Callable[[Row], Truth], *operands: Node) -> Condition:
     columns = _columns(operands)
     foreign = _foreign(operands)
     if not columns and not foreign:
-        truth = run(())
+        truth = run(Row())
         return certain(truth)
     return Condition(run=run, widened=_true if foreign else run, columns=columns, foreign=foreign)
 
 
 def constant(type_: DataType | None, value: Value) -> Scalar:
     return Scalar(type=type_, run=lambda _: value)
+
+
+def known(constant: Scalar) -> Value:
+    """The value of an expression that names no column and holds nothing foreign."""
+    return constant.run(_NO_ROW)
 
 
 def certain(truth: Truth) -> Condition:
@@ -108,6 +124,23 @@ def to_scalar(node: Node) -> Scalar:
         return node
     run = node.run
     return scalar(BOOLEAN, lambda row: as_value(run(row)), node)
+
+
+def once(node: Scalar) -> Scalar:
+    """The same, for whoever asks for its value several times a row: it is computed the first time.
+    Asked for twice at each level, an expression in an expression would take twice as long with each
+    level more."""
+    if not node.columns and not node.foreign:
+        return node
+    compute = node.run
+
+    def run(row: Row) -> Value:
+        seen = row.seen
+        if compute not in seen:
+            seen[compute] = compute(row)
+        return seen[compute]
+
+    return replace(node, run=run)
 
 
 def negation(operand: Condition) -> Condition:

@@ -3,9 +3,9 @@
 LIKE is matched segment by segment, without going back to an earlier one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import groupby
 
 from tidegate_protocol.scan.predicate.evaluation.casts import as_text
 from tidegate_protocol.scan.predicate.evaluation.nodes import (
@@ -14,6 +14,7 @@ from tidegate_protocol.scan.predicate.evaluation.nodes import (
     Row,
     anything,
     condition,
+    known,
     to_scalar,
 )
 from tidegate_protocol.scan.predicate.evaluation.values import (
@@ -24,59 +25,93 @@ from tidegate_protocol.scan.predicate.evaluation.values import (
     Plain,
     Range,
     Truth,
+    Value,
 )
 
 _MAX_WORK = 1_000_000
 """Characters of a text times characters of a pattern; the rest is unknown."""
-_MAX_STEPS = 20_000
-"""Characters looked at one by one, where a piece of a LIKE has a `_`; beyond, it is unknown."""
+_MAX_STEPS = 500
+"""Times that a LIKE looks again for runs of characters that belong together, with `_` in between;
+beyond, it is unknown."""
+_MAX_MADE = 256
+"""Characters of a pattern that is computed for each row; a longer one is unknown."""
 
 _ANY_ONE = "_"
 _ANY_MANY = "%"
 
 
 @dataclass(frozen=True, slots=True)
-class LikePattern:
-    """A LIKE pattern: pieces between `%`, each a sequence of characters and None for `_`."""
+class _Piece:
+    """So many characters in a row: `runs` are those that are given, each with its place; at the
+    others any may stand."""
 
-    pieces: tuple[tuple[str | None, ...], ...]
+    length: int
+    runs: tuple[tuple[int, str], ...]
+
+    def fits(self, text: str, start: int) -> bool:
+        """Whether the text has it at this place; so many characters are there."""
+        return all(text.startswith(run, start + place) for place, run in self.runs)
+
+    def find(self, text: str, start: int, steps: int) -> tuple[int, int]:
+        """The first place from `start` on where the text has it, -1 for none; and what is left of
+        the steps, less than none where they were too few to tell."""
+        last = len(text) - self.length
+        while start <= last:
+            position = start
+            for place, run in self.runs:
+                found = text.find(run, position + place)
+                if found < 0:
+                    return -1, steps
+                position = found - place
+            if position == start:
+                return start, steps
+            # Each run is at this place or behind it; one alone is there.
+            start = position
+            steps -= len(self.runs) - 1
+            if steps < 0:
+                break
+        return -1, steps
+
+
+_NOTHING = _Piece(0, ())
+
+
+@dataclass(frozen=True, slots=True)
+class LikePattern:
+    """A LIKE pattern: what a text begins with, what comes somewhere after that, one after the
+    other, and what it ends with. Without a `%`, what it begins with is all, and `last` is None."""
+
+    first: _Piece
+    middle: tuple[_Piece, ...]
+    last: _Piece | None
 
     @property
     def prefix(self) -> str:
         """What every text that matches begins with."""
-        characters = []
-        for character in self.pieces[0]:
-            if character is None:
-                break
-            characters.append(character)
-        return "".join(characters)
+        return next((run for place, run in self.first.runs if place == 0), "")
 
     @property
     def is_prefix(self) -> bool:
         """Whether every text that begins so matches."""
-        return None not in self.pieces[0] and len(self.pieces) > 1 and not any(self.pieces[1:])
+        rest = self.last is not None and not self.middle and not self.last.length
+        return rest and len(self.prefix) == self.first.length
 
-    def steps(self, text: str) -> int:
-        """The most characters that `matches` looks at one by one: a piece with a `_` is tried at
-        each place that no earlier piece has passed."""
-        slow = max((len(piece) for piece in self.pieces if None in piece), default=0)
-        return slow * (len(text) + len(self.pieces))
-
-    def matches(self, text: str) -> bool:
-        first, *rest = self.pieces
-        if not rest:
-            return len(text) == len(first) and _fits(first, text, 0)
-        *middle, last = rest
-        if len(text) < len(first) + len(last) or not _fits(first, text, 0):
+    def matches(self, text: str) -> bool | None:
+        """None where it takes too long to tell."""
+        first, last = self.first, self.last
+        if last is None:
+            return len(text) == first.length and first.fits(text, 0)
+        end = len(text) - last.length
+        position = first.length
+        if end < position or not first.fits(text, 0):
             return False
-        position = len(first)
-        for piece in middle:
-            found = _find(piece, text, position)
+        steps = _MAX_STEPS
+        for piece in self.middle:
+            found, steps = piece.find(text, position, steps)
             if found < 0:
-                return False
-            position = found + len(piece)
-        end = len(text) - len(last)
-        return end >= position and _fits(last, text, end)
+                return None if steps < 0 else False
+            position = found + piece.length
+        return end >= position and last.fits(text, end)
 
 
 def like(text: Node, pattern: Node, escape: str = "\\") -> Condition:
@@ -101,23 +136,30 @@ def _match(text: Node, pattern: Node, compile_: Callable[[str], _Matching]) -> C
     if subject is None or sought is None:
         return anything([text, pattern])
     text_of, pattern_of = subject.run, sought.run
-    # A constant pattern is compiled once, others while they stay the same.
-    compiled = lru_cache(maxsize=16)(compile_)
+    constant = None if sought.columns or sought.foreign else known(sought)
+    if isinstance(constant, str):
+        matching = compile_(constant)
+        return condition(lambda row: _judged(text_of(row), constant, matching), subject, sought)
 
     def truth(row: Row) -> Truth:
         found, source = text_of(row), pattern_of(row)
         if found is None or source is None:
             return NULL
-        if not isinstance(source, str):
+        if not isinstance(source, str) or len(source) > _MAX_MADE:
             return ANY
-        matching = compiled(source)
-        if isinstance(found, Range):
-            return matching.of_range(found) | (NULL if found.nullable else 0)
-        if not isinstance(found, str) or len(found) * len(source) > _MAX_WORK:
-            return ANY
-        return matching.of_text(found)
+        return _judged(found, source, compile_(source))
 
     return condition(truth, subject, sought)
+
+
+def _judged(found: Value, source: str, matching: _Matching) -> Truth:
+    if found is None:
+        return NULL
+    if isinstance(found, Range):
+        return matching.of_range(found) | (NULL if found.nullable else 0)
+    if not isinstance(found, str) or len(found) * len(source) > _MAX_WORK:
+        return ANY
+    return matching.of_text(found)
 
 
 _UNDECIDED = _Matching(lambda _: ANY, lambda _: ANY)
@@ -141,14 +183,15 @@ def _like_matcher(source: str, escape: str) -> _Matching:
 
 
 def _matches(pattern: LikePattern, text: str) -> Truth:
-    if pattern.steps(text) > _MAX_STEPS:
+    found = pattern.matches(text)
+    if found is None:
         return ANY
-    return TRUE if pattern.matches(text) else FALSE
+    return TRUE if found else FALSE
 
 
 def _like_pattern(source: str, escape: str) -> LikePattern | None:
     """None for a pattern that Spark refuses: an escape before another character, or at the end."""
-    pieces: list[tuple[str | None, ...]] = []
+    pieces: list[_Piece] = []
     piece: list[str | None] = []
     characters = iter(source)
     for character in characters:
@@ -158,29 +201,28 @@ def _like_pattern(source: str, escape: str) -> LikePattern | None:
                 return None
             piece.append(escaped)
         elif character == _ANY_MANY:
-            pieces.append(tuple(piece))
+            pieces.append(_piece(piece))
             piece = []
         else:
             piece.append(None if character == _ANY_ONE else character)
-    pieces.append(tuple(piece))
-    return LikePattern(tuple(pieces))
+    if not pieces:
+        return LikePattern(_piece(piece), (), None)
+    first, *middle = pieces
+    return LikePattern(first, tuple(each for each in middle if each.length), _piece(piece))
 
 
-def _fits(piece: tuple[str | None, ...], text: str, start: int) -> bool:
-    return all(
-        character is None or character == text[start + offset]
-        for offset, character in enumerate(piece)
-    )
-
-
-def _find(piece: tuple[str | None, ...], text: str, start: int) -> int:
-    literal = "".join(character or "" for character in piece)
-    if len(literal) == len(piece):
-        return text.find(literal, start)
-    for position in range(start, len(text) - len(piece) + 1):
-        if _fits(piece, text, position):
-            return position
-    return -1
+def _piece(characters: Sequence[str | None]) -> _Piece:
+    """None stands for any character."""
+    if not characters:
+        return _NOTHING
+    runs: list[tuple[int, str]] = []
+    place = 0
+    for is_any, run in groupby(characters, key=lambda character: character is None):
+        found = [character or "" for character in run]
+        if not is_any:
+            runs.append((place, "".join(found)))
+        place += len(found)
+    return _Piece(place, tuple(runs))
 
 
 def _range_with_prefix(texts: Range, prefix: str, *, suffices: bool) -> Truth:

@@ -64,6 +64,22 @@ _SYMBOLS = {
     "=>": TokenType.FARROW,
 }
 
+FOREIGN = frozenset(
+    {
+        TokenType.BACKSLASH,
+        TokenType.BIT_STRING,
+        TokenType.COLON,
+        TokenType.HASH,
+        TokenType.L_BRACE,
+        TokenType.NATIONAL_RAW_STRING,
+        TokenType.NATIONAL_STRING,
+        TokenType.PARAMETER,
+        TokenType.PLACEHOLDER,
+        TokenType.R_BRACE,
+    }
+)
+"""What no expression of Spark's has."""
+
 _CLOSED = re.compile(
     r"""'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)*` | [^'"`]""", re.DOTALL | re.VERBOSE
 )

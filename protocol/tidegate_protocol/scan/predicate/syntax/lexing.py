@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.scan.predicate.errors import InvalidPredicate
-from tidegate_protocol.scan.predicate.syntax.dialect import MAX_DEPTH, WORDS, scan
+from tidegate_protocol.scan.predicate.syntax.dialect import FOREIGN, MAX_DEPTH, WORDS, scan
 from tidegate_protocol.scan.predicate.syntax.queries import Queries, refuse_comments
 
 LITERAL = " literal"
@@ -43,20 +43,6 @@ _INTERVAL_STARTS = frozenset(
 )
 _OPENING = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
 _PREFIXES = frozenset({TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE})
-_FOREIGN = frozenset(
-    {
-        TokenType.BACKSLASH,
-        TokenType.BIT_STRING,
-        TokenType.COLON,
-        TokenType.HASH,
-        TokenType.L_BRACE,
-        TokenType.NATIONAL_RAW_STRING,
-        TokenType.NATIONAL_STRING,
-        TokenType.PARAMETER,
-        TokenType.PLACEHOLDER,
-        TokenType.R_BRACE,
-    }
-)
 _LITERAL_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME"})
 _FROM_FUNCTIONS = frozenset({"EXTRACT", "TRIM", "SUBSTRING"})
 _NESTED_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
@@ -73,20 +59,27 @@ _SUBQUERY = (
     (TokenType.R_PAREN, ")"),
     (TokenType.R_PAREN, ")"),
 )
-_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?(l|s|y|f|d|bd)?", re.IGNORECASE | re.ASCII)
+# One way to read each digit, as in `schema.values`.
+_NUMBER = re.compile(r"(\d++(?:\.\d*+)?|\.\d++)(e[+-]?\d+)?([lsyfd]|bd)?", re.I | re.ASCII)
 _HEX = re.compile(r"[0-9A-Fa-f]*")
 
 
 def tokenize(
-    text: str, *, is_column: Callable[[str], bool], pause: Callable[[], None]
+    text: str,
+    *,
+    is_column: Callable[[str], bool],
+    pause: Callable[[], None],
+    must_be_read: bool = False,
 ) -> list[Token]:
     """The tokens of a predicate, each in the one role that Spark gives it.
 
     `is_column` says whether a word names a column: a column may be called like a word of the
-    grammar where that word could not stand. `pause` is called for each token. Raises
-    `InvalidPredicate`.
+    grammar where that word could not stand. `pause` is called for each token. With `must_be_read`
+    a query is refused that is too complex to be read. Raises `InvalidPredicate`.
     """
-    return _Roles(text, scan(text), is_column, pause).assign()
+    tokens = scan(text)
+    queries = Queries(text, tokens, is_column, pause, must_be_read=must_be_read)
+    return _Roles(text, tokens, is_column, pause, queries).assign()
 
 
 class _Roles:
@@ -99,6 +92,7 @@ class _Roles:
         tokens: list[Token],
         is_column: Callable[[str], bool],
         pause: Callable[[], None],
+        queries: Queries,
     ) -> None:
         self._text = text
         self._in = tokens
@@ -107,7 +101,7 @@ class _Roles:
         self._prefixes = 0
         self._is_column = is_column
         self._pause = pause
-        self._queries = Queries(text, tokens, is_column, pause)
+        self._queries = queries
 
     def assign(self) -> list[Token]:
         index = 0
@@ -206,7 +200,7 @@ class _Roles:
             raise InvalidPredicate("expected one expression, found ';'", position=token.start)
         if kind is TokenType.SELECT and self._in_role(token, index):
             raise InvalidPredicate("expected a query in parentheses", position=token.start)
-        if kind in _FOREIGN or (kind is TokenType.HEX_STRING and self._text[token.start] == "0"):
+        if kind in FOREIGN or (kind is TokenType.HEX_STRING and self._text[token.start] == "0"):
             raise InvalidPredicate(
                 f"{excerpt(self._text[token.start : token.end + 1])} is not allowed in a predicate",
                 position=token.start,

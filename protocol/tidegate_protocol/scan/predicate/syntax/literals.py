@@ -27,7 +27,8 @@ from tidegate_protocol.schema.data_types import (
 from tidegate_protocol.schema.values import to_float32
 
 _NUMBER = re.compile(
-    r"(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]{1,6})?(?P<suffix>[A-Za-z]*)",
+    r"(?P<digits>[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)"
+    r"(?P<exponent>[eE][+-]?[0-9]{1,6})?(?P<suffix>[A-Za-z]*)",
     re.ASCII,
 )
 _DIGITS_OF_INTEGER = 10

@@ -17,6 +17,15 @@ _WITHOUT_PARENTHESES = """
     current_user localtime localtimestamp session_user user
 """
 _FUNCTIONS_WITHOUT_PARENTHESES = frozenset(_WITHOUT_PARENTHESES.split())
+_OF_EACH_CALL = """
+    curdate current_timezone input_file_block_length input_file_block_start input_file_name
+    java_method monotonically_increasing_id now rand randn random randstr reflect shuffle
+    spark_partition_id try_reflect uniform uuid
+"""
+_CHANGING = _FUNCTIONS_WITHOUT_PARENTHESES | frozenset(_OF_EACH_CALL.split())
+"""Functions that may give another value for the same row the next time."""
+_OF_NOW = "unix_timestamp"
+"""One that does so without arguments."""
 _UNIT_FIRST = frozenset(
     {"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"}
 )
@@ -66,6 +75,26 @@ def opaque(node: exp.Expr, columns: Columns) -> Scalar:
             continue
         pending.extend((child, parameters) for child in _children(current))
     return foreign(found)
+
+
+def changing(node: exp.Expr, columns: Columns) -> str | None:
+    """The name of a function in an expression that may give another value for the same row the
+    next time; None where there is none that is known."""
+    parameters = {
+        name.name.lower() for each in node.find_all(exp.Lambda) for name in each.expressions
+    }
+    for current in node.walk():
+        if isinstance(current, exp.Anonymous):
+            name = function_name(current)
+            if name in _CHANGING or (name == _OF_NOW and not current.expressions):
+                return name
+        elif isinstance(current, exp.Column):
+            path = _path(current)
+            name = path[0].lower()
+            is_call = len(path) == 1 and name in _FUNCTIONS_WITHOUT_PARENTHESES - parameters
+            if is_call and columns(path) is None:
+                return name
+    return None
 
 
 def _children(node: exp.Expr) -> list[exp.Expr]:

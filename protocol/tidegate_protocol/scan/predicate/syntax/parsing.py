@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.errors import ParseError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -18,14 +18,10 @@ from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.scan.predicate.errors import InvalidPredicate
 from tidegate_protocol.scan.predicate.syntax.dialect import DIALECT
 from tidegate_protocol.scan.predicate.syntax.lexing import tokenize
+from tidegate_protocol.scan.predicate.syntax.steps import SteppingParser, Steps, TooManySteps
 
 MAX_TREE_DEPTH = 200
 """Levels of the tree; a chain of one of AND, OR counts once."""
-
-_NODES_PER_TOKEN = 20
-"""A work limit for the library, far above what its expressions need, in case some text makes it
-try the same words again and again."""
-
 
 _NUMBERS = frozenset({TokenType.NUMBER})
 _LITERALS = _NUMBERS | {TokenType.STRING}
@@ -40,7 +36,7 @@ class LiteralList(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"values": True}
 
 
-class _Parser(SparkParser):
+class _Parser(SteppingParser):
     """Spark's expression grammar: functions stay calls by name, and no other dialect's
     operators, types, parameters or statements are read."""
 
@@ -78,8 +74,6 @@ class _Parser(SparkParser):
     # Or else the arguments of `array(x)[0]` are lost.
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, type[exp.Func]]] = {}
 
-    pause: Callable[[], None]
-
     def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
         literals = self._literals()
         if literals is None:
@@ -93,6 +87,7 @@ class _Parser(SparkParser):
             return None
         tokens, index = self._tokens, self._index
         found: list[Listed] = []
+        is_closed = False
         # The last token is the list's end at most.
         while index + 2 < len(tokens):
             self.pause()
@@ -101,37 +96,36 @@ class _Parser(SparkParser):
             index += negated
             value, after = tokens[index], tokens[min(index + 1, len(tokens) - 1)].token_type
             if value.token_type not in (_NUMBERS if negated else _LITERALS):
-                return None
+                break
             found.append((value, negated))
             index += 1
-            if after is TokenType.R_PAREN:
-                # As if each had been a node: what the library tries again and again is cut off.
-                self._node_count += len(found)
-                self._advance(index + 1 - self._index)
-                return self.expression(LiteralList(values=tuple(found)), found[0][0])
+            is_closed = after is TokenType.R_PAREN
             if after is not TokenType.COMMA:
-                return None
-        return None
+                break
+        self.steps.take(index - self._index)
+        if not is_closed:
+            return None
+        self._advance(index + 1 - self._index)
+        return self.expression(LiteralList(values=tuple(found)), found[0][0])
 
-    def _parse_unary(self) -> exp.Expr | None:
-        self.pause()
-        return super()._parse_unary()
 
-
-def parse(text: str, *, is_column: Callable[[str], bool], pause: Callable[[], None]) -> exp.Expr:
-    """The expression tree of a predicate; `pause` is called again and again. Raises
-    `InvalidPredicate`."""
-    tokens = tokenize(text, is_column=is_column, pause=pause)
-    parser = _Parser(
-        dialect=DIALECT,
-        error_level=ErrorLevel.IMMEDIATE,
-        max_nodes=_NODES_PER_TOKEN * (len(tokens) + 10),
-    )
-    parser.pause = pause
+def parse(
+    text: str,
+    *,
+    is_column: Callable[[str], bool],
+    pause: Callable[[], None],
+    must_be_read: bool = False,
+) -> exp.Expr:
+    """The expression tree of a predicate; `pause` is called again and again, `must_be_read` is that
+    of `tokenize`. Raises `InvalidPredicate`."""
+    tokens = tokenize(text, is_column=is_column, pause=pause, must_be_read=must_be_read)
+    parser = _Parser(DIALECT, Steps.for_text(text), pause)
     try:
         trees = parser.parse_into(exp.Condition, tokens, text)
     except ParseError as error:
         raise _syntax_error(text, tokens, error) from None
+    except TooManySteps:
+        raise InvalidPredicate("the predicate is too complex") from None
     except RecursionError:
         raise InvalidPredicate("the predicate is nested too deeply") from None
     except Exception:
@@ -275,8 +269,6 @@ def _check_complete(tree: exp.Expr, tokens: list[Token]) -> None:
 
 def _syntax_error(text: str, tokens: list[Token], error: ParseError) -> InvalidPredicate:
     details = error.errors[0]
-    if "Maximum number of AST nodes" in (details.get("description") or ""):
-        return InvalidPredicate("the predicate is too complex")
     place = (details.get("line"), details.get("col"))
     token = next((token for token in tokens if (token.line, token.col) == place), tokens[-1])
     word = text[token.start : token.end + 1]

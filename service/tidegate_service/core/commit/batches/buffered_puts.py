@@ -71,8 +71,8 @@ class BufferedPuts:
         return True
 
     async def put(self, context: Context, log: Log) -> int:
-        """Put the files. Returns how many of the commits have no file by this, and were dropped.
-        What holds the version of the first of these, only its own PUT finds out."""
+        """Put the files. Returns how many commits were dropped since their files were not put. What
+        the log has as the version of the first dropped commit, only a PUT of its own finds out."""
         buffered, self._buffered = self._buffered, []
         self.in_doubt = 0
         lost = buffered[await self._put(context, log, buffered) if buffered else 0 :]

@@ -1,25 +1,26 @@
 """A catalog-managed table's commits: they land by the COMMIT of the group's transaction, which
-holds their bytes. The publisher writes the files afterwards.
+has their bytes. The publisher writes the files afterwards.
 
-After a crash, the primary may show a commit that its synchronous standby never had, since its
-COMMIT was cut off. A client that is told of the commit may find it gone once the standby takes
-over. So such an answer is given after a COMMIT of the section, which makes the standby receive all
-that came before it: taking the row's lock is a write.
+After a crash, the primary may show a commit that its synchronous standby never had, since the
+commit's COMMIT was cut off. A client that is told of the commit may find it gone once the standby
+takes over. So an answer that rests on such a commit is given after a COMMIT of the section. The
+section has written something, since taking the row's lock is a write. So its COMMIT waits until the
+standby has all that came before.
 """
 
 from collections.abc import Sequence
 
-from tidegate_protocol.base.problems import Code
 from tidegate_protocol.prepare.prepare import is_invalid_at_any_version
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, Proposal, ReadyCommit
-from tidegate_service.core.catalog_managed.set_back import check_log
+from tidegate_service.core.catalog_managed.set_back import check_ahead, check_log, needs_check
 from tidegate_service.core.commit.batches.table_batch import TableBatch, untaken
 from tidegate_service.core.commit.queue.waiting_proposal import WaitingProposal
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import Refused, Unavailable
+from tidegate_service.core.errors import Backlog, Refused, Unavailable
 from tidegate_service.core.log.catching_up.sight import SeenBefore
-from tidegate_service.core.observe.faults import Step, around, steps_of
+from tidegate_service.core.observe.faults import Step, around
 from tidegate_service.core.ports.index import CommitGroup, CommitSection
+from tidegate_service.core.ports.kinds import TableIdentity
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome
 from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit, TableHead
 from tidegate_service.core.sharing import offload
@@ -27,10 +28,7 @@ from tidegate_service.core.tables.lookup import check_open
 
 
 class CatalogManagedBatch(TableBatch):
-    """Asks nothing of the store, except where the table has to be looked at."""
-
-    steps = steps_of(catalog_managed=True)
-    is_published = False
+    """Asks nothing of the store, except where the table's log has to be checked."""
 
     @staticmethod
     async def record(context: Context, group: CommitGroup, batches: Sequence[TableBatch]) -> None:
@@ -38,6 +36,23 @@ class CatalogManagedBatch(TableBatch):
             for batch in batches:
                 await batch.section.flush()
         await group.save()
+        for batch in batches:
+            table, database = batch.section.table, batch.section.database
+            context.heads.replicated.remember(table, database=database)
+
+    @staticmethod
+    def needs_check(context: Context, section: CommitSection) -> bool:
+        return needs_check(context, section)
+
+    @staticmethod
+    async def check_ahead(context: Context, table: TableIdentity, sight: SeenBefore) -> bool:
+        head = context.heads.known(table.id)
+        is_due = head is None or head.is_due(context.monotonic_s())
+        return is_due and sight.is_empty and await check_ahead(context, table.id, sight)
+
+    @staticmethod
+    async def check_log(context: Context, section: CommitSection, sight: SeenBefore) -> None:
+        await check_log(context, section, sight)
 
     @staticmethod
     async def read_in(context: Context, section: CommitSection, sight: SeenBefore) -> bool:
@@ -77,7 +92,7 @@ class CatalogManagedBatch(TableBatch):
         if isinstance(outcome, Committed):
             self.must_save = True
         elif isinstance(outcome, NothingToCommit):
-            # It tells of the head.
+            # The answer tells of the head.
             self.must_save |= not self._is_replicated(member.context)
         elif isinstance(outcome, Conflict | Invalid):
             lasts = await self._outlives_database(member.context, member.proposal, outcome)
@@ -120,8 +135,7 @@ class CatalogManagedBatch(TableBatch):
 def _check_backlog(context: Context, table: TableHead) -> None:
     behind = table.latest_version - table.published_version
     if behind >= context.max_unpublished_versions:
-        raise Unavailable(
+        raise Backlog(
             f"{behind} versions of table {table.name} wait for publishing, as many as may; nothing "
-            "was done",
-            code=Code.BACKPRESSURE,
+            "was done"
         )

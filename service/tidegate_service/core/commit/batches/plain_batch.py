@@ -18,7 +18,7 @@ from tidegate_service.core.log.catching_up.foreign_commits import see_end, take_
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.put_version import occupy
 from tidegate_service.core.maintenance.truncation import reload_if_truncated
-from tidegate_service.core.observe.faults import Step, around, steps_of
+from tidegate_service.core.observe.faults import Step, around
 from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.core.ports.index import CommitGroup, CommitSection, FilesFirst
 from tidegate_service.core.ports.outcomes import Committed
@@ -28,9 +28,6 @@ from tidegate_service.core.ports.store.storage import Log
 
 class PlainBatch(TableBatch):
     """Puts each file before its commit's rows are saved, and a group's small files together."""
-
-    steps = steps_of(catalog_managed=False)
-    is_published = True
 
     def __init__(self, context: Context, section: CommitSection, *, shared: bool) -> None:
         super().__init__(context, section, shared=shared)
@@ -69,8 +66,7 @@ class PlainBatch(TableBatch):
         transaction_id: str,
         known: CommitRecord | Aborted | None,
     ) -> CommitRecord | Aborted | None:
-        # An attempt of this very id may lie in the log with its index rows lost, or may
-        # yet get there.
+        # A commit under this id may lie in the log without its index rows, or may yet get there.
         before = section.table
         try:
             return await fence(context, section, sight, transaction_id)
@@ -136,7 +132,7 @@ class PlainBatch(TableBatch):
         async with around(context.faults, Step.O3_PROBE):
             if self.buffered and reads_ahead(section, proposal):
                 raise FilesFirst
-            # Once a section is enough: the versions since are too young to be cleaned up.
+            # Once a section is enough: later versions are too young to be cleaned up.
             if not self._is_checked_further:
                 await reload_if_truncated(context, section, self.sight)
                 self._is_checked_further = True

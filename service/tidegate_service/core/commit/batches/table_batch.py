@@ -10,7 +10,6 @@ than the index knew, the whole decision is made again.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
 
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
 from tidegate_service.core.commit.decide import Decision, decide
@@ -24,11 +23,13 @@ from tidegate_service.core.instance.locked_table import LockedTable, ManyWinners
 from tidegate_service.core.log.catching_up.foreign_commits import MOST_RACES
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.clock_skew import check_clock
+from tidegate_service.core.log.loading.places import misplaced
 from tidegate_service.core.log.put_version import ratified
-from tidegate_service.core.observe.faults import CommitSteps, around
+from tidegate_service.core.observe.faults import around
 from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.core.ports.index import CommitGroup, CommitSection, FilesFirst, TakesLong
-from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome
+from tidegate_service.core.ports.kinds import TableIdentity
+from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, Outcome, TableTotals
 from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit
 from tidegate_service.core.sharing import offload
 
@@ -38,12 +39,9 @@ class TableBatch(ABC):
     `is_stopped` says that the store did not answer, so that no further proposal should be tried.
     `sight` is the one of the member that is decided.
 
-    Only a plain table has buffered files. The defaults here are for a kind that has none.
+    Only a plain table has buffered files, and only a catalog-managed one a log that has to be
+    checked. The defaults here are for the other kind.
     """
-
-    steps: ClassVar[CommitSteps]
-    is_published: ClassVar[bool]
-    """Whether a commit's file is in the log once its rows are saved."""
 
     def __init__(self, context: Context, section: CommitSection, *, shared: bool) -> None:
         self.section = section
@@ -56,6 +54,23 @@ class TableBatch(ABC):
     @abstractmethod
     async def record(context: Context, group: CommitGroup, batches: Sequence["TableBatch"]) -> None:
         """Write the commits to tables of this kind into the index, and save them."""
+
+    @staticmethod
+    def needs_check(context: Context, section: CommitSection) -> bool:
+        """Whether `check_log` may have to ask the store."""
+        return False
+
+    @staticmethod
+    async def check_ahead(context: Context, table: TableIdentity, sight: SeenBefore) -> bool:
+        """Whether the table's log had to be checked before its row is locked, and nothing was
+        found."""
+        return False
+
+    @staticmethod
+    async def check_log(context: Context, section: CommitSection, sight: SeenBefore) -> None:
+        """See that the database has lost no version of the table. Raises `TableQuarantined`,
+        `StorageUnavailable` and `Behind`."""
+        return
 
     @staticmethod
     @abstractmethod
@@ -74,18 +89,18 @@ class TableBatch(ABC):
         known: CommitRecord | Aborted | None,
     ) -> CommitRecord | Aborted | None:
         """See that no attempt under an open id can land any more. Returns what is known of the id
-        then. The caller saves the section. Raises as `fence` and `look` do."""
+        then. The caller saves the section. Raises as `fence` and `check_log` do."""
 
     @staticmethod
     @abstractmethod
     def is_undone_by(error: Exception) -> bool:
-        """Whether a commit that was alone in its transaction has certainly not landed where saving
-        it failed so."""
+        """Whether the error, by which saving a transaction with one commit failed, proves that the
+        commit has not landed."""
 
     @property
     def buffered(self) -> int:
-        """How many commits were decided whose files are still buffered. Their outcomes, and all
-        outcomes decided after them, are valid only once `put_files` has put the files."""
+        """How many files are buffered. The outcomes of their commits, and all that were decided
+        after them, are valid only once `put_files` has put the files."""
         return 0
 
     @property
@@ -103,8 +118,8 @@ class TableBatch(ABC):
         return
 
     async def put_files(self, context: Context) -> int:
-        """Put the buffered files. Returns how many of their commits have no file by this, and were
-        taken back."""
+        """Put the buffered files. Returns how many commits were dropped since their files were not
+        put."""
         return 0
 
     def write_ahead(self) -> None:
@@ -114,6 +129,14 @@ class TableBatch(ABC):
     def ended(self, context: Context) -> None:
         """Called once the group is over and its members were told."""
         return
+
+    @property
+    def totals(self) -> TableTotals:
+        """What the table holds once the batch is saved."""
+        table = self.section.table
+        return TableTotals(
+            version=table.latest_version, num_files=table.num_files, size_bytes=table.size_bytes
+        )
 
     async def land(self, member: WaitingProposal) -> Outcome:
         """The outcome, true once the section is saved. Raises what `propose` does, and `Behind`."""
@@ -138,7 +161,7 @@ class TableBatch(ABC):
             partial(
                 ratified,
                 ready,
-                published=self.is_published,
+                published=self.section.table.kind.log_first,
                 attempts=member.decisions,
                 duration_ms=round((context.monotonic_s() - member.started) * 1000),
                 by=context.caller,
@@ -151,6 +174,8 @@ class TableBatch(ABC):
             record=commit.record,
             published=commit.published,
             replayed=False,
+            database=self.section.database,
+            check_ms=round(member.check_s * 1000),
         )
 
     @abstractmethod
@@ -161,7 +186,7 @@ class TableBatch(ABC):
     async def _known(self, context: Context, proposal: Proposal) -> Committed | None:
         """The first answer to the proposal's id, looked for in the index and, where needed, in the
         log."""
-        async with around(context.faults, self.steps.look_up):
+        async with around(context.faults, self.section.table.kind.steps.look_up):
             landed = await self._looked_up(context, proposal)
         if landed is not None:
             return landed
@@ -175,8 +200,8 @@ class TableBatch(ABC):
 
     @abstractmethod
     async def _check_further(self, context: Context, proposal: Proposal) -> None:
-        """Raise the reasons for which no new proposal to the table can be decided yet, `Behind`
-        where the log may have what the index does not."""
+        """Raise the reason why no new proposal to the table can be decided yet; `Behind` where the
+        log may have versions that the index lacks."""
 
     async def _ready(self, member: WaitingProposal) -> ReadyCommit | Outcome:
         """The proposal as the next version, which is known to be this commit's, or the outcome that
@@ -201,13 +226,21 @@ class TableBatch(ABC):
 
     async def _decision(self, member: WaitingProposal) -> Decision | Refused:
         context = member.context
+        began_s = context.monotonic_s()
         with context.telemetry.phase(Phase.DECIDE):
             try:
-                return await decide(
+                if member.proposal.weight >= offload.LONG:
+                    await self.section.take_time()
+                location, shared = self.section.table.location, self.locked.shared
+                return await misplaced(
+                    context, location, member.proposal, shared=shared
+                ) or await decide(
                     self.locked, member.proposal, early=member.early, faults=context.faults
                 )
             except Refused as refused:
                 return refused
+            finally:
+                member.check_s += context.monotonic_s() - began_s
 
     @abstractmethod
     async def _is_its_own(self, context: Context, ready: ReadyCommit) -> bool:
@@ -217,10 +250,12 @@ class TableBatch(ABC):
     async def _stands(
         self, context: Context, proposal: Proposal, refusal: Refusal, *, attempt: int
     ) -> bool:
-        """Whether the refusal may be told. It may where the log's end is known to give the same
-        answer and, if the refusal says that the id never lands, no attempt under the id can land
-        any more (`core.commit.refusals`). False where the log goes on: the proposal is then
-        decided anew. A refusal that holds at every head needs no check."""
+        """Whether the refusal may be told. False where the log goes on: the proposal is decided
+        anew then.
+
+        A refusal that holds at every head may be told. Any other has to hold at the log's end.
+        Where it says that the id never lands, no attempt under the id may be able to land any more
+        (`core.commit.refusals`)."""
         if not await offload.run(offload.weight_of(proposal), is_of_the_head, proposal, refusal):
             return True
         closes = is_final(refusal)
@@ -234,8 +269,8 @@ class TableBatch(ABC):
 
     @abstractmethod
     async def _is_at_end(self, context: Context, proposal: Proposal, *, fences: bool) -> bool:
-        """Whether the log ends where the section does. With `fences`, the fence's own PUT finds
-        out, and reads in the version that it finds taken. Raises `Behind`."""
+        """Whether the log ends where the section does. With `fences`, the PUT of a fence finds out,
+        and a version that it finds taken is read in. Raises `Behind`."""
 
 
 def untaken(error: Exception, transaction_id: str) -> CommitStateUnknown:

@@ -1,3 +1,3 @@
-"""Which proposals wait, and when and with which others each of them is decided. How a group is
+"""Which proposals wait, and when and together with which others each is decided. How a group is
 decided belongs in `core.commit.group`.
 """

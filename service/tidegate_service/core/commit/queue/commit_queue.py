@@ -8,61 +8,49 @@ costs as much for one proposal as for two.
 Catalog-managed tables share groups, since one Postgres transaction costs about the same for many
 tables as for one. The following have groups of their own, so that nobody else waits for them: a
 plain table, whose files are written under its lock; a table whose row is locked elsewhere, or whose
-log has to be looked into first; a proposal of many actions or with very long predicates. The number
-of groups of both kinds is bounded, and so is the number of connections that they use. Groups that
-wait for one store, and large proposals, use only a part of these: a store that hangs holds up only
-its own tables.
-
-After a staged commit that came too late, its table waits a moment for its writer
-(`core.commit.queue.kept_versions`).
+log has to be checked first; a proposal of many actions or with very long predicates. The number of
+groups of both kinds is bounded, and so is the number of connections that they use. Groups that wait
+for one store, and large proposals, use only a part of these: a store that hangs holds up only its
+own tables. A caller that keeps the event loop busy rests between shared groups, and has fewer of
+its own (`busy_callers`). Late writers of staged commits are told so in turns (`kept_versions`).
 """
 
 import asyncio
 import contextvars
-import itertools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.core.commit.queue.kept_versions import KeptVersions
 from tidegate_service.core.commit.queue.limits import QueueLimits
+from tidegate_service.core.commit.queue.ready_tables import Need, ReadyTables
+from tidegate_service.core.commit.queue.running_groups import Place, RunningGroups
 from tidegate_service.core.commit.queue.table_queue import (
     GROUP_ACTIONS,
     GROUP_MEMBERS,
     TableQueue,
-    is_large,
     weight_of,
     who_of,
 )
-from tidegate_service.core.commit.queue.waiting_proposal import GroupResult, WaitingProposal, Work
+from tidegate_service.core.commit.queue.waiting_proposal import (
+    GroupResult,
+    InCompany,
+    WaitingProposal,
+    Work,
+    heads_left_by,
+)
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import IndexUnavailable
-from tidegate_service.core.instance.table_cache import TableIdentity
+from tidegate_service.core.errors import IndexUnavailable, Overtaken
+from tidegate_service.core.ports.kinds import TableIdentity
 from tidegate_service.core.ports.outcomes import Outcome
+from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.sharing.pauses import Pauses
 from tidegate_service.core.sharing.shares import check
 
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """What a group of its own counts for: its store, if it waits for one, and its caller."""
-
-    store: str | None
-    who: str | None
-
-
-RunGroup = Callable[[Sequence[WaitingProposal], bool], Awaitable[GroupResult]]
+RunGroup = Callable[[Sequence[WaitingProposal], bool, InCompany], Awaitable[GroupResult]]
 """Decides members as one group. The flag is set for members of a single table, whose lock is then
-waited for."""
-
-TABLES_OF_ONE = 32
-"""Tables of one caller in a shared group: whoever comes next waits until the group has ended, and
-that takes longer with each table. Nobody (None) is held back: there is nobody else."""
-
-_NO_STORE = ""
-"""Large proposals to catalog-managed tables are counted as if they waited for this one store."""
+waited for: a group of its own, which is to end soon where others wait."""
 
 
 class CommitQueue:
@@ -82,20 +70,12 @@ class CommitQueue:
         self._pauses = Pauses() if pauses is None else pauses
         self._run_group = run_group
         self._limits = limits or QueueLimits()
-        self._store_of = store_of
         self._queues: dict[str, TableQueue] = {}
-        # Tables that somebody waits for and no group runs for, in the order of their turn.
-        self._ready: dict[str, None] = {}
-        self._shared = 0
-        self._own = 0
-        self._own_of_store: Counter[str | None] = Counter()
-        self._own_of_caller: Counter[str | None] = Counter()
-        # For each caller, the number of the beginning at which a table of it was last begun.
-        self._begun: dict[str | None, int] = {}
-        self._beginnings = 0
+        self._ready = ReadyTables(store_of)
+        self._running = RunningGroups(self._limits)
         self._waiting = 0
         self._will_start = False
-        self._kept = KeptVersions(self._limits.keep_s, self._turn)
+        self.kept = KeptVersions(self._queues, self._limits, go=self._turn)
 
     @property
     def waiting(self) -> int:
@@ -134,8 +114,9 @@ class CommitQueue:
             )
             member.enter()
             queue.waiting.append(member)
+            queue.came[who] = asyncio.get_running_loop().time()
             self._waiting += 1
-            self._kept.arrived(member, queue)
+            self.kept.arrived(member, queue)
         finally:
             self._turn(table.id, queue)
         loop = asyncio.get_running_loop()
@@ -146,101 +127,85 @@ class CommitQueue:
             overdue.cancel()
 
     def _turn(self, table_id: str, queue: TableQueue) -> None:
-        """Make the table ready for a group, unless a group runs for it or no proposal waits."""
+        """Make the table ready for a group, unless a group runs for it, or none may begin yet, or
+        no proposal waits."""
         if queue.busy:
             return
-        if queue.waiting:
-            self._ready[table_id] = None
+        if not queue.waiting:
+            self._ready.discard(table_id)
+            if not (queue.linger or queue.kept or queue.late):
+                del self._queues[table_id]
+        elif queue.lingers or queue.kept is not None:
+            self._ready.discard(table_id)
+        elif self._ready.put(table_id, queue):
             self._start_soon()
-        elif table_id not in self._ready and queue.linger is None and queue.kept is None:
-            del self._queues[table_id]
 
     def _start_soon(self) -> None:
         # Everything that has arrived by the end of this round of the loop goes together.
         if not self._will_start:
             self._will_start = True
-            # No request's variables: each group gets those of its first member.
+            # No request's variables: a group gets those of its first member.
             loop = asyncio.get_running_loop()
             loop.call_soon(self._start, context=contextvars.Context())
 
     def _start(self) -> None:
         self._will_start = False
         shared: list[WaitingProposal] = []
-        tables_of = Counter[str | None]()
-        for table_id in self._in_turn():
+        room, actions = GROUP_MEMBERS, self._running.most_shared_actions
+        tables_of, now = Counter[str | None](), asyncio.get_running_loop().time()
+
+        def may_begin(who: str | None, need: Need) -> bool:
+            has_room = need.own or (room > 0 and actions > 0)
+            return has_room and self._running.may_begin(who, need, tables_of[who], now)
+
+        for table_id, turn in self._ready.in_turn(may_begin):
             queue = self._queues[table_id]
-            if not queue.waiting:
-                del self._ready[table_id]
-                self._turn(table_id, queue)
-            elif queue.lingers or queue.kept is not None:
+            if (found := self._beginning(queue, may_begin)) is None:
+                if self._ready.put(table_id, queue):
+                    self._start_soon()  # What it needs has changed with time.
                 continue
-            elif queue.needs_own:
-                place = _Place(self._store(queue), who_of(queue.waiting.first))
-                if self._has_own(place):
-                    self._own_by(place, 1)
-                    self._begin(self._take(table_id, GROUP_MEMBERS, GROUP_ACTIONS), place)
-            elif self._shared < self._limits.shared:
-                room = GROUP_MEMBERS - len(shared)
-                actions = GROUP_ACTIONS - sum(map(weight_of, shared))
-                who = who_of(queue.waiting.first)
-                is_full = who is not None and tables_of[who] >= TABLES_OF_ONE
-                if room > 0 and actions > 0 and not is_full:
-                    tables_of[who] += 1
-                    shared += self._take(table_id, room, actions)
+            who, need = found
+            queue.begin_with(who)
+            self._ready.begun(turn)
+            if need.own:
+                place = Place(need.store, who, now)
+                self._running.own.append(place)
+                self._begin(self._take(table_id, queue.most_own(now), GROUP_ACTIONS), place)
+            else:
+                tables_of[who] += 1
+                taken = self._take(table_id, room, actions)
+                shared += taken
+                room -= len(taken)
+                actions -= sum(map(weight_of, taken))
         if shared:
-            self._shared += 1
+            self._running.begin_shared(shared)
             self._begin(shared, None)
-            if self._ready and self._shared < self._limits.shared:
-                # For the tables that had no room in this group.
-                self._start_soon()
+            if self._ready and self._running.may_share:
+                self._start_soon()  # For the tables that had no room in this group.
 
-    def _in_turn(self) -> Iterable[str]:
-        """The ready tables in the order of their turns: one table of each caller, then the next of
-        each. The caller whose table was begun longest ago comes first."""
-        of_callers: dict[str | None, list[str]] = {}
-        for table_id in self._ready:
-            waiting = self._queues[table_id].waiting
-            of_callers.setdefault(who_of(waiting.first) if waiting else None, []).append(table_id)
-        self._begun = {who: self._begun.get(who, 0) for who in of_callers}
-        callers = sorted(of_callers, key=self._begun.__getitem__)
-        turns = itertools.zip_longest(*(of_callers[who] for who in callers))
-        return [table_id for turn in turns for table_id in turn if table_id is not None]
-
-    def _has_own(self, place: _Place) -> bool:
-        limits = self._limits
-        return (
-            self._own < limits.own
-            and (place.store is None or self._own_of_store[place.store] < limits.own_of_a_store)
-            and (place.who is None or self._own_of_caller[place.who] < limits.own_of_a_caller)
-        )
-
-    def _own_by(self, place: _Place, more: int) -> None:
-        self._own += more
-        for count, key in ((self._own_of_store, place.store), (self._own_of_caller, place.who)):
-            count[key] += more
-            if not count[key]:
-                del count[key]
-
-    def _store(self, queue: TableQueue) -> str | None:
-        """The store that the table's next group may wait for, if any. It may also wait for a lock
-        whose holder waits for the store."""
-        table = queue.waiting.first.table
-        if table.catalog_managed and not (queue.is_due or queue.own):
-            return _NO_STORE if is_large(queue.waiting.first) else None
-        return self._store_of(table.location)
+    def _beginning(
+        self, queue: TableQueue, may_begin: Callable[[str | None, Need], bool]
+    ) -> tuple[str | None, Need] | None:
+        """The first caller for whom the table's next group may begin, and what that needs. Others'
+        go along: who shares a table with a flood waits for that table alone."""
+        for who in queue.waiting.callers:
+            need = self._ready.need(queue, queue.waiting.first_of(who))
+            if may_begin(who, need):
+                return who, need
+            if need.own and not self._running.has_its_share(who):
+                return None  # It is next: passed by again and again, it would find no place.
+        return None
 
     def _take(self, table_id: str, room: int, actions: int) -> list[WaitingProposal]:
         queue = self._queues[table_id]
-        del self._ready[table_id]
+        self._ready.discard(table_id)
         queue.busy = True
         queue.end_linger()
-        self._beginnings += 1
-        self._begun[who_of(queue.waiting.first)] = self._beginnings
         members = queue.take(room, actions)
         self._waiting -= len(members)
         return members
 
-    def _begin(self, members: list[WaitingProposal], place: _Place | None) -> None:
+    def _begin(self, members: list[WaitingProposal], place: Place | None) -> None:
         """Run a group. `place` is given for a group of its own."""
         self._run(members[0], self._group(members, place))
 
@@ -248,57 +213,69 @@ class CommitQueue:
         name, variables = member.proposal.transaction_id, member.variables.copy()
         member.context.running.start(work, name=name, variables=variables)
 
-    async def _group(self, members: list[WaitingProposal], place: _Place | None) -> None:
-        result = GroupResult()
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+    async def _group(self, members: list[WaitingProposal], place: Place | None) -> None:
+        result, stopped = GroupResult(), None
+        began = (loop := asyncio.get_running_loop()).time()
         try:
             for member in members:
                 member.begun()
-            result = await self._run_group(members, place is not None)
+            in_company = self._in_company(members, place)
+            result = await self._run_group(members, place is not None, in_company)
+        except GeneratorExit:
+            raise  # Its loop was closed: nobody waits in it.
         except BaseException as error:
             # Whatever the error was, every member gets an answer.
             for member in members:
                 member.tell(error)
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            if place is not None:
-                self._own_by(place, -1)
-            else:
-                self._shared -= 1
-            tables = dict.fromkeys(member.table.id for member in members)
-            for table_id in tables:
-                queue = self._queues[table_id]
-                queue.busy = False
-                queue.own = queue.unsure = False
-            for member in result.busy:
-                self._queues[member.table.id].own = True
-            for member in result.unsure:
-                self._queues[member.table.id].unsure = True
-            left = (*result.again, *result.busy, *result.unsure)
-            for member in reversed(left):
-                if member.overdue and member.attempt == 1:
-                    self._tell_overdue(member)
-                    continue
-                self._queues[member.table.id].waiting.put_back(member)
-                self._waiting += 1
-            for member in members:
-                self._kept.after(member, self._queues[member.table.id])
-            for member, work in result.own_work:
-                self._run(member, self._do_own_work(member, work))
-            if not left:
-                linger_s = min(loop.time() - began, self._limits.linger_s)
-                for table_id, told in Counter(member.table.id for member in members).items():
-                    if told > 1:
-                        self._linger(table_id, told, linger_s)
-            for table_id in tables:
-                self._turn(table_id, self._queues[table_id])
-            if self._ready:
-                self._start_soon()
+            stopped = None if isinstance(error, Exception) else error
+        if place is not None:
+            self._running.end_own(place, members, loop.time())
+        else:
+            busy = self._running.end_shared(members, loop.time())
+            if busy:
+                rest_s = min(loop.time() - began, self._limits.rest_s)
+                loop.call_later(rest_s, self._end_rest, busy, context=contextvars.Context())
+        tables = dict.fromkeys(member.table.id for member in members)
+        for table_id in tables:
+            self._queues[table_id].end_group()
+        for member in result.busy:
+            self._queues[member.table.id].own = True
+        for member in result.unsure:
+            self._queues[member.table.id].unsure = True
+        left = (*result.again, *result.busy, *result.unsure)
+        for member in reversed(left):
+            if member.overdue and member.attempt == 1:
+                self._tell_overdue(member)
+                continue
+            self._queues[member.table.id].waiting.put_back(member)
+            self._waiting += 1
+        for member, work in result.own_work:
+            self._run(member, self._do_own_work(member, work))
+        if not left:
+            linger_s = min(loop.time() - began, self._limits.linger_s)
+            for table_id, told in Counter(member.table.id for member in members).items():
+                if told > 1:
+                    queue = self._queues[table_id]
+                    most = GROUP_MEMBERS if place is None else queue.most_own(loop.time())
+                    self._linger(table_id, min(len(queue.waiting) + told, most), linger_s)
+        for table_id, head in heads_left_by(members).items():
+            self._tell_overtaken(self._queues[table_id], head)
+        for table_id in tables:
+            self.kept.go_on(table_id, queue := self._queues[table_id])
+            self._turn(table_id, queue)
+        if self._ready:
+            self._start_soon()
+        if stopped is not None:
+            raise stopped
+
+    def _in_company(self, members: Sequence[WaitingProposal], place: Place | None) -> InCompany:
+        if place is None:
+            return lambda: False
+        queue, loop = self._queues[members[0].table.id], asyncio.get_running_loop()
+        return lambda: queue.in_company(loop.time())
 
     async def _do_own_work(self, member: WaitingProposal, work: Work) -> None:
-        """Do the member's own work while others are decided, and have it wait again after that."""
+        """Do its own work while others are decided, and have the member wait again after that."""
         try:
             await work()
         except BaseException as error:
@@ -313,13 +290,14 @@ class CommitQueue:
         self._waiting += 1
         self._turn(member.table.id, queue)
 
-    def _linger(self, table_id: str, told: int, linger_s: float) -> None:
-        """Have the table's next group wait until as many proposals are there as were told together,
-        for at most `linger_s`. A group that is full already does not wait."""
+    def _linger(self, table_id: str, returning: int, linger_s: float) -> None:
+        """Have the table's next group wait until so many proposals are there, for at most
+        `linger_s`: those that wait, and as many as were told together. A group that is full already
+        does not wait."""
         queue = self._queues[table_id]
         if queue.is_full:
             return
-        queue.returning = min(len(queue.waiting) + told, GROUP_MEMBERS)
+        queue.returning = returning
         queue.linger = asyncio.get_running_loop().call_later(
             linger_s, self._end_linger, table_id, queue, context=contextvars.Context()
         )
@@ -327,6 +305,10 @@ class CommitQueue:
     def _end_linger(self, table_id: str, queue: TableQueue) -> None:
         queue.linger = None
         self._turn(table_id, queue)
+
+    def _end_rest(self, callers: frozenset[str]) -> None:
+        self._running.busy.end_rest(callers)
+        self._start_soon()
 
     def _overdue(self, member: WaitingProposal) -> None:
         """End a wait that took too long: a proposal that was never begun is known not to have
@@ -341,6 +323,19 @@ class CommitQueue:
         queue.waiting.remove(member)
         self._waiting -= 1
         self._tell_overdue(member)
+        self._turn(member.table.id, queue)
+
+    def _tell_overtaken(self, queue: TableQueue, head: TableHead) -> None:
+        """Tell the staged commits that wait for a version which the head has by now: no group could
+        land them, and they would hold up the next one. A commit whose COMMIT got no answer is sent
+        again (`attempt`) and may be that version itself, so it goes on to the lock."""
+        for member in list(queue.waiting):
+            staged = member.proposal.staged
+            if staged is None or staged.version > head.latest_version or member.attempt > 1:
+                continue
+            queue.waiting.remove(member)
+            self._waiting -= 1
+            member.tell(Overtaken(f"version {staged.version} of {head.name} is taken"))
 
     def _tell_overdue(self, member: WaitingProposal) -> None:
         member.tell(

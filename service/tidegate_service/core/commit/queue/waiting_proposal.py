@@ -1,20 +1,23 @@
 """A proposal on its way through the queue and a group to its outcome."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import Context as Variables
 from dataclasses import dataclass, field
 
 from tidegate_protocol.proposal.transaction import Proposal
 from tidegate_service.core.commit.early_check import EarlyCheck
 from tidegate_service.core.context import Context
-from tidegate_service.core.instance.table_cache import TableIdentity
 from tidegate_service.core.log.catching_up.sight import SeenBefore
-from tidegate_service.core.ports.outcomes import Outcome
+from tidegate_service.core.ports.kinds import TableIdentity
+from tidegate_service.core.ports.outcomes import Committed, Outcome
+from tidegate_service.core.ports.records import TableHead
 
 ATTEMPTS = 5
 
 Work = Callable[[], Awaitable[None]]
+InCompany = Callable[[], bool]
+"""Whether others than the callers of a group commit to its table by now."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -22,10 +25,10 @@ class WaitingProposal:
     """One proposal on its way.
 
     `attempt` counts the groups that may have landed it. `decisions` counts how often it was
-    decided; each foreign version adds one. `alone` keeps other proposals out of its group.
-    `takes_long` says that others should not wait for it. `overdue` says that it may not wait again
-    before its first attempt has ended. `sight` is what was seen of its table's log since it came,
-    `early` what it was checked against without the table's lock.
+    decided; each foreign version adds one. `check_s` is how long that took. `alone` keeps other
+    proposals out of its group. `takes_long` says that others should not wait for it. `overdue` says
+    that it may not wait again before its first attempt has ended. `sight` is what was seen of its
+    table's log since it came, `early` what it was checked against without the table's lock.
     `variables` are the request's, which logs and traces read.
     """
 
@@ -37,6 +40,7 @@ class WaitingProposal:
     answer: asyncio.Future[Outcome]
     attempt: int = 1
     decisions: int = 0
+    check_s: float = 0.0
     alone: bool = False
     overdue: bool = False
     takes_long: bool = False
@@ -75,11 +79,23 @@ class WaitingProposal:
 @dataclass(slots=True)
 class GroupResult:
     """The members without an answer. Those of `again` were not decided, or not told. Another
-    transaction has locked the row of the tables in `busy`. The catalog-managed tables in `unsure`
-    have to be looked at first. Those of `own_work` wait for work of their own, without which they
-    cannot be decided; it tells the member where it fails."""
+    transaction has locked the rows of the tables in `busy`. The logs of the catalog-managed tables
+    in `unsure` have to be checked first. The members in `own_work` cannot be decided before work of
+    their own is done; where the work fails, it tells its member."""
 
     again: list[WaitingProposal] = field(default_factory=list)
     busy: list[WaitingProposal] = field(default_factory=list)
     unsure: list[WaitingProposal] = field(default_factory=list)
     own_work: list[tuple[WaitingProposal, Work]] = field(default_factory=list)
+
+
+def heads_left_by(members: Iterable[WaitingProposal]) -> dict[str, TableHead]:
+    """The heads of the tables after those of the members that have landed."""
+    heads: dict[str, TableHead] = {}
+    for member in members:
+        answer = member.answer
+        if answer.done() and not answer.cancelled() and answer.exception() is None:
+            outcome = answer.result()
+            if isinstance(outcome, Committed):
+                heads[member.table.id] = outcome.table
+    return heads

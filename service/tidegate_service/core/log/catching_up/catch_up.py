@@ -59,8 +59,8 @@ async def with_log_read(
 
 @asynccontextmanager
 async def _turn(context: Context, *, until: float) -> AsyncIterator[None]:
-    """The principal's turn at reading on for what is no commit. Commits have none: how many of them
-    read on is bounded by the groups that there may be, and one waits for no other table's store."""
+    """The principal's turn at reading on for work that is no commit. Commits have no turns: how
+    many read on is bounded by the number of groups, and none waits for another table's store."""
     if context.who is None:
         yield
         return
@@ -83,15 +83,16 @@ async def read_on(
     until: float = math.inf,
     state: TableState = TableState.ACTIVE,
 ) -> None:
-    """Do, without a lock, what a section was left for that raised `Behind`: the work that it left
-    to `sight`, or else ask the store what it asked `sight`, or else read the log to its end; a
-    catalog-managed table's up to the versions that its index has.
+    """Do, without a lock, what a section needs that raised `Behind`.
+
+    Where the section left work to `sight`, the work is done. Otherwise the store is asked what the
+    section asked `sight`. Where it asked nothing, the log is read to its end; of a catalog-managed
+    table, up to the versions that the index has.
 
     Raises what the work and `catch_up` do for a table in this state. Raises `IndexUnavailable`
-    where the work or the end of the log takes longer than `until`, a time of `monotonic_s`: beside
-    a faster writer, a request could be behind for ever. Where `until` has passed before, the work
-    is waited for a moment, at least one portion is saved, and what a section wants to know is asked
-    a few times.
+    where the work or the reading takes longer than `until`, a time of `monotonic_s`: beside a
+    faster writer, a request could be behind for ever. Where `until` has passed before, the work is
+    waited for a moment, one portion is saved at least, and the store is asked a few times.
     """
     now = context.monotonic_s()
     is_late = now >= until

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
+from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Action, CommitInfo
 from tidegate_protocol.log.content import LogFile
-from tidegate_protocol.proposal.transaction import IsolationLevel
+from tidegate_protocol.proposal.transaction import Invalid, IsolationLevel, Proposal
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
@@ -22,7 +23,7 @@ from tidegate_protocol.replay.commits import (
 from tidegate_protocol.replay.foreign import in_commit_timestamp, parse_foreign_commit
 from tidegate_service.core.errors import TableQuarantined
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
-from tidegate_service.core.log.log_file import SpooledFile
+from tidegate_service.core.log.files.log_file import SpooledFile
 from tidegate_service.core.log.put_version import metrics_of
 from tidegate_service.core.log.used_places import check_own
 from tidegate_service.core.ports.index import CommitSection
@@ -44,6 +45,17 @@ keeps out."""
 
 MOST_RACES = 2
 """How many PUTs under one lock may find their version taken by another writer."""
+
+
+def check_operation(proposal: Proposal) -> Invalid | None:
+    """Refuse the fence's operation to writers: such a commit would close the id of another's
+    transaction wherever an index is made from the log."""
+    if proposal.operation != FENCE_OPERATION:
+        return None
+    return Invalid(
+        code=Code.INVALID_ACTION,
+        detail=f"the operation {FENCE_OPERATION} is what aborts are written as; expected another",
+    )
 
 
 def see_end(section: CommitSection, sight: SeenBefore) -> None:
@@ -68,12 +80,12 @@ async def take_found(
     race_s: float,
     to: Appends | None = None,
 ) -> None:
-    """Write into the index the next version, as a PUT that was begun at `began_s` found it in the
-    log. `race_s` is of the limits. `to` is as in `take_in`. The caller saves the section.
+    """Write the next version into the index, as a PUT that was begun at `began_s` found it in the
+    log. `race_s` is `CommitLimits.race_s`. `to` is as in `take_in`. The caller saves the section.
 
-    Raises `Behind` for a large version, and where the store is slow: what may lie behind it is read
-    without the lock. Raises `TableQuarantined`, after saving the quarantine, for a version that
-    cannot be read.
+    Raises `Behind` for a large version, and where the store is slow: later versions are read
+    without the lock then. Raises `TableQuarantined`, after saving the quarantine, for a version
+    that cannot be read.
     """
     if isinstance(content, SpooledFile):
         raise Behind
@@ -106,9 +118,9 @@ async def quarantine_for(section: CommitSection, error: UnreadableCommit) -> str
 
 
 async def _dated_as_answered(section: CommitSection, commit: RatifiedCommit) -> RatifiedCommit:
-    """A commit of this service keeps the timestamp that it carries, since a retry was or will be
-    told that timestamp. Other writers' versions before it are dated back to make room. No version
-    up to the last one of this service is dated anew, whatever a forged mark says.
+    """A commit of this service keeps the timestamp that it carries, since retries are told that
+    timestamp. Other writers' versions before it are dated back to make room. No version up to the
+    last one of this service is dated anew, whatever a forged mark says.
 
     Versions that are in the index already are dated back, too. So a log that is read in several
     portions gets the same timestamps as in one.

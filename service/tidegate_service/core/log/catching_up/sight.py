@@ -6,9 +6,9 @@ was locked. Where it cannot, it raises `Behind`: the section is left, `catch_up.
 store without the lock, and the section is begun again.
 
 An answer counts only while the row is where it was before the store was asked: in the same
-database, with the same epoch, at the same version. Whatever the row said to be in the log then was
-there to be seen. What others put there since, a PUT or the next look finds, as what they put there
-right after a check under the lock.
+database, with the same epoch, at the same version. So the store was asked after every version was
+in the log that the row says to be there. What others put into the log since is found by a PUT or by
+the next check. The same is true of what they put there right after a check under the lock.
 """
 
 import asyncio
@@ -40,8 +40,9 @@ class Question(Protocol[T_co]):
     """What can be asked of a log. Equal questions have one answer."""
 
     async def ask(self, log: Log, between: Between | None) -> T_co:
-        """`between` is awaited between steps, where somebody has to hear that it goes on. Raises
-        `StorageUnavailable`, `BrokenLog` and `UnreadableFile`."""
+        """The log's answer. `between`, if given, is awaited between two steps, so that a section
+        can tell the database that it goes on. Raises `StorageUnavailable`, `BrokenLog` and
+        `UnreadableFile`."""
         ...
 
     def at(self, table: TableHead) -> "Question[T_co]":
@@ -149,7 +150,7 @@ class SeenBefore:
         return remedy
 
     async def ask(self, glance: Glance, log: Log, *, within_s: float) -> None:
-        """Ask the store what sections wanted to know; a store that does not answer is an answer,
+        """Ask the store what sections wanted to know. That the store does not answer is an answer,
         too. `glance` was taken before."""
         wanted, self._wanted = self._wanted, []
         self._times_asked += 1
@@ -182,8 +183,8 @@ class SeenBefore:
         self._end = _Place.of(table, database)
 
     def has_end(self, section: CommitSection) -> bool:
-        """Whether a plain table's log was read in to an end that it had since the request came.
-        Versions that were committed since lie behind that end."""
+        """Whether a plain table's log was read in to the end that it had when the request came, or
+        later. Versions that were committed since lie behind that end."""
         now, end = _Place.of(section.table, section.database), self._end
         return (
             end is not None

@@ -1,9 +1,9 @@
 """Versions of a catalog-managed table that a publisher put into the log and did not mark.
 
-A publisher that was cut off may leave a whole batch of them. A look at the log
+A publisher that was cut off may leave a whole batch of them. A log check
 (`core.catalog_managed.set_back`) meets them after the published versions, and should not read them
 under the table's lock. So they are read without the lock, several at a time, and marked as
-published. The next look then begins after them.
+published. The next log check then begins after them.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,10 @@ from tidegate_service.core.sharing import offload
 
 
 async def mark(context: Context, table: TableHead, *, until: float) -> bool:
-    """Mark as published what lies in an active table's log as it was ratified, from the first
-    version that waits for publishing. True where no further version lies there so. False at
-    `until`, a time of `monotonic_s`; at least one portion is marked by then.
+    """Mark as published the versions that lie in an active table's log with the bytes that were
+    ratified, from the first version that waits for publishing. True where no further version lies
+    there with its bytes. False at `until`, a time of `monotonic_s`; at least one portion is marked
+    by then.
 
     Raises `Unavailable`, and `NotFound` where the table is gone.
     """

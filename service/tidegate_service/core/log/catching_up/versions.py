@@ -20,7 +20,7 @@ async def contents(
 ) -> AsyncGenerator[tuple[int, bytes | LogFile | None], None]:
     """The bytes of each version, in order. While the caller looks at one version, the next few are
     being read. A caller that does not read to the end has to close the generator. `beside` is the
-    content of the version before, where it was read already: it tells how large the next may be."""
+    content of the version before, if the caller has it: it tells how large the next may be."""
     ahead: deque[tuple[int, asyncio.Task[bytes | LogFile | None]]] = deque()
     upcoming = iter(versions)
     # Without `beside`, one version is read alone first: it tells how large they are.

@@ -1,9 +1,9 @@
 """A copy of a log, made without the lock of its table's row.
 
-To make a table's index anew, its whole log is read in one commit section (`core.log.load`). A store
-may take minutes for that, and nobody could commit meanwhile. So the log is copied to the instance's
-disk before, and the section reads the copy. A commit file never changes: what is copied stays true,
-and what was committed since is read on from the store.
+To make a table's index anew, its whole log is read in one commit section
+(`core.log.loading.load`). A store may take minutes for that, and nobody could commit meanwhile. So
+the log is copied to the instance's disk before, and the section reads the copy. A commit file never
+changes: what is copied stays true, and what was committed since is read on from the store.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from tidegate_protocol.log.codec import decode_lines, encode_lines
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.file_names import Unknown, parse
 from tidegate_protocol.log.segment import BrokenLog, Checkpoint, LogSegment, choose_segment
-from tidegate_service.core.log.bases import MOST_BASES, BaseRefused
 from tidegate_service.core.log.catching_up.sight import Behind
 from tidegate_service.core.log.catching_up.versions import contents
-from tidegate_service.core.log.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.copying.copy_file import CopyFile
-from tidegate_service.core.log.listing import listed
-from tidegate_service.core.log.log_file import SpooledFile
-from tidegate_service.core.log.reading_time import ReadingTime
+from tidegate_service.core.log.files.checkpoint_stream import snapshot_actions
+from tidegate_service.core.log.files.listing import listed
+from tidegate_service.core.log.files.log_file import SpooledFile
+from tidegate_service.core.log.loading.bases import MOST_BASES, BaseRefused
+from tidegate_service.core.log.loading.reading_time import ReadingTime
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
 from tidegate_service.core.sharing import offload
@@ -37,8 +37,8 @@ _PAGE = msgspec.msgpack.Decoder(list[LogEntry])
 
 
 class CopiedLog:
-    """What `core.log.load.adopt` reads of `log`, which is that of the table at `location`. Until
-    `copy` has returned, what is read is read from the store, and kept in `file`."""
+    """What `core.log.loading.load.adopt` reads of `log`, which is that of the table at `location`.
+    Until `copy` has returned, what is read is read from the store, and kept in `file`."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class CopiedLog:
         self.least = 0
 
     async def copy(self, *, through: int) -> None:
-        """Copy the log to the end that its listing has, and then on to a version; from the second
-        call on, only that. What cannot be read is told to whoever reads the copy. Raises
-        `StorageUnavailable`, also where the disk has no room, and as `ReadingTime` does."""
+        """Copy the log to the end of its listing, and from there on to the version `through`. Later
+        calls only go on to their version. What cannot be read is told to whoever reads the copy.
+        Raises `StorageUnavailable`, also where the disk has no room, and as `ReadingTime` does."""
         if not self._is_chosen:
             try:
                 await self._copy_segment(await self._segment())
@@ -86,8 +86,8 @@ class CopiedLog:
                 self._end = version
 
     def pass_over(self, refused: BaseRefused) -> None:
-        """Have the next call of `copy` begin with a later base: `least` is the first version that
-        it may be of. Raises `refused` where there were `MOST_BASES`."""
+        """Have the next call of `copy` begin with a later base, of version `least` or later. Raises
+        `refused` where `MOST_BASES` were tried."""
         self._refused += 1
         if self._refused == MOST_BASES:
             raise refused
@@ -95,9 +95,8 @@ class CopiedLog:
         self._is_chosen, self._unreadable = False, None
 
     def allow(self, head: int) -> None:
-        """Have versions up to `head` be read on from the store, which is waited for
-        `CommitLimits.copy_read_on_s`.
-        Later ones are not looked for."""
+        """Have versions up to `head`, and no later ones, be read from the store where the copy
+        lacks them. All reads together may take `CommitLimits.copy_read_on_s`."""
         self._head = head
         self._left_s = self._time.limits.copy_read_on_s
 
@@ -151,7 +150,7 @@ class CopiedLog:
             return await self._file.text(self._places[place])
         if self._end is None or not self._end < version <= self._head:
             return None
-        # What the section does between, with what was copied, may take much longer.
+        # What the section does between two reads may take much longer.
         began_s = self._monotonic_s()
         try:
             async with asyncio.timeout(max(0.0, self._left_s)):
@@ -172,7 +171,7 @@ class CopiedLog:
     async def _copy_segment(self, segment: LogSegment) -> None:
         await self._copy_checkpoint(segment.checkpoint)
         if self._end is None:
-            # The same ones whatever the base.
+            # They are the same whatever the base.
             base = () if segment.checkpoint is None else (segment.checkpoint.version,)
             versions = chain(segment.older, base, segment.replayed)
             async with aclosing(contents(self._log, versions)) as commits:

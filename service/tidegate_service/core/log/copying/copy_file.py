@@ -11,7 +11,7 @@ import zstandard
 from tidegate_protocol.proposal.transaction import BYTES_AN_ACTION
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.instance.copy_limits import CopyLimits
-from tidegate_service.core.log.log_file import SpooledFile
+from tidegate_service.core.log.files.log_file import SpooledFile
 from tidegate_service.core.sharing import offload
 
 # How many bytes follow, and how many they are when they are inflated.

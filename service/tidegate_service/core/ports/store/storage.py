@@ -121,13 +121,24 @@ class Storage(Protocol):
         *,
         partition_columns: Collection[str],
         has_iceberg: bool = False,
+        is_shared: bool = False,
         who: str | None = None,
     ) -> DataFiles:
         """The data files of the table at a location, whose partitions are folders by these columns;
-        with Iceberg's metadata beside them, where it has that. `who` as of `log`."""
+        with Iceberg's metadata beside them, where it has that. Where the folder `is_shared`, a
+        listing raises `Refused` once it meets the log of another table below. `who` as of `log`."""
+        ...
+
+    async def log_above(
+        self, location: str, *, but: Collection[str] = (), who: str | None = None
+    ) -> str | None:
+        """The folder around a location, from the place for tables that it is in down to its parent,
+        in whose `_delta_log` any file of a log lies, as `Log.holds_anything` says; None where there
+        is none `but` some. `who` as of `log`."""
         ...
 
     async def probe(self) -> None:
-        """Raise `StorageUnavailable` unless every place that tables may live under can be written
-        and honours put-if-absent (a second write of the same key is refused)."""
+        """Raise `StorageUnavailable` unless the warehouse can be written and honours put-if-absent
+        (a second write of the same key is refused). Other places that fail are refused until they
+        do."""
         ...

@@ -1,0 +1,1 @@
+"""Results on disk, and the report with its pictures that is made of them."""

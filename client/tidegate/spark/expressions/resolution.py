@@ -1,0 +1,173 @@
+"""Expressions of a command, resolved over the columns that each of them may name.
+
+Spark's analyzer does it, on plans that never run. What comes back refers to the columns of the very
+DataFrame that it was resolved over, and so means the same wherever those columns are joined.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import BooleanType, DataType
+
+from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.expressions.errors import InvalidCommand, of_spark
+from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
+
+_SHOWN = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Resolved:
+    """An expression with its type. `java` is Catalyst's, `sql` its text, in which columns bear the
+    alias of their side."""
+
+    column: Column
+    data_type: DataType
+    java: JavaObject
+    sql: str
+    is_deterministic: bool
+
+    @property
+    def shown(self) -> str:
+        """The text for messages."""
+        return self.sql if len(self.sql) <= _SHOWN else f"{self.sql[:_SHOWN]}..."
+
+
+class Scope:
+    """The columns that an expression may name: those of a DataFrame, by its aliases."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        if not hasattr(frame, "_jdf"):
+            raise UnsupportedSession(
+                "commands need a session with Spark's own driver, found one of Spark Connect"
+            )
+        self.frame = frame
+        self._jvm = jvm_of(frame.sparkSession)
+        self._output = frame._jdf.queryExecution().analyzed().outputSet()
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns as SQL has them, for messages."""
+        output = self.frame._jdf.queryExecution().analyzed().output()
+        return [str(output.apply(i).sql()) for i in range(output.size())]
+
+    def resolve(self, columns: Sequence[Column]) -> list[Resolved]:
+        """The values. Raises `InvalidCommand` for an aggregate, a window or a subquery, and what
+        Spark raises for names and types."""
+        if not columns:
+            return []
+        named = [column.alias(f"__tidegate_{i}") for i, column in enumerate(columns)]
+        selected = self.frame.select(*named)
+        plan = selected._jdf.queryExecution().analyzed()
+        types = [field.dataType for field in selected.schema.fields]
+        found = []
+        for i, data_type in enumerate(types):
+            if plan.getClass().getSimpleName() != "Project":
+                raise _not_of_a_row(str(columns[i]))
+            java = plan.projectList().apply(i).child()
+            each = self._resolved(java, data_type)
+            if not java.references().subsetOf(self._output):
+                raise _not_of_a_row(each.shown)
+            if has_subquery(self.frame.sparkSession, java):
+                raise InvalidCommand(
+                    "DELTA_UNSUPPORTED_SUBQUERY",
+                    f"Subqueries are not supported in a value ({each.shown})",
+                )
+            found.append(each)
+        return found
+
+    def condition(self, column: Column) -> Resolved:
+        """The condition, in which subqueries may be. Raises what Spark raises, also for one that is
+        no boolean."""
+        filtered = self.frame.where(column)
+        java = filtered._jdf.queryExecution().analyzed().condition()
+        return self._resolved(java, BooleanType())
+
+    def covers(self, expression: JavaObject) -> bool:
+        """Whether the expression names columns of this side alone."""
+        return bool(expression.references().subsetOf(self._output))
+
+    def _resolved(self, java: JavaObject, data_type: DataType) -> Resolved:
+        return Resolved(
+            column=column_of(self._jvm, java),
+            data_type=data_type,
+            java=java,
+            sql=str(java.sql()),
+            is_deterministic=bool(java.deterministic()),
+        )
+
+
+def row_condition(scope: Scope, column: Column, *, operation: str) -> Resolved:
+    """The condition of a DELETE or UPDATE. Raises `InvalidCommand` for what is no condition over
+    single rows, and for a subquery other than EXISTS."""
+    try:
+        found = scope.condition(column)
+    except AnalysisException as error:
+        if (error.getCondition() or "").startswith("WINDOW_FUNCTION"):
+            raise _not_of_a_row(str(column)) from error
+        raise of_spark(error) from error
+    except ParseException as error:
+        raise of_spark(error) from error
+    if not found.is_deterministic:
+        raise InvalidCommand(
+            "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+            f"The {operation} expects a deterministic expression, but the actual expression is "
+            f"{found.shown}",
+        )
+    return found
+
+
+def conjuncts(expression: JavaObject) -> Iterator[JavaObject]:
+    """The parts that an expression joins by AND; a BETWEEN is two of them."""
+    match expression.getClass().getSimpleName():
+        case "And":
+            yield from conjuncts(expression.left())
+            yield from conjuncts(expression.right())
+        case "Between":
+            yield from conjuncts(expression.replacement())
+        case _:
+            yield expression
+
+
+def names_of(expression: JavaObject) -> list[str]:
+    """The columns that an expression names."""
+    found = expression.references().toSeq()
+    return [str(found.apply(i).name()) for i in range(found.size())]
+
+
+def column_of(jvm: JavaObject, expression: JavaObject) -> Column:
+    """A resolved expression as PySpark's column."""
+    from pyspark.sql.classic.column import Column as ClassicColumn  # noqa: PLC0415 - not in Connect
+
+    return ClassicColumn(
+        java_class(jvm, "org.apache.spark.sql.classic.ExpressionUtils").column(expression)
+    )
+
+
+def has_subquery(spark: SparkSession, expression: JavaObject) -> bool:
+    """Whether there is a subquery inside."""
+    name = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
+    return bool(java_class(jvm_of(spark), name).hasSubquery(expression))
+
+
+def has_only_exists(spark: SparkSession, expression: JavaObject) -> bool:
+    """Whether each subquery inside is an EXISTS that stands as a condition of its own, or below
+    NOT, AND and OR."""
+    if not has_subquery(spark, expression):
+        return True
+    if expression.getClass().getSimpleName() == "Exists":
+        return True
+    if expression.getClass().getSimpleName() not in ("And", "Or", "Not"):
+        return False
+    children = expression.children()
+    return all(has_only_exists(spark, children.apply(i)) for i in range(children.size()))
+
+
+def _not_of_a_row(sql: str) -> InvalidCommand:
+    return InvalidCommand(
+        "UNSUPPORTED_EXPR_FOR_OPERATOR",
+        "A query operator contains one or more unsupported expressions: aggregates, windows and "
+        f"generators are none of a single row. Invalid expressions: [{sql}]",
+    )

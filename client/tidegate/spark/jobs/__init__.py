@@ -1,0 +1,1 @@
+"""What Spark's UI, the log and a terminal say of work that is under way."""

@@ -1,0 +1,172 @@
+"""The source of a MERGE: read several times as if it were once, and what its values tell of the
+rows that can match.
+"""
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+)
+
+from tidegate.spark.commands.pruning import names_partitions_only, without_alias
+from tidegate.spark.commands.target import Target
+from tidegate.spark.expressions.resolution import Scope, column_of, conjuncts
+from tidegate.spark.merge.plan import MergePlan
+from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
+from tidegate.spark.tables.plans import leaves_of
+from tidegate.spark.tables.predicates import is_read_alike
+
+_FIXED = frozenset({"LocalRelation", "OneRowRelation", "Range"})
+"""Leaves of a plan whose rows are the same each time. Others may read what changes meanwhile."""
+_MOVING = ("CURRENT_LIKE", "PYTHON_UDF", "SCALA_UDF")
+"""Patterns of a plan with the time of a job, and with functions of users, which often say that they
+are deterministic and are not."""
+_INTEGRAL = (ByteType, ShortType, IntegerType, LongType)
+_MOST_VALUES = 200
+_LONGEST_TEXT = 100
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MergeSource:
+    """The rows of a source, which are the same each time. `materialized_ms` is how long that
+    took."""
+
+    frame: DataFrame
+    materialized_ms: int
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> Self:
+        """Keep the rows in the executors, unless the plan always makes the same ones."""
+        started = time.monotonic()
+        plan = frame._jdf.queryExecution().analyzed()
+        names = {str(leaf.getClass().getSimpleName()) for leaf in leaves_of(plan)}
+        patterns = java_class(
+            jvm_of(frame.sparkSession), "org.apache.spark.sql.catalyst.trees.TreePattern"
+        )
+        moves = any(plan.containsPattern(patterns.withName(name)) for name in _MOVING)
+        if moves or not plan.deterministic() or names - _FIXED:
+            frame = frame.localCheckpoint()
+        return cls(frame=frame, materialized_ms=round((time.monotonic() - started) * 1000))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFacts:
+    """How many rows the source has, and what is true of every row of the table that can match one
+    of them, in the service's words."""
+
+    rows: int
+    predicates: Sequence[str]
+
+    @classmethod
+    def of(cls, plan: MergePlan, target: Target, *, prunes: bool) -> Self:
+        """In one job, and one more for each partition column that the source names a value of."""
+        keys = _keys(plan, target) if prunes else []
+        aggregates = [F.count(F.lit(1))]
+        for key in keys:
+            aggregates += [key.collected(F.min(key.source)), key.collected(F.max(key.source))]
+        found = plan.source.agg(*aggregates).collect()[0]
+        predicates = []
+        for i, key in enumerate(keys):
+            least, most = found[1 + 2 * i], found[2 + 2 * i]
+            text = _values(plan, key) if key.is_partition else None
+            predicates.append(text or _bounds(key, least, most))
+        read = [each for each in predicates if each and is_read_alike(each, target.spark)]
+        return cls(rows=found[0], predicates=read)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Key:
+    """An equality of the condition: what the table has in it, as text, and the source's side."""
+
+    text: str
+    source: Column
+    data_type: DataType
+    is_partition: bool
+
+    def collected(self, value: Column) -> Column:
+        """A value of the source's side as the driver takes it: Python has no dates behind the year
+        9999."""
+        return value.cast("string") if isinstance(self.data_type, DateType) else value
+
+    def literal(self, value: object) -> str | None:
+        """The service's text of a value that was collected; None where there is none."""
+        match value:
+            case int():
+                return str(value)
+            case str() if isinstance(self.data_type, DateType):
+                return f"DATE'{value}'" if _DATE.fullmatch(value) else None
+            # In Spark's SQL a variable is replaced within a literal, too.
+            case str() if len(value) <= _LONGEST_TEXT and "${" not in value:
+                escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+                return f"'{escaped}'"
+        return None
+
+
+def _keys(plan: MergePlan, target: Target) -> list[_Key]:
+    of_target, of_source = Scope(plan.target), Scope(plan.source)
+    jvm = jvm_of(target.spark)
+    found = []
+    for part in conjuncts(plan.condition.java):
+        if part.getClass().getSimpleName() != "EqualTo":
+            continue
+        for own, other in ((part.left(), part.right()), (part.right(), part.left())):
+            if not (_is_column(own) and of_target.covers(own) and of_source.covers(other)):
+                continue
+            column = column_of(jvm, other)
+            data_type = plan.source.select(column).schema.fields[0].dataType
+            if isinstance(data_type, (*_INTEGRAL, DateType)) or data_type == StringType():
+                found.append(
+                    _Key(
+                        text=without_alias(str(own.sql()), target.alias),
+                        source=column,
+                        data_type=data_type,
+                        is_partition=names_partitions_only(target.layout, own),
+                    )
+                )
+    return found
+
+
+def _is_column(expression: JavaObject) -> bool:
+    """Whether it is a column, or one of a smaller kind of whole numbers as one of a larger."""
+    kind = expression.getClass().getSimpleName()
+    if kind == "Cast":
+        return (
+            expression.child().getClass().getSimpleName() == "AttributeReference"
+            and str(expression.child().dataType().typeName()) in ("byte", "short", "integer")
+            and str(expression.dataType().typeName()) in ("short", "integer", "long")
+        )
+    return bool(kind == "AttributeReference")
+
+
+def _bounds(key: _Key, least: object, most: object) -> str | None:
+    if least is None or most is None:
+        # An equality with null is never true.
+        return "false"
+    low, high = key.literal(least), key.literal(most)
+    if low is None or high is None:
+        return None
+    return f"{key.text} >= {low} AND {key.text} <= {high}"
+
+
+def _values(plan: MergePlan, key: _Key) -> str | None:
+    values = plan.source.select(key.collected(key.source)).distinct()
+    distinct = values.limit(_MOST_VALUES + 1).collect()
+    texts = [key.literal(row[0]) for row in distinct if row[0] is not None]
+    if len(distinct) > _MOST_VALUES or None in texts:
+        return None
+    if not texts:
+        return "false"
+    return f"{key.text} IN ({', '.join(sorted(text for text in texts if text is not None))})"

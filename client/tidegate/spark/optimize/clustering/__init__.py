@@ -1,0 +1,1 @@
+"""OPTIMIZE of clustered tables: what is clustered, and into which ZCubes."""

@@ -1,0 +1,164 @@
+"""What a session says, by Delta's settings: of its writes where their options do not, and else."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tidegate.errors import InvalidRequest
+from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.storage.hadoop import java_class, jvm_of
+from tidegate.spark.write_options import OptionValue
+from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.properties import (
+    InvalidProperty,
+    TableProperties,
+    canonical,
+    check_new,
+)
+
+T = TypeVar("T")
+
+MERGE_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
+OPTIMIZE_WRITE = "spark.databricks.delta.optimizeWrite.enabled"
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+PARTITION_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+COMMIT_ATTEMPTS = "spark.databricks.delta.maxCommitAttempts"
+DEFAULT_PROPERTIES = "spark.databricks.delta.properties.defaults."
+
+_OF_WRITES = {
+    "mergeSchema": MERGE_SCHEMA,
+    "optimizeWrite": OPTIMIZE_WRITE,
+    "userMetadata": USER_METADATA,
+}
+_PROPERTIES = "delta."
+
+
+def with_session(
+    options: Mapping[str, OptionValue],
+    spark: SparkSession,
+    *,
+    is_overwrite: bool = False,
+    replace_where: str | None = None,
+) -> dict[str, OptionValue]:
+    """The options of a write, with what the session says of those that were not given.
+
+    The session's mode of overwriting partitions is for an overwrite that says nothing else of what
+    it replaces, and it does not merge the columns of a rewrite, which changes none.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    found: dict[str, OptionValue] = {}
+    for name, setting in _OF_WRITES.items():
+        value = spark.conf.get(setting, None)
+        if value is not None and name.lower() not in given:
+            found[name] = value
+    if str(given.get("datachange", True)).lower() == "false":
+        found.pop("mergeSchema", None)
+    says_what = given.keys() & {"partitionoverwritemode", "overwriteschema"}
+    if is_overwrite and replace_where is None and not says_what:
+        mode = spark.conf.get(PARTITION_OVERWRITE_MODE, None)
+        if mode is not None:
+            found["partitionOverwriteMode"] = mode
+    return found | dict(options)
+
+
+def metadata_of(given: str | None, spark: SparkSession) -> str | None:
+    """The user metadata of a commit: what was given, else what the session says."""
+    return spark.conf.get(USER_METADATA, None) if given is None else given
+
+
+def new_properties(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a new table, known names as Delta spells them: those that are given, and
+    for others those that the session has under `spark.databricks.delta.properties.defaults.`:
+    `...defaults.appendOnly` is `delta.appendOnly`. Raises `InvalidRequest` for what no table can
+    have."""
+    names = {name.lower() for name in given}
+    defaults = {
+        _PROPERTIES + name.removeprefix(DEFAULT_PROPERTIES): value
+        for name, value in spark.conf.getAll.items()
+        if name.startswith(DEFAULT_PROPERTIES)
+    }
+    others = {name: value for name, value in defaults.items() if name.lower() not in names}
+    try:
+        check_new(others)
+        check_new(given)
+        found = canonical(others) | canonical(given)
+        TableProperties.parse(found)
+    except InvalidProperty as error:
+        raise InvalidRequest(str(error), code=Code.INVALID_REQUEST, definite=True) from None
+    return found
+
+
+class Settings:
+    """The settings of a session, parsed. Raises `UnsupportedSession` for a value that one cannot
+    have."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def get(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        """The setting as `parse` has it, which raises `ValueError` with what it expects."""
+        text = self._spark.conf.get(name, None)
+        if text is None:
+            return default
+        try:
+            return parse(str(text).strip())
+        except ValueError as error:
+            raise UnsupportedSession(
+                f"expected {error} as the session's {name}, found {text!r}"
+            ) from None
+
+    def size(self, text: str) -> int | None:
+        """Bytes, as Spark reads sizes: `10g`."""
+        utils = java_class(jvm_of(self._spark), "org.apache.spark.network.util.JavaUtils")
+        try:
+            found = int(utils.byteStringAsBytes(text))
+        except (Py4JJavaError, PySparkException):
+            found = 0
+        if found <= 0:
+            raise ValueError("a size above 0, such as 10g,")
+        return found
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Whole numbers from `least` on."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise ValueError(f"a whole number of at least {least}")
+        return int(text)
+
+    return parse
+
+
+def ratio(text: str) -> float:
+    """A number from 0 to 1."""
+    expected = ValueError("a number from 0 to 1")
+    try:
+        found = float(text)
+    except ValueError:
+        raise expected from None
+    if not 0 <= found <= 1:
+        raise expected
+    return found
+
+
+def boolean(text: str) -> bool:
+    """True or false, in any case."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return text.lower() == "true"
+
+
+def above_zero(text: str) -> float:
+    """A number above 0."""
+    expected = ValueError("a number above 0")
+    try:
+        found = float(text)
+    except ValueError:
+        raise expected from None
+    if not 0 < found < float("inf"):
+        raise expected
+    return found

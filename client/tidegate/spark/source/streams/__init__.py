@@ -1,0 +1,1 @@
+"""Streams through the data source: from a table, and into one."""

@@ -1,0 +1,1 @@
+"""Errors and refusals as answers, for each of the service's APIs."""

@@ -1,0 +1,1 @@
+"""What a transaction records, proposes, and concludes from answers."""

@@ -1,0 +1,1 @@
+"""The transport, and what stands between a client and its service."""

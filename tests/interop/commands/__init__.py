@@ -1,0 +1,1 @@
+"""What stock readers make of tables that our commands changed."""

@@ -1,0 +1,1 @@
+"""Stock Delta Spark as processes of their own."""

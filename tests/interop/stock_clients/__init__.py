@@ -1,0 +1,1 @@
+"""Stock clients that commit through the service by Unity Catalog's API."""

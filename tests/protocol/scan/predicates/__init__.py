@@ -1,0 +1,1 @@
+"""What predicates are read as, and what they say of files."""

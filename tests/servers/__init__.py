@@ -1,0 +1,1 @@
+"""Postgres, the S3 server and the service as processes of the tests."""

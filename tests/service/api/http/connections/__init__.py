@@ -1,0 +1,1 @@
+"""Connections: slow, hostile, many, cut off."""

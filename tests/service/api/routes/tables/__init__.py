@@ -1,0 +1,1 @@
+"""Routes of tables: create, register, forget, read."""

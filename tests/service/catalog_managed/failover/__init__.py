@@ -1,0 +1,1 @@
+"""A standby becomes the primary, and lacks what had been told."""

@@ -1,0 +1,1 @@
+"""A database that was set back to an earlier day."""

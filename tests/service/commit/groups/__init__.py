@@ -1,0 +1,1 @@
+"""Proposals that land together."""

@@ -1,0 +1,1 @@
+"""What proposals are told, and that it stays true."""

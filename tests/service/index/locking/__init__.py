@@ -1,0 +1,1 @@
+"""Who waits for whom in Postgres, and what a broken wait leaves."""

@@ -1,0 +1,1 @@
+"""The wall to Postgres: statements, connections, failures."""

@@ -1,0 +1,1 @@
+"""Reads, page by page, and the plans that Postgres makes of them."""

@@ -1,0 +1,1 @@
+"""Migrations, from each earlier schema on."""

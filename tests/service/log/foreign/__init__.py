@@ -1,0 +1,1 @@
+"""Commits that others wrote to a log."""

@@ -1,0 +1,1 @@
+"""The `tidegate` command, as an operator runs it."""

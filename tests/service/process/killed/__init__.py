@@ -1,0 +1,1 @@
+"""Processes that die at each numbered step."""

@@ -1,0 +1,69 @@
+"""kill -9 at every step of a checkpoint, before and after it: readers meet the table as it was, and
+another instance writes the checkpoint."""
+
+import json
+import shutil
+from pathlib import Path
+
+import httpx
+import pytest
+from deltalake import DeltaTable
+
+from tests.service.instances import Deed, Instance
+from tests.service.process.killed.crashing import Table, new_body
+from tidegate_service.core.observe.faults import CheckpointStep, Side
+
+V2 = {"delta.checkpointPolicy": "v2"}
+OF_V2 = [
+    pytest.param(step, side, V2, id=f"v2-{side.value}-{step.value}")
+    for step in CheckpointStep
+    for side in Side
+]
+OF_CLASSIC = [
+    pytest.param(step, side, {}, id=f"classic-{side.value}-{step.value}")
+    for step in CheckpointStep
+    for side in Side
+    if step is not CheckpointStep.PARTS_PUT
+]
+
+
+def checkpoint(table: Table, instance: Instance) -> httpx.Response | None:
+    try:
+        return table.pair.client.post(f"{instance.api}/tables/{table.name}/checkpoint", json={})
+    except httpx.TransportError:
+        return None
+
+
+def read(folder: Path, tmp_path: Path) -> tuple[int, set[str]]:
+    """As a reader that comes to it now."""
+    copy = tmp_path / f"copy-{len(list(tmp_path.iterdir()))}"
+    shutil.copytree(folder, copy)
+    found = DeltaTable(copy)
+    return found.version(), set(found.get_add_actions()["path"].to_pylist())
+
+
+@pytest.mark.parametrize(("step", "side", "properties"), [*OF_CLASSIC, *OF_V2])
+def test_readers_go_on_and_so_does_the_other(two, tmp_path, step, side, properties):
+    table = two.create(catalog_managed=False, properties=properties)
+    for _ in range(2):
+        assert table.propose(two.victim, new_body()).status_code == 201
+        assert checkpoint(table, two.victim).status_code == 200
+    assert table.propose(two.victim, new_body()).status_code == 201
+    expected = read(table.folder, tmp_path)
+    assert expected[0] == 3
+
+    two.victim.arm(step, side, Deed.KILL)
+    assert checkpoint(table, two.victim) is None
+    assert two.victim.ended() == -9
+    assert read(table.folder, tmp_path) == expected
+
+    written = checkpoint(table, two.survivor)
+    two.restart()
+    assert written is not None
+    assert written.json()["version"] == 3
+    pointer = json.loads((table.folder / "_delta_log" / "_last_checkpoint").read_text())
+    assert pointer["version"] == 3
+    for commit in (table.folder / "_delta_log").glob("*.json"):
+        if commit.stem.isdigit() and int(commit.stem) < 3:
+            commit.unlink()
+    assert read(table.folder, tmp_path) == expected

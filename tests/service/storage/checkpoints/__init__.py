@@ -1,0 +1,1 @@
+"""Checkpoint files, read within a budget."""

@@ -1,0 +1,1 @@
+"""Tables whose log was there before."""

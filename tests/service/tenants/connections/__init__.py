@@ -1,0 +1,1 @@
+"""Attacks by connections and on the event loop that serves them."""

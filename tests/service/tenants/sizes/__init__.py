@@ -1,0 +1,1 @@
+"""What one request, table or file may be, for others to commit beside it."""

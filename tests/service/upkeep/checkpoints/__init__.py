@@ -1,0 +1,1 @@
+"""Checkpoints: when they are written, of what, in which parts."""

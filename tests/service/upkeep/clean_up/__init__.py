@@ -1,0 +1,1 @@
+"""What is past its retention leaves the log and the index."""

@@ -1,0 +1,1 @@
+"""Data files as stores list and delete them."""

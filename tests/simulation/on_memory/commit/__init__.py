@@ -1,0 +1,1 @@
+"""Tests of the commit path, over the index in memory."""

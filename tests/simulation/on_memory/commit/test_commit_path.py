@@ -1,0 +1,3 @@
+"""`tests/service/commit/test_commit_path.py`, over the index in memory."""
+
+from tests.service.commit.test_commit_path import *  # noqa: F403

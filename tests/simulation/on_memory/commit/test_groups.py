@@ -1,0 +1,3 @@
+"""`tests/service/commit/groups/test_groups.py`, over the index in memory."""
+
+from tests.service.commit.groups.test_groups import *  # noqa: F403

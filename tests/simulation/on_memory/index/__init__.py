@@ -1,0 +1,1 @@
+"""Tests of the index port, over the index in memory."""

@@ -1,0 +1,1 @@
+"""Tests of logs, over the index in memory."""

@@ -1,0 +1,3 @@
+"""`tests/service/log/test_older_ids.py`, over the index in memory."""
+
+from tests.service.log.test_older_ids import *  # noqa: F403

@@ -1,0 +1,1 @@
+"""Tests of tables, their registration and rebuilding, over the index in memory."""

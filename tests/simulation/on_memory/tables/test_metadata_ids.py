@@ -1,0 +1,3 @@
+"""`tests/service/tables/test_metadata_ids.py`, over the index in memory."""
+
+from tests.service.tables.test_metadata_ids import *  # noqa: F403

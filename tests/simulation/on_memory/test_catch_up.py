@@ -1,3 +1,0 @@
-"""The tests of `tests/service/log/watched/test_catch_up.py`, over the index in memory."""
-
-from tests.service.log.watched.test_catch_up import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""The tests of `tests/service/log/test_foreign_commits.py`, over the index in memory."""
-
-from tests.service.log.test_foreign_commits import *  # noqa: F403

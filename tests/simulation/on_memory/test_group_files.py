@@ -1,3 +1,0 @@
-"""The tests of `tests/service/commit/test_group_files.py`, over the index in memory."""
-
-from tests.service.commit.test_group_files import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""The tests of `tests/service/commit/test_group_windows.py`, over the index in memory."""
-
-from tests.service.commit.test_group_windows import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""The tests of `tests/service/tables/test_metadata_ids.py`, over the index in memory."""
-
-from tests.service.tables.test_metadata_ids import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""`tests/service/catalog_managed/test_set_back_checks.py`, over the index in memory."""
-
-from tests.service.catalog_managed.test_set_back_checks import *  # noqa: F403

@@ -1,0 +1,1 @@
+"""What a world is and what happens in it: instances, clients, jobs, trouble."""

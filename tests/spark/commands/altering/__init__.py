@@ -1,0 +1,1 @@
+"""ALTER TABLE, and table features."""

@@ -1,0 +1,1 @@
+"""Clustered tables: what they are clustered by, and OPTIMIZE of them."""

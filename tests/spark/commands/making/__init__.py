@@ -1,0 +1,1 @@
+"""Tables that are made: by builders, as clones, of Parquet files."""

@@ -1,0 +1,1 @@
+"""The operations of vectors, by the commands that they are of."""

@@ -1,0 +1,1 @@
+"""`format("tidegate")`: reading, writing, and the options of both."""

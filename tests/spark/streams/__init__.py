@@ -1,0 +1,1 @@
+"""Streaming queries that write into tables, and drivers of them that are killed."""
