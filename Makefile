@@ -5,7 +5,7 @@ SPARK := JAVA_HOME="$$(scripts/find-java)"
 # Hundreds of processes start here, and import the same: that is compiled once, whatever was set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test test-fast chaos bench check
+.PHONY: install demo test test-all test-fast chaos bench check
 
 install:
 	@scripts/setup
@@ -14,11 +14,17 @@ install:
 demo: install
 	@$(SPARK) $(BIN)/python -m demo $(if $(WAREHOUSE),--warehouse $(WAREHOUSE)) $(if $(ENGINE),--engine $(ENGINE)) $(ARGS)
 
-# Workers take a file each (tests/scheduling.py); there are more than cores, because tests wait.
-# ARGS="tests/protocol -x" runs a part.
+# Workers take a file each (tests/scheduling.py); there are more than cores, because tests wait. What
+# fails is run once more (tests/suite.py). ARGS="tests/protocol -x" runs a part.
 WORKERS := 3
+SUITE := $(SPARK) $(BIN)/python -m tests.suite --numprocesses=$(WORKERS) --dist=loadfile
+# What a change has to pass: minutes (tests/selection.py).
 test: install
-	$(SPARK) $(BIN)/pytest --numprocesses=$(WORKERS) --dist=loadfile --durations=20 --durations-min=1 $(ARGS)
+	$(SUITE) --short --worlds 500 $(ARGS)
+
+# Everything: most of an hour.
+test-all: install
+	$(SUITE) --vectors all $(ARGS)
 
 # What one runs at each change: the rules, the client, and the core on ports in memory. No Spark.
 FAST := tests/protocol tests/client tests/simulation/on_memory tests/service/commit/queue

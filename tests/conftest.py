@@ -13,6 +13,7 @@ pytest_plugins = [
     "tests.servers.postgres",
     "tests.servers.s3",
     "tests.scheduling",
+    "tests.selection",
     "tests.servers.server",
 ]
 
@@ -75,8 +76,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--vectors",
-        choices=("covering", "all", "twice"),
-        default="covering",
+        choices=("sixth", "all", "twice"),
+        default="sixth",
         help="which vectors of tests/spark/dml run; twice: all, on both kinds of table",
     )
     parser.addoption(

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadFileScheduling
 
-TOGETHER = ("tests/interop/", "tests/spark/commands/", "tests/spark/dml/", "tests/spark/")
-"""Most tests of each folder need the same Spark. Commands, command vectors and all others that need
-ours take about as long as each other."""
+TOGETHER = ("tests/interop/", "tests/spark/")
+"""Most tests of each folder need the same Spark. Three of ours beside each other do no more in a
+minute than one does that is warm."""
 LONG = (
-    "tests/service/machine/",
     "tests/spark/",
+    "tests/service/machine/",
     "tests/interop/",
     "tests/chaos/",
     "tests/service/tenants/",

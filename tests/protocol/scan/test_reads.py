@@ -240,6 +240,7 @@ class TestManyFiles:
 
     PREDICATES = tuple(f"x = {number}" for number in range(100, 600))
 
+    @pytest.mark.timed
     @pytest.mark.parametrize("each", [1, 5_000])
     def test_they_take_little_time(self, each):
         reads = ReadPredicates.parse(Reads(predicates=self.PREDICATES), COLUMNS, ("x",))

@@ -34,6 +34,7 @@ def utc(*parts: int) -> dt.datetime:
 
 
 class TestNumbers:
+    @pytest.mark.timed
     def test_a_long_number_with_a_wrong_end_takes_no_time(self):
         """Each commit, and each scan of a file with such statistics, would take a minute."""
         for text in ("1" * 50_000 + "x", "." + "1" * 50_000 + "x"):

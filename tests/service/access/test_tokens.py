@@ -246,6 +246,7 @@ class TestFailures:
         first.cancel()
         assert await second
 
+    @pytest.mark.timed
     async def test_too_many_of_an_address_are_told_later(self):
         now = [100.0]
         failures = FailedAuthentications(monotonic_s=lambda: now[0], delay_s=0.05)

@@ -107,6 +107,7 @@ async def test_an_index_made_anew_meanwhile_is_asked_again(world, held):
     assert told.record.version == 5
 
 
+@pytest.mark.timed
 async def test_beside_a_faster_writer_it_ends(world, held, monkeypatch):
     one = instance(world.limited(locked_winner_bytes=1000))
     table = await with_commits(one, world)

@@ -41,6 +41,7 @@ def new_table(api: httpx.Client, name: str, *, catalog_managed: bool) -> str:
     return f"main.air.{name}"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("catalog_managed", [False, True])
 def test_others_go_on_and_find_it_afterwards(api, catalog_managed):
     large = new_table(api, "large", catalog_managed=catalog_managed)

@@ -187,6 +187,7 @@ async def test_none_waits_for_a_longer_one():
         await asyncio.gather(*longer)
 
 
+@pytest.mark.timed
 async def test_what_has_waited_for_its_thread_has_not_worked():
     """It begins without a rest."""
     threads = PredicateThreads()

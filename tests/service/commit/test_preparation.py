@@ -15,6 +15,7 @@ from tidegate_service.core.sharing.pools import REST
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.timed
 async def test_others_have_the_interpreter_while_expressions_are_read():
     long = " AND ".join(["v > 1"] * 1_500)
     new = metadata(["v"], properties={"delta.constraints.c": long})

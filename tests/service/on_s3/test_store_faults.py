@@ -94,6 +94,7 @@ async def test_a_store_that_refuses_writes_says_so_and_recovers(failing_world, s
     assert (await propose(failing_world.context, table.id, body)).record.version == 1
 
 
+@pytest.mark.timed
 async def test_a_store_that_falls_silent_does_not_keep_the_row_lock(
     impatient_world, store_proxy, index
 ):

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from pathlib import Path
@@ -20,6 +21,8 @@ IDS = {
     "X-Spark-Application-Id": "app-20261121-0001",
     "traceparent": f"00-{TRACE}-b7ad6b7169203331-01",
 }
+
+GIVE_UP_S = 30.0
 
 Events = Callable[[], list[dict[str, object]]]
 
@@ -39,8 +42,15 @@ def events() -> Iterator[Events]:
     logger.setLevel(level)
 
 
-def access(events: Events) -> list[dict[str, object]]:
-    return [event for event in events() if event["logger"] == "tidegate.access"]
+def access(events: Events, count: int = 1) -> list[dict[str, object]]:
+    """The lines of requests, of which there are `count`; one is written once its answer is out."""
+    give_up = time.monotonic() + GIVE_UP_S
+    while True:
+        found = [event for event in events() if event["logger"] == "tidegate.access"]
+        if len(found) >= count:
+            return found
+        assert time.monotonic() < give_up, found
+        time.sleep(0.01)
 
 
 def test_a_request_is_one_line_with_all_its_ids(api, events):
@@ -48,7 +58,7 @@ def test_a_request_is_one_line_with_all_its_ids(api, events):
     body = proposal(add(), transaction_id="t-1")
     assert api.post(f"/tables/{TABLE}/commits", json=body, headers=IDS).status_code == 201
 
-    _, line = access(events)
+    _, line = access(events, 2)
     assert line.pop("time")
     assert line.pop("duration_ms") >= 0
     assert line == {

@@ -144,6 +144,7 @@ def test_what_is_too_much_to_be_compared():
     assert (few.count, len(few.all or ())) == (5, 2)
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 async def test_very_many_applications_of_another_writer(world: World, table: TableRecord):
     file = checksum_file(world, table, 2)

@@ -1,6 +1,6 @@
 """Generated predicates over generated files, judged beside Spark: no row is passed over.
 
-    make test ARGS="tests/spark/predicates/test_generated.py --predicates 100000 --predicate-seed 7"
+    make test-all ARGS="tests/spark/predicates/test_generated.py --predicates 100000"
 
 Where Spark keeps a row of a file, the file may match, by its partition values and by its
 statistics. Each predicate is asked in ANSI mode or without it, by turns, hundreds in one query.

@@ -62,6 +62,7 @@ class TestLike:
     def test_as_a_function(self):
         check("like(x, 'a%')", "abc", "string", True)
 
+    @pytest.mark.timed
     def test_is_never_slow(self):
         started = time.perf_counter()
         check(f"x LIKE '{'%a_' * 1000}b'", "a" * 300, "string", False)
@@ -75,6 +76,7 @@ class TestLike:
         check(f"x LIKE '%_{'a' * 500}b%'", "a" * 1000, "string", False)
         check(f"x LIKE '%{'a' * 500}b%'", "a" * 1000, "string", False)
 
+    @pytest.mark.timed
     @pytest.mark.parametrize("piece", ["_b", "b_", "__c", "a_b", "ba__b", "a_a_b"])
     def test_a_piece_with_gaps_takes_little_time_in_a_long_text(self, piece):
         """It took ten milliseconds where it was tried at each place."""

@@ -92,6 +92,7 @@ class TestLimits:
         assert matches(ands, "4000")
 
 
+@pytest.mark.timed
 class TestTime:
     """Reading takes as much longer as the text is longer, whether it is taken or not."""
 

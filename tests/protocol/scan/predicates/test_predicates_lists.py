@@ -22,6 +22,7 @@ def least_s(work: Callable[[str], object]) -> float:
     return min(found)
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 def test_it_costs_little_beside_the_words_themselves():
     assert least_s(predicate) <= TIMES * least_s(scan)
@@ -87,6 +88,7 @@ def test_the_rest_of_the_text_is_read(text):
     assert matches(text)
 
 
+@pytest.mark.timed
 def test_constants_beside_a_column_cost_the_same_however_many_they_are():
     """Each was compared by itself, and counted as nothing."""
     taken = []

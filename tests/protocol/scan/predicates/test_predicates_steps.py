@@ -202,6 +202,7 @@ class TestQueries:
         assert steps[1] < 2 * steps[0]
 
 
+@pytest.mark.timed
 class TestWhatTakesNoSteps:
     """The library does it of its own, with a parser of its own, or all at once."""
 

@@ -35,6 +35,7 @@ def test_a_list_counts_the_same_however_long_it_is():
     assert terms_of(f"a in ({','.join(map(str, range(10_000)))})") == 4
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("text", ["'\\'", '"\\"', "`", "'\"", "\\", "1,", "a ", "rlike "])
 def test_takes_time_linear_in_the_text(text):
     text *= 64 * 1024 // len(text)

@@ -21,6 +21,7 @@ def told(answer) -> tuple[int, str]:
     return answer.status_code, answer.json().get("code", "")
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("name", [" - at `key` in `$" * 4_000 + "\nX", " - at `$" + "[" * 60_000])
 def test_the_name_of_a_field_that_there_is_not(shared_api, flights, name):
     """It is in the message that says so, in which the place is looked for."""
@@ -30,6 +31,7 @@ def test_the_name_of_a_field_that_there_is_not(shared_api, flights, name):
     assert time.process_time() - began < 1
 
 
+@pytest.mark.timed
 def test_a_line_of_quotes_that_is_not_closed(shared_api, flights):
     line = b"," * 100_001 + b'"' + b'\\"' * 20_000 + b"\n"
     began = time.process_time()

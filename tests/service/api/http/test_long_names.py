@@ -27,6 +27,7 @@ LOCATIONS = {
 MANY_PARTS = "a." * (LONG // 2) + "b"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("location", LOCATIONS.values(), ids=LOCATIONS)
 def test_a_long_location_is_refused_by_its_length(location):
     began = time.thread_time()
@@ -46,6 +47,7 @@ def test_every_location_that_can_be_is_shorter():
         canonical_url("s3://lake/a" + "/" * (room + 1))
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("check", "refusal"),
     [(check_name, Refused), (schema_name, BadRequest), (full_name, NotFound)],

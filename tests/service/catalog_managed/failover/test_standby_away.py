@@ -26,6 +26,7 @@ PATIENCE_S = 60.0
 LEFT = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
+@pytest.mark.timed
 async def test_commits_are_refused_once_so_many_wait(tmp_path):
     with failover() as servers:
         migrate.upgrade(servers.primary.url)

@@ -26,6 +26,7 @@ def impatient(engine) -> PostgresIndex:
     return PostgresIndex(engine, limits=IndexLimits(claim_s=0.3))
 
 
+@pytest.mark.timed
 async def test_who_waits_for_a_folder_keeps_nobody_out_of_it(index, other_index, waiters):
     """As where a registration inside takes its time."""
     async with index.creation_section(new_table(location="s3://lake/teams/a")):
@@ -42,6 +43,7 @@ async def test_who_waits_for_a_folder_keeps_nobody_out_of_it(index, other_index,
         await above
 
 
+@pytest.mark.timed
 async def test_it_gives_up(index, impatient):
     table = new_table(location="s3://lake/teams")
     async with index.creation_section(new_table(location="s3://lake/teams/a")):

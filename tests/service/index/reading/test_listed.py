@@ -102,6 +102,7 @@ def test_what_lies_in_another_scope_is_looked_up_once():
     assert spans_of(within, prefix="other", after=None) == []
 
 
+@pytest.mark.timed
 def test_thousands_of_scopes():
     many = [f"main.s{number}" for number in range(5_000)]
     began = time.thread_time()

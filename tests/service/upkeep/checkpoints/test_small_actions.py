@@ -47,6 +47,7 @@ async def test_pages_lack_none(world, engine):
     ]
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 async def test_as_many_as_may_be_do_not_hold_the_loop(world, engine):
     table = await with_txns(world, engine, MOST)
