@@ -28,7 +28,8 @@ LINES_OF_AN_ERROR = 4
 def main(arguments: list[str]) -> int:
     began = time.monotonic()
     first, again = REPORTS / "first.xml", REPORTS / "again.xml"
-    code = _pytest(first, *arguments)
+    # What failed in an earlier run is not run again by this one.
+    code = _pytest(first, *arguments, "--cache-clear")
     cases = _cases(first)
     failed, flaky = _failures(cases), {}
     passed = len(cases) - len(failed) - sum(case.find("skipped") is not None for case in cases)
