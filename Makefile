@@ -20,7 +20,7 @@ WORKERS := 3
 SUITE := $(SPARK) $(BIN)/python -m tests.suite --numprocesses=$(WORKERS) --dist=loadfile
 # What a change has to pass: minutes (tests/selection.py).
 test: install
-	$(SUITE) --short --worlds 500 --hypothesis-profile=ci $(ARGS)
+	$(SUITE) --short --worlds 500 --hypothesis-profile=ci --timeout 240 $(ARGS)
 
 # Everything: most of an hour.
 test-all: install

@@ -10,6 +10,7 @@ from tests.memory import folder_of_tests
 
 pytest_plugins = [
     "tests.alone",
+    "tests.hung",
     "tests.servers.postgres",
     "tests.servers.s3",
     "tests.scheduling",
