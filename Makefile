@@ -18,11 +18,11 @@ demo: install
 # fails is run once more (tests/suite.py). ARGS="tests/protocol -x" runs a part.
 WORKERS := 3
 SUITE := $(SPARK) $(BIN)/python -m tests.suite --numprocesses=$(WORKERS) --dist=loadfile
-# What a change has to pass: minutes (tests/selection.py).
+# What each change has to pass (tests/selection.py).
 test: install
 	$(SUITE) --short --worlds 500 --hypothesis-profile=ci --timeout 240 $(ARGS)
 
-# Everything: most of an hour.
+# Every test.
 test-all: install
 	$(SUITE) --vectors all $(ARGS)
 

@@ -4,8 +4,9 @@ The stack of the thread, which pytest-timeout shows, ends in the event loop's se
 later the loop has cancelled them.
 """
 
-import asyncio.tasks
+import asyncio
 import sys
+from contextlib import suppress
 
 import pytest
 import pytest_timeout
@@ -16,8 +17,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
     def dump_stacks(terminal: object) -> None:
         of_threads(terminal)
-        for task in list(asyncio.tasks._all_tasks):
-            if not task.done():
+        # Where no loop runs in this thread, there are none.
+        with suppress(RuntimeError):
+            for task in asyncio.all_tasks():
                 task.print_stack(file=sys.stdout)
 
     pytest_timeout.dump_stacks = dump_stacks

@@ -37,9 +37,11 @@ def main(arguments: list[str]) -> int:
         print(f"\n== {len(failed)} failed: once more, by themselves", flush=True)
         by_themselves = ("--last-failed", "--numprocesses=0", "--dist=no")
         if _pytest(again, *arguments, *by_themselves) in RAN:
-            still = _failures(_cases(again))
-            flaky = {name: why for name, why in failed.items() if name not in still}
-            failed = {name: why for name, why in failed.items() if name in still}
+            repeated = _cases(again)
+            # One that was not run again has not passed.
+            passed_then = {_name(case) for case in repeated} - _failures(repeated).keys()
+            flaky = {name: why for name, why in failed.items() if name in passed_then}
+            failed = {name: why for name, why in failed.items() if name not in passed_then}
         if not failed and len(flaky) < TOO_MANY_FLAKY:
             code = pytest.ExitCode.OK
     _tell("slowest files", [f"{s:7.1f} s {file}" for file, s in _slowest(cases)])
