@@ -8,8 +8,10 @@ import asyncio
 import sys
 from collections.abc import Callable, Sized
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar, TypeVarTuple, Unpack
+from weakref import WeakKeyDictionary
 
 from tidegate_protocol.log import content as contents
 from tidegate_protocol.log.actions import Metadata, has_any
@@ -42,9 +44,6 @@ thread has made: a tenth of the time of a very large commit. Small ones pay for 
 
 THREADS = 2
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="heavy")
-_turns = Turns(THREADS)
-# One principal's pass may take seconds: another one's finds a thread that is free, or soon is.
-_own = OwnTurns(most_of_one(THREADS))
 _NOBODYS = ""
 _BACKGROUND = "tidegate"
 """In whose name the service does what nobody asked it for. No caller has the name."""
@@ -89,29 +88,49 @@ async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         return work(*args)
     request = correlation.current()
     who = _BACKGROUND if request is None else request.share
+    loop = asyncio.get_running_loop()
+    turns = _turns_of.setdefault(loop, _HeavyTurns())
     with sharing:
-        await _take(who)
-        loop = asyncio.get_running_loop()
+        await turns.take(who)
         # Not the thread's work itself, which would be told to be over while it goes on.
         return await asyncio.shield(
-            loop.run_in_executor(_threads, partial(_in_turn, loop, who, work, *args))
+            loop.run_in_executor(_threads, partial(_in_turn, loop, turns, who, work, *args))
         )
 
 
-async def _take(who: str | None) -> None:
-    """Wait for a turn of one's own and then for one of all. Whoever is cancelled has none."""
-    if who is not None:
-        await _own.take(who)
-    try:
-        await _turns.take(who or _NOBODYS)
-    except asyncio.CancelledError:
+class _HeavyTurns:
+    """The turns of one event loop at the threads. A principal's pass may take seconds: another
+    principal's finds a thread that is free, or soon is."""
+
+    def __init__(self) -> None:
+        self._all = Turns(THREADS)
+        self._own = OwnTurns(most_of_one(THREADS))
+
+    async def take(self, who: str | None) -> None:
+        """Wait for a turn of one's own and then for one of all. Whoever is cancelled has none."""
         if who is not None:
-            _own.end(who)
-        raise
+            await self._own.take(who)
+        try:
+            await self._all.take(who or _NOBODYS)
+        except asyncio.CancelledError:
+            if who is not None:
+                self._own.end(who)
+            raise
+
+    def end(self, who: str | None) -> None:
+        """One turn is over."""
+        self._all.end()
+        if who is not None:
+            self._own.end(who)
+
+
+_turns_of: WeakKeyDictionary[asyncio.AbstractEventLoop, _HeavyTurns] = WeakKeyDictionary()
+"""A turn is a future of its loop, which no other loop may give away."""
 
 
 def _in_turn(
     loop: asyncio.AbstractEventLoop,
+    turns: _HeavyTurns,
     who: str | None,
     work: Callable[[Unpack[Ts]], T],
     *args: *Ts,
@@ -119,17 +138,9 @@ def _in_turn(
     try:
         return work(*args)
     finally:
-        try:
-            loop.call_soon_threadsafe(_end, who)
-        except RuntimeError:
-            # The loop was closed meanwhile. The threads, and their turns, are the process's.
-            _end(who)
-
-
-def _end(who: str | None) -> None:
-    _turns.end()
-    if who is not None:
-        _own.end(who)
+        # A loop that was closed meanwhile has no turns any more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(turns.end, who)
 
 
 class _Sharing:

@@ -206,6 +206,30 @@ def test_nor_is_one_lost_with_its_event_loop():
         assert ended.wait(60)
 
 
+def test_event_loops_do_not_wait_for_each_others_turns():
+    """A turn that one loop ends would not wake another one that sleeps."""
+    go, begun = threading.Event(), threading.Semaphore(0)
+
+    def pass_over() -> None:
+        begun.release()
+        assert go.wait(60)
+
+    def loop() -> threading.Thread:
+        work = offload.run(offload.HEAVY, pass_over)
+        thread = threading.Thread(target=asyncio.run, args=(work,), daemon=True)
+        thread.start()
+        return thread
+
+    busy = loop()
+    assert begun.acquire(timeout=60)
+    other = loop()
+    assert begun.acquire(timeout=10)
+    go.set()
+    for thread in (busy, other):
+        thread.join(10)
+        assert not thread.is_alive()
+
+
 async def test_in_each_pass_some_begin_and_principals_have_their_turns():
     passes, order = Passes(2), list[str]()
 

@@ -44,6 +44,10 @@ def there(root: Path) -> list[str]:
     return sorted(path.name for path in (root / LOG).iterdir())
 
 
+def inodes_below(root: Path) -> set[int]:
+    return {path.stat().st_ino for path in (root, *root.rglob("*"))}
+
+
 def temporaries(root: Path) -> list[Path]:
     return list(root.rglob("*.tmp"))
 
@@ -71,11 +75,12 @@ def test_every_content_is_durable_before_its_name_and_all_names_before_the_answe
 
     def recorded_sync(descriptor: int) -> None:
         sync(descriptor)
-        events.append(("sync", os.fstat(descriptor).st_ino))
+        # What other tests have left in the background may sync and put files, too.
+        if (inode := os.fstat(descriptor).st_ino) in inodes_below(tmp_path):
+            events.append(("sync", inode))
 
     def recorded_link(source: str, name: str, **options: int) -> None:
         link(source, name, **options)
-        # What other tests have left in the background may put files, too.
         if os.fstat(options["dst_dir_fd"]).st_ino == (tmp_path / LOG).stat().st_ino:
             events.append(("link", name))
 
@@ -101,7 +106,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, call: str, steps: list[str], root: Pa
 
     def noting(*args: Any, **options: Any) -> object:
         inode = os.fstat(options.get("dst_dir_fd", args[0])).st_ino
-        if any(inode == path.stat().st_ino for path in (root, *root.rglob("*"))):
+        if inode in inodes_below(root):
             steps.append(call)
         return real(*args, **options)
 
