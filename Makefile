@@ -20,7 +20,7 @@ WORKERS := 3
 SUITE := $(SPARK) $(BIN)/python -m tests.suite --numprocesses=$(WORKERS) --dist=loadfile
 # What each change has to pass (tests/selection.py).
 test: install
-	$(SUITE) --short --worlds 500 --hypothesis-profile=ci --timeout 240 $(ARGS)
+	$(SUITE) --short --worlds 500 --hypothesis-profile=short --timeout 240 $(ARGS)
 
 # Every test.
 test-all: install

@@ -11,7 +11,6 @@ from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
 from tidegate_service.core.commit import group
 from tidegate_service.core.commit.early_check import check_early
 
-EARLY_WORLDS = 800
 FIRST = 0
 """The same worlds every time: `make chaos` draws others."""
 
@@ -30,8 +29,9 @@ def test_worlds_hold(pytestconfig):
     assert not found.failing, "\n\n".join([found.report(), *stories])
 
 
-def test_worlds_hold_whose_proposals_are_checked_before_the_lock(monkeypatch):
+def test_worlds_hold_whose_proposals_are_checked_before_the_lock(pytestconfig, monkeypatch):
     """Whatever was committed since their read version, however little it is."""
+    worlds = pytestconfig.getoption("worlds") // 4
     checked: Counter[type] = Counter()
 
     async def counted(*args, **others):
@@ -40,7 +40,7 @@ def test_worlds_hold_whose_proposals_are_checked_before_the_lock(monkeypatch):
         return early
 
     monkeypatch.setattr(group, "check_early", counted)
-    found = run(Asked(first=FIRST, seeds=EARLY_WORLDS, checks_early=True), processes=1)
+    found = run(Asked(first=FIRST, seeds=worlds, checks_early=True), processes=1)
     assert not found.failing, found.report()
-    assert checked[PreparedTransaction] > EARLY_WORLDS // 8
-    assert checked[Conflict] > EARLY_WORLDS // 40
+    assert checked[PreparedTransaction] > worlds // 8
+    assert checked[Conflict] > worlds // 40
