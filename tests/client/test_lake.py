@@ -1,6 +1,7 @@
 """Connecting, and what a lake asks of the service."""
 
 import json
+import re
 
 import pytest
 
@@ -150,6 +151,17 @@ class TestCreate:
             scripted_lake.create_table("a.b.c", schema=text)
         assert raised.value.code == "invalid-schema"
         assert loopback.seen == []
+
+    def test_where_no_service_runs_the_first_attempt_says_so(self, caplog):
+        with (
+            tidegate.connect("http://127.0.0.1:1", timeout=1) as lake,
+            pytest.raises(ServiceUnavailable, match="is the service running there") as raised,
+        ):
+            lake.create_table("a.b.c", schema=answers.SCHEMA)
+        assert "TIDEGATE_URL" in str(raised.value)
+        (warning,) = caplog.records
+        assert warning.levelname == "WARNING"
+        assert re.search(r"at http://127.0.0.1:1: .* trying again for 1 s$", warning.getMessage())
 
     def test_what_is_no_schema_at_all_is_a_type_error(self, scripted_lake):
         with pytest.raises(TypeError, match="schema"):

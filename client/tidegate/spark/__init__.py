@@ -20,7 +20,10 @@ from tidegate.spark.errors import (
     UnsupportedTable,
 )
 from tidegate.spark.expressions.errors import InvalidCommand
+from tidegate.spark.query_errors import quiet_inside
 from tidegate.spark.source.source import register
+
+quiet_inside()
 
 __all__ = [
     "ChangesUnavailable",

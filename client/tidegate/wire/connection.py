@@ -1,6 +1,7 @@
 """Flows driven over a transport: the synchronous loop."""
 
 import copy
+import logging
 import random
 import re
 import time
@@ -9,11 +10,13 @@ from dataclasses import replace
 from typing import Self, TypeVar
 from uuid import uuid4
 
-from tidegate.wire.exchange import Request, Response, Transport
+from tidegate.wire.exchange import Request, Response, Transport, TransportFailure
 from tidegate.wire.flow import Effects, Flow, Repeat, RetryPolicy, call_flow, propose_flow
 from tidegate.wire.last_commits import LastCommits
 
 T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
 
 _APPLICATION_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
@@ -25,7 +28,12 @@ def drive(
     sleep: Callable[[float], None],
     application_id: str | None = None,
 ) -> T:
-    """Run a flow to its end and return its result, or let its error through."""
+    """Run a flow to its end and return its result, or let its error through.
+
+    The first attempt that gets no answer and is followed by another is logged at WARNING: else a
+    service that is not there would be waited for in silence.
+    """
+    is_silent = True
     try:
         attempt = next(flow)
         while True:
@@ -34,6 +42,9 @@ def drive(
             request = replace(attempt.request, application_id=application_id)
             answer = transport.send(request, timeout_s=attempt.timeout_s)
             attempt = flow.send(answer)
+            if is_silent and isinstance(answer, TransportFailure):
+                is_silent = False
+                _LOG.warning("%s; trying again for %.0f s", answer.detail, attempt.left_s)
     except StopIteration as done:
         result: T = done.value
         return result

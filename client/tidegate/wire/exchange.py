@@ -81,11 +81,13 @@ Answer = Response | TransportFailure
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """A flow's wish: wait `after_s` seconds, then send the request and wait for its answer at
-    most `timeout_s` seconds without hearing anything."""
+    most `timeout_s` seconds without hearing anything. No further attempt begins after `left_s`
+    seconds from now on."""
 
     request: Request
     timeout_s: float
     after_s: float = 0.0
+    left_s: float = 0.0
 
 
 class Transport(Protocol):

@@ -193,6 +193,7 @@ def call_flow(
             request=replace(request, request_id=request_id),
             timeout_s=min(policy.attempt_s, max(remaining_s, 0.0)),
             after_s=delay_s,
+            left_s=max(remaining_s + delay_s, 0.0),
         )
         verdict = classify(answer, request_id=request_id)
         match verdict:

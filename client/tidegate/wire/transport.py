@@ -15,6 +15,7 @@ USER_AGENT: Final = (
 )
 CONNECT_S: Final = 5.0
 APPLICATION_HEADER: Final = "X-Spark-Application-Id"
+_IS_IT_THERE: Final = "is the service running there? connect's url or TIDEGATE_URL names it"
 
 # Raised before the first byte of a request is written. LocalProtocolError and ProxyError are not
 # among them: both can also end a request that is under way.
@@ -67,9 +68,11 @@ class HttpTransport:
             )
         except httpx.RequestError as error:
             what = str(error) or "no answer in time"
+            is_sent = not isinstance(error, _NOT_SENT)
+            where = "" if is_sent else f" ({_IS_IT_THERE})"
             return TransportFailure(
-                sent=not isinstance(error, _NOT_SENT),
-                detail=f"{request} at {self._url}: {type(error).__name__}: {what}",
+                sent=is_sent,
+                detail=f"{request} at {self._url}: {type(error).__name__}: {what}{where}",
             )
         return Response(
             status=response.status_code,

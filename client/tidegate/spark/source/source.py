@@ -11,10 +11,14 @@ Options: `url` and `token` (else TIDEGATE_URL and TIDEGATE_TOKEN of the driver),
 partitioned: in batch, PySpark 4.3 refuses `partitionBy` for Python data sources by itself.
 """
 
-from collections.abc import Iterable, Sequence
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from uuid import uuid4
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader
@@ -228,14 +232,33 @@ def register(spark: SparkSession) -> None:
     """Make `format("tidegate")` known to a session, with the `fs.s3a.*` settings that the session
     has now; again, it takes those that it has by then.
 
-    The settings, credentials among them, go to the Python workers, which have no Hadoop.
+    The settings, credentials among them, go to the Python workers, which have no Hadoop. In local
+    mode these workers run the driver's Python unless `PYSPARK_PYTHON` names another one; a
+    cluster's run what Spark is configured with, and need this package there.
     """
     # A class of its own is what PySpark sends to the workers whole, and not by its name.
     known = {"storage": s3_settings(spark), "application_id": application_id(spark)}
     source = type("RegisteredTidegateSource", (TidegateSource,), known)
     try:
-        spark.dataSource.register(source)
+        with _drivers_python(spark.sparkContext):
+            spark.dataSource.register(source)
     except PySparkException as error:
         # Sessions of one Spark may share what is registered.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+
+
+@contextmanager
+def _drivers_python(context: SparkContext) -> Iterator[None]:
+    """What is sent to Python workers meanwhile runs in the driver's own Python in local mode.
+
+    By default PySpark takes the first `python3` of the PATH, which is another one where the driver
+    was started as `.venv/bin/python`.
+    """
+    usual = context.pythonExec
+    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = usual
