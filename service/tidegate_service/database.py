@@ -5,7 +5,11 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from tidegate_service.index.embedded.database import embedded
-from tidegate_service.index.embedded.server import DataDirectoryInUse, EmbeddedPostgres
+from tidegate_service.index.embedded.server import (
+    DataDirectoryInUse,
+    EmbeddedPostgres,
+    is_made,
+)
 from tidegate_service.index.postgres import migrate
 from tidegate_service.settings import Settings
 from tidegate_service.storage.local.data_folder import make_data_folder
@@ -36,7 +40,14 @@ def ensure_schema(settings: Settings, url: str) -> None:
 
 
 async def database_beside(settings: Settings, stack: AsyncExitStack) -> str:
-    """The database, its embedded server started (and migrated) unless a service runs it."""
+    """The database, its embedded server started (and migrated) unless a service runs it. Raises
+    `CannotStart` where no service has had one: a second data folder would be of no use."""
+    if settings.database_url is None and not is_made(settings.data_dir):
+        raise CannotStart(
+            f"no service has kept its index in {settings.data_dir.resolve()}; expected the data "
+            "folder of a `tidegate serve` (--data-dir, TIDEGATE_DATA_DIR) or its database "
+            "(--database-url, TIDEGATE_DATABASE_URL)"
+        )
     try:
         url = await database_of(settings, stack)
     except DataDirectoryInUse:

@@ -278,6 +278,11 @@ class EmbeddedPostgres:
             time.sleep(_POLL_S)
 
 
+def is_made(data_dir: Path) -> bool:
+    """Whether a server was ever started on this data directory."""
+    return (data_dir / "postgres" / "data").is_dir()
+
+
 def _url(password: str, sockets: Path) -> str:
     return f"postgresql://{ROLE}:{password}@/{DATABASE}?host={quote(str(sockets), safe='')}"
 

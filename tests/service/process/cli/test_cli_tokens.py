@@ -121,8 +121,19 @@ class TestDatabases:
         assert done.exit_code == 1
         assert "run `tidegate migrate`" in done.stderr
 
-    def test_the_embedded_one_before_and_beside_its_service(self, tmp_path):
+    @pytest.mark.parametrize("command", [("list",), ("create", "--role", "admin", "--on", "*")])
+    def test_a_folder_that_no_service_has_used_is_not_made(self, tmp_path, command):
+        folder = tmp_path / "elsewhere"
+        done = invoke("token", *command, "--data-dir", folder)
+        assert done.exit_code == 1
+        assert str(folder) in done.stderr
+        assert "--database-url" in done.stderr
+        assert not folder.exists()
+
+    def test_the_embedded_one_without_and_beside_its_service(self, tmp_path):
         where = ("--data-dir", tmp_path)
+        with serving(*where):
+            pass
         before = tidegate("token", "create", "--role", "admin", "--on", "*", *where)
         assert TOKEN.match(before.stdout), before.stderr
         with serving("--auth", "tokens", *where) as (_, printed):
