@@ -154,7 +154,10 @@ def proposal_body() -> dict[str, Any]:
             "then an action a line, each at most 4 MiB.",
         },
         "examples": {
-            "append": {"summary": "An append that read nothing", "value": PROPOSAL_NDJSON}
+            "append": {
+                "summary": "An append that read nothing; put your file's path in",
+                "value": PROPOSAL_NDJSON,
+            }
         },
     }
     return document

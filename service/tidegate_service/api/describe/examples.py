@@ -1,4 +1,8 @@
-"""The examples of the OpenAPI document. Tests send them to a running service."""
+"""The examples of the OpenAPI document. Tests send them to a running service.
+
+Sent as they are, none makes a table unreadable: an action that names a data file has a place for
+its path, which is no URI, so that the service refuses it.
+"""
 
 import json
 from typing import Any
@@ -13,6 +17,8 @@ _FLIGHTS_SCHEMA = {
         {"name": "dep_delay", "type": "double", "nullable": True, "metadata": {}},
     ],
 }
+OWN_FILE = "<the file that you wrote>"
+"""In the place of a data file's name."""
 _ADD = {
     "path": "month=5/part-00000.parquet",
     "partitionValues": {"month": "5"},
@@ -63,30 +69,40 @@ REGISTER_TABLE: dict[str, Example] = {
     },
 }
 
+_OWN_PATH = f"month=5/{OWN_FILE}.parquet"
+_OWN_ADD = {**_ADD, "path": _OWN_PATH}
+_OLD_PATH = "month=5/<the file that it replaces>.parquet"
 PROPOSALS: dict[str, Example] = {
+    "progress": {
+        "summary": "How far an application has come: no rows, and lands as it is",
+        "value": {
+            "operation": "STREAMING UPDATE",
+            "actions": [{"txn": {"appId": "stream-1", "version": 41}}],
+        },
+    },
     "append": {
-        "summary": "An append that read nothing, checked at the head",
-        "value": {"operation": "WRITE", "actions": [{"add": _ADD}]},
+        "summary": "An append that read nothing, checked at the head; put your file's path in",
+        "value": {"operation": "WRITE", "actions": [{"add": _OWN_ADD}]},
     },
     "overwrite": {
-        "summary": "Replaces one month, which it has read at version 1",
+        "summary": "Replaces one month, which it has read at version 2; put your files' paths in",
         "value": {
             "transaction_id": "0f0c7c1e-6f0b-4f5e-9d55-7f6f2b8a4c11",
-            "read_version": 1,
-            "reads": {"predicates": ["month = 5"], "files": [_ADD["path"]]},
+            "read_version": 2,
+            "reads": {"predicates": ["month = 5"], "files": [_OLD_PATH]},
             "operation": "WRITE",
             "operation_parameters": {"mode": "Overwrite", "predicate": "month = 5"},
             "actions": [
                 {
                     "remove": {
-                        "path": _ADD["path"],
+                        "path": _OLD_PATH,
                         "deletionTimestamp": 1763700060000,
                         "dataChange": True,
                         "partitionValues": {"month": "5"},
                         "size": 1024,
                     }
                 },
-                {"add": {**_ADD, "path": "month=5/part-00001.parquet"}},
+                {"add": _OWN_ADD},
             ],
         },
     },
@@ -94,7 +110,7 @@ PROPOSALS: dict[str, Example] = {
 
 PROPOSAL_NDJSON = (
     '{"operation":"WRITE"}\n'
-    '{"add":{"path":"month=6/part-00002.parquet","partitionValues":{"month":"6"},"size":2048,'
+    f'{{"add":{{"path":"month=6/{OWN_FILE}.parquet","partitionValues":{{"month":"6"}},"size":2048,'
     '"modificationTime":1763700000000,"dataChange":true}}\n'
 )
 

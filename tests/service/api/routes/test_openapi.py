@@ -7,13 +7,14 @@ from typing import Any
 
 import httpx
 import msgspec
+from deltalake import DeltaTable
 from starlette.responses import JSONResponse
 
 from tests.builders.actions import add, metadata
 from tests.builders.ledgers import prepared, state, winner
 from tests.builders.proposals import reads
 from tests.repository import ROOT
-from tests.service.api.http.connections.requests_by_hand import NDJSON_TYPE
+from tests.service.api.http.connections.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 from tests.service.serving import DocumentedClient, answer_type, document
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
 from tidegate_protocol.conflict.checker import check_conflicts
@@ -182,6 +183,15 @@ class TestDocument:
             assert f'"{name}' not in text
 
 
+def _flights() -> str:
+    return f"/tables/{examples.CREATE_TABLE['partitioned']['value']['name']}"
+
+
+def _proposals() -> dict[str, str]:
+    found = {name: json.dumps(example["value"]) for name, example in examples.PROPOSALS.items()}
+    return {**found, "ndjson": examples.PROPOSAL_NDJSON}
+
+
 class TestBodies:
     def test_each_is_described_and_has_examples(self):
         for name, operation in operations().items():
@@ -208,19 +218,31 @@ class TestBodies:
         for example in examples.CREATE_TABLE.values():
             answer = api.post("/tables", json=example["value"])
             assert answer.status_code == 201, answer.text
-        table = examples.CREATE_TABLE["partitioned"]["value"]["name"]
-        for example in examples.PROPOSALS.values():
-            checked = api.post(f"/tables/{table}/conflict-check", json=example["value"])
-            assert checked.status_code == 200, checked.text
-            answer = api.post(f"/tables/{table}/commits", json=example["value"])
-            assert answer.status_code == 201, answer.text
-        answer = api.post(
-            f"/tables/{table}/commits", content=examples.PROPOSAL_NDJSON, headers=NDJSON_TYPE
-        )
-        assert answer.status_code == 201, answer.text
+        for name, proposal in _proposals().items():
+            body = re.sub(r"<the file that (\w+) (\w+)>", r"\1-\2", proposal)
+            kind = NDJSON_TYPE if name == "ndjson" else JSON_TYPE
+            for call, status in (("conflict-check", 200), ("commits", 201)):
+                answer = api.post(f"{_flights()}/{call}", content=body, headers=kind)
+                assert answer.status_code == status, answer.text
         for example in examples.SCANS.values():
-            answer = api.post(f"/tables/{table}/scan", json=example["value"])
+            answer = api.post(f"{_flights()}/scan", json=example["value"])
             assert answer.status_code == 200, answer.text
+
+    def test_sent_as_they_are_none_names_a_file_that_is_not_there(self, api):
+        made = api.post("/tables", json=examples.CREATE_TABLE["partitioned"]["value"]).json()
+        landed = []
+        # So that there is a version 2 to have read.
+        api.post(f"{_flights()}/commits", json=examples.PROPOSALS["progress"]["value"])
+        for name, proposal in _proposals().items():
+            kind = NDJSON_TYPE if name == "ndjson" else JSON_TYPE
+            answer = api.post(f"{_flights()}/commits", content=proposal, headers=kind)
+            if answer.status_code == 201:
+                landed.append(name)
+            else:
+                assert answer.json()["code"] == "invalid-path", answer.text
+                assert "percent-encoded" in answer.json()["detail"]
+        assert landed == ["progress"]
+        assert DeltaTable(made["location"]).to_pyarrow_table().num_rows == 0
 
 
 class TestAnswers:
