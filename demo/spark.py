@@ -3,7 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -16,6 +18,7 @@ ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 """Spark's classes as `demo.classes` keeps them. Java takes no archive of another Java or other
 jars, says so, and loads the classes itself."""
 
+_WARNING = b"WARNING: Using incubator modules"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = (
     # Several Javas start at once on few cores. Compiling for the long run, and threads that collect
@@ -54,4 +57,27 @@ def session(name: str, *, cores: int, further_java: tuple[str, ...] = ()) -> Spa
     )
     for setting, value in further.items():
         builder = builder.config(setting, value)
-    return builder.getOrCreate()
+    with _without_warning():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _without_warning() -> Iterator[None]:
+    """A Java that starts meanwhile does not warn of the incubator module that Spark asks it for,
+    which no setting of Java leaves out. All else that it writes to standard error is passed on."""
+    read, write = os.pipe()
+    stderr = os.dup(2)
+    os.dup2(write, 2)
+    os.close(write)
+
+    def pass_on() -> None:
+        with os.fdopen(read, "rb") as lines:
+            for line in lines:
+                if not line.startswith(_WARNING):
+                    os.write(stderr, line)
+
+    threading.Thread(target=pass_on, daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
