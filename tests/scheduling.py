@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadFileScheduling
 
-TOGETHER = ("tests/interop/", "tests/spark/")
-"""Most tests of each folder need the same Spark. Three of ours beside each other do no more in a
-minute than one does that is warm."""
+TOGETHER = ("tests/interop/", "tests/spark/dml/", "tests/spark/")
+"""Most tests of each folder need the same Spark. Two of ours beside each other do no more in a
+minute than one does that is warm; but one alone would end long after the other workers."""
 LONG = (
     "tests/spark/",
     "tests/service/machine/",

@@ -35,10 +35,12 @@ LEFT_OUT = (
     "tests/service/storage/checkpoints/test_reader_places.py",
     "tests/service/storage/checkpoints/test_storage_checkpoints.py::test_a_large_row_group_takes",
     "tests/service/tables/registering/test_register_logs.py::test_a_store_may_be_slower_than",
+    "tests/service/tables/test_scan_pages.py::test_nor_is_a_page_of_partitions",
     "tests/service/tables/test_scan_plans.py",
     "tests/service/telemetry/test_tracing.py::test_a_collector_that_is_gone_holds_nothing_up",
     "tests/service/unity_catalog/test_stock_fairness.py",
-    # They need Maven Central, or a second PySpark.
+    # They need Maven Central, a second PySpark, or an environment of their own.
+    "tests/service/telemetry/test_tracing.py::test_wanted_without_the_packages",
     "tests/interop/",
     "tests/spark/commands/making/test_clone_s3.py",
     "tests/spark/data_files/test_s3.py",
@@ -96,6 +98,8 @@ LEFT_OUT = (
     "tests/service/index/reading/test_contents.py",
     "tests/service/index/reading/test_listed.py",
     "tests/service/index/reading/test_location_plans.py",
+    "tests/service/index/reading/test_pages.py",
+    "tests/service/index/test_index_files.py::TestPlans",
     "tests/service/index/schema/test_migration",
     "tests/service/log/foreign/test_late_writes.py",
     "tests/service/log/test_at_the_logs_end.py",
