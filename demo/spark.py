@@ -71,13 +71,18 @@ def _without_warning() -> Iterator[None]:
     os.close(write)
 
     def pass_on() -> None:
-        with os.fdopen(read, "rb") as lines:
+        with os.fdopen(read, "rb") as lines, os.fdopen(stderr, "wb", 0) as passed:
             for line in lines:
                 if not line.startswith(_WARNING):
-                    os.write(stderr, line)
+                    passed.write(line)
 
-    threading.Thread(target=pass_on, daemon=True).start()
+    reader = threading.Thread(target=pass_on, daemon=True)
+    reader.start()
     try:
         yield
-    finally:
+    except BaseException:
         os.dup2(stderr, 2)
+        # What Java said of it comes first.
+        reader.join(timeout=1)
+        raise
+    os.dup2(stderr, 2)

@@ -29,7 +29,7 @@ def _is_callers(_: logging.LogRecord) -> bool:
     frame = sys._getframe()
     while (caller := frame.f_back) is not None:
         frame = caller
-        name = frame.f_globals.get("__name__", "")
+        name = str(frame.f_globals.get("__name__"))
         if name.startswith(_PACKAGE) and name != __name__:
             return False
     return True

@@ -44,7 +44,7 @@ def drive(
             attempt = flow.send(answer)
             if is_silent and isinstance(answer, TransportFailure):
                 is_silent = False
-                _LOG.warning("%s; trying again for %.0f s", answer.detail, attempt.left_s)
+                _LOG.warning("%s; trying again, for %.0f s at most", answer.detail, attempt.left_s)
     except StopIteration as done:
         result: T = done.value
         return result

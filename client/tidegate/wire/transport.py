@@ -15,7 +15,9 @@ USER_AGENT: Final = (
 )
 CONNECT_S: Final = 5.0
 APPLICATION_HEADER: Final = "X-Spark-Application-Id"
-_IS_IT_THERE: Final = "is the service running there? connect's url or TIDEGATE_URL names it"
+_IS_IT_THERE: Final = (
+    "is the service running there, with TLS if it is https? connect's url or TIDEGATE_URL names it"
+)
 
 # Raised before the first byte of a request is written. LocalProtocolError and ProxyError are not
 # among them: both can also end a request that is under way.

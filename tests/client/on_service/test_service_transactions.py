@@ -214,7 +214,10 @@ class TestIds:
         first.add([data_file("a")])
         receipt = first.commit("WRITE")
         again = table.transaction(transaction_id="nightly-1")
-        assert again.landed() == msgspec.structs.replace(receipt, replayed=True, stats=None)
+        landed = again.landed()
+        # A catalog-managed table's version may have been published meanwhile.
+        told = {"replayed": True, "stats": None, "published": landed.published}
+        assert landed == msgspec.structs.replace(receipt, **told)
         assert again.state is TransactionState.COMMITTED
         with pytest.raises(tidegate.TransactionClosed):
             again.commit("WRITE")

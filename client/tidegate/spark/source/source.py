@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Lock
 from uuid import uuid4
 
 from pyspark import SparkContext
@@ -240,7 +241,7 @@ def register(spark: SparkSession) -> None:
     known = {"storage": s3_settings(spark), "application_id": application_id(spark)}
     source = type("RegisteredTidegateSource", (TidegateSource,), known)
     try:
-        with _drivers_python(spark.sparkContext):
+        with _drivers_python(spark):
             spark.dataSource.register(source)
     except PySparkException as error:
         # Sessions of one Spark may share what is registered.
@@ -248,17 +249,26 @@ def register(spark: SparkSession) -> None:
             raise
 
 
+_registering = Lock()
+
+
 @contextmanager
-def _drivers_python(context: SparkContext) -> Iterator[None]:
+def _drivers_python(spark: SparkSession) -> Iterator[None]:
     """What is sent to Python workers meanwhile runs in the driver's own Python in local mode.
 
     By default PySpark takes the first `python3` of the PATH, which is another one where the driver
     was started as `.venv/bin/python`.
     """
-    usual = context.pythonExec
-    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
-    try:
+    context: SparkContext | None = getattr(spark, "sparkContext", None)
+    is_local = context is not None and (context.master or "").startswith("local")
+    if context is None or not is_local or "PYSPARK_PYTHON" in os.environ or not sys.executable:
+        # A session of Spark Connect has its Python where its server is.
         yield
-    finally:
-        context.pythonExec = usual
+        return
+    with _registering:
+        usual = context.pythonExec
+        context.pythonExec = sys.executable
+        try:
+            yield
+        finally:
+            context.pythonExec = usual
