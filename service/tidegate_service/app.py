@@ -37,6 +37,7 @@ from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints
 from tidegate_service.core.sharing.pauses import Pauses
 from tidegate_service.database import (
     CannotStart,
+    check_is_there,
     database_beside,
     database_of,
     ensure_schema,
@@ -170,10 +171,10 @@ def _startable() -> Iterator[None]:
 
 
 async def bring_up_to_date(settings: Settings) -> str:
-    """Apply the migrations to the configured database and return its revision. Raises
-    `CannotStart`."""
+    """Migrate the configured database and return its revision. Raises `CannotStart`."""
     async with AsyncExitStack() as stack:
         with _startable():
+            check_is_there(settings)
             url = await database_of(settings, stack)
             await asyncio.to_thread(migrate.upgrade, url)
     return migrate.head()
@@ -181,8 +182,7 @@ async def bring_up_to_date(settings: Settings) -> str:
 
 @asynccontextmanager
 async def open_tokens(settings: Settings) -> AsyncIterator[PostgresTokens]:
-    """The tokens of the configured database, beside a running service or without one. Raises
-    `CannotStart`."""
+    """The tokens of the configured database, beside a service or not. Raises `CannotStart`."""
     async with AsyncExitStack() as stack:
         with _startable():
             url = await database_beside(settings, stack)

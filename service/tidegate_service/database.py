@@ -39,15 +39,21 @@ def ensure_schema(settings: Settings, url: str) -> None:
         )
 
 
-async def database_beside(settings: Settings, stack: AsyncExitStack) -> str:
-    """The database, its embedded server started (and migrated) unless a service runs it. Raises
-    `CannotStart` where no service has had one: a second data folder would be of no use."""
+def check_is_there(settings: Settings) -> None:
+    """Raises `CannotStart` where the index is an embedded one that no service has made: who
+    administers a service looks for its data folder, and has no use for a second one."""
     if settings.database_url is None and not is_made(settings.data_dir):
         raise CannotStart(
             f"no service has kept its index in {settings.data_dir.resolve()}; expected the data "
             "folder of a `tidegate serve` (--data-dir, TIDEGATE_DATA_DIR) or its database "
             "(--database-url, TIDEGATE_DATABASE_URL)"
         )
+
+
+async def database_beside(settings: Settings, stack: AsyncExitStack) -> str:
+    """The database, its embedded server started (and migrated) unless a service runs it. Raises
+    `CannotStart` as `check_is_there` does."""
+    check_is_there(settings)
     try:
         url = await database_of(settings, stack)
     except DataDirectoryInUse:

@@ -77,7 +77,7 @@ PROPOSALS: dict[str, Example] = {
         "summary": "How far an application has come: no rows, and lands as it is",
         "value": {
             "operation": "STREAMING UPDATE",
-            "actions": [{"txn": {"appId": "stream-1", "version": 41}}],
+            "actions": [{"txn": {"appId": "an-example", "version": 41}}],
         },
     },
     "append": {

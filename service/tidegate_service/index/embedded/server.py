@@ -279,8 +279,15 @@ class EmbeddedPostgres:
 
 
 def is_made(data_dir: Path) -> bool:
-    """Whether a server was ever started on this data directory."""
-    return (data_dir / "postgres" / "data").is_dir()
+    """Whether a server was ever started on this data directory. True of one that the caller may
+    not enter, too: the start says why."""
+    try:
+        (data_dir / "postgres" / "data").stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _url(password: str, sockets: Path) -> str:

@@ -148,10 +148,11 @@ class TestMigrate:
         ):
             assert httpx.get(f"{url_in(printed)}/readyz").status_code == 200
 
-    def test_the_embedded_one(self, tmp_path):
-        done = tidegate("migrate", "--data-dir", tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert (tmp_path / "postgres").is_dir()
+    def test_an_embedded_one_that_no_service_has_made(self, tmp_path):
+        done = tidegate("migrate", "--data-dir", tmp_path / "elsewhere")
+        assert done.returncode == 1
+        assert "no service has kept its index in" in done.stderr
+        assert not (tmp_path / "elsewhere").exists()
 
 
 class TestOpenapi:
