@@ -1,6 +1,7 @@
 """Fixtures for every test. They live in modules by subject and are loaded from here."""
 
 import functools
+import gc
 import os
 import ssl
 
@@ -31,6 +32,11 @@ ssl.create_default_context = functools.cache(ssl.create_default_context)
 def anyio_backend() -> str:
     """Async tests (`@pytest.mark.anyio`) run on asyncio, like the service."""
     return "asyncio"
+
+
+def pytest_collection_finish() -> None:
+    """The collector of garbage does not go through thousands of tests again and again."""
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

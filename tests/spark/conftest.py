@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from demo.jars import JarsUnavailable, hadoop_aws
 from demo.s3_server import S3Server
+from demo.spark import ARCHIVE
 from tests.maven import jars
 from tests.servers.postgres import cloned
 from tests.service.serving import running
@@ -34,6 +35,9 @@ def spark(
     It has the jars for S3 where a test of this run asks for them and they can be had.
     """
     folder = tmp_path_factory.mktemp("spark")
+    class_path = _class_path(request.session.items)
+    # The archive is of Spark's own jars alone.
+    archive = f' "-XX:SharedArchiveFile={ARCHIVE}"' if ARCHIVE.exists() and not class_path else ""
     # Spark's workers are to have the same packages as the tests.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
@@ -44,10 +48,10 @@ def spark(
         # What the compiler makes would be let go and made again in the room that it has usually.
         .config(
             "spark.driver.extraJavaOptions",
-            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m -XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m -XX:+UseSerialGC" + archive,
         )
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraClassPath", _class_path(request.session.items))
+        .config("spark.driver.extraClassPath", class_path)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")

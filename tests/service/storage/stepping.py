@@ -1,7 +1,7 @@
 """Blocking work in steps, done by hand."""
 
 from collections.abc import Generator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from tidegate_protocol.log.content import LogFile
@@ -34,3 +34,8 @@ def content_of(files: LocalFiles, path: str | PurePosixPath) -> bytes | LogFile 
         return read_file(file, size, max_bytes=2**30, max_actions=10**6, memory=FileMemory())
 
     return done(files.read(str(path), read))
+
+
+def inodes_below(root: Path) -> set[int]:
+    """The numbers of a folder and of all that is in it, by which its files are told from others."""
+    return {path.stat().st_ino for path in (root, *root.rglob("*"))}

@@ -17,7 +17,7 @@ from threading import Barrier as ThreadBarrier
 import pytest
 
 from tests.repository import ROOT
-from tests.service.storage.stepping import content_of
+from tests.service.storage.stepping import content_of, inodes_below
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.store.put_result import PutResult
@@ -156,18 +156,21 @@ async def read(root: str) -> bytes | None:
 
 class TestSyncing:
     @pytest.fixture
-    def events(self, monkeypatch):
-        """What is synced and linked, in order, as inode numbers and the word "link"."""
+    def events(self, tmp_path, monkeypatch):
+        """What of this test is synced and linked, in order, as inode numbers and the word "link".
+        What other tests have left in the background may sync and link, too."""
         events: list[int | str] = []
         sync, link = os.fsync, os.link
 
         def recorded_sync(descriptor):
             sync(descriptor)
-            events.append(os.fstat(descriptor).st_ino)
+            if (inode := os.fstat(descriptor).st_ino) in inodes_below(tmp_path):
+                events.append(inode)
 
         def recorded_link(*args, **options):
             link(*args, **options)
-            events.append("link")
+            if os.fstat(options["dst_dir_fd"]).st_ino in inodes_below(tmp_path):
+                events.append("link")
 
         monkeypatch.setattr(os, "fsync", recorded_sync)
         monkeypatch.setattr(os, "link", recorded_link)
