@@ -69,7 +69,6 @@ LEFT_OUT = (
     "tests/spark/streams/test_killed.py",
     # They repeat others, on S3 or on ports in memory.
     "tests/service/on_s3/",
-    "tests/service/storage/checkpoints/test_checkpoint_files.py::TestLocalFiles::test_so_does_one_that_is",
     "tests/service/storage/checkpoints/test_checkpoint_files.py::TestS3",
     "tests/service/storage/remote/test_folder_pages.py",
     "tests/service/storage/remote/test_storage_s3",
@@ -106,6 +105,7 @@ LEFT_OUT = (
     "tests/service/log/watched/test_copied_log.py",
     "tests/service/log/watched/test_unmarked.py",
     "tests/service/manifests/test_killed.py",
+    "tests/service/storage/checkpoints/test_checkpoint_files.py::TestLocalFiles::test_so_does_one",
     "tests/service/storage/test_probing.py",
     "tests/service/tables/test_forgotten_replaced.py",
     "tests/service/telemetry/test_log_injection.py",

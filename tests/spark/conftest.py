@@ -56,7 +56,7 @@ def spark(
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
-        # Or else each call of a column asks the JVM for where it was made, in eight round trips.
+        # Or else each call of a column asks the JVM again and again for the line that made it.
         .config("spark.python.sql.dataFrameDebugging.enabled", "false")
         # Interop tests, the demo and the benches run compiled plans.
         .config("spark.sql.codegen.wholeStage", "false")

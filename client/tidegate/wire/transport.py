@@ -16,7 +16,7 @@ USER_AGENT: Final = (
 CONNECT_S: Final = 5.0
 APPLICATION_HEADER: Final = "X-Spark-Application-Id"
 _IS_IT_THERE: Final = (
-    "is the service running there, with TLS if it is https? connect's url or TIDEGATE_URL names it"
+    "is the service running there, and with TLS for https? TIDEGATE_URL or connect(url) names it"
 )
 
 # Raised before the first byte of a request is written. LocalProtocolError and ProxyError are not

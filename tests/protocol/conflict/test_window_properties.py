@@ -120,7 +120,7 @@ def random_transaction(rng: Random, table: str, version: int) -> PreparedTransac
 
 
 @given(st.integers(0, 2**64))
-@settings(max_examples=150)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_it_judges_as_the_rules_do(seed):
     rng = Random(seed)
     table = rng.choice(sorted(TABLES))

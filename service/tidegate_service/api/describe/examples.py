@@ -17,7 +17,7 @@ _FLIGHTS_SCHEMA = {
         {"name": "dep_delay", "type": "double", "nullable": True, "metadata": {}},
     ],
 }
-OWN_FILE = "<the file that you wrote>"
+_OWN_FILE = "<the file that you wrote>"
 """In the place of a data file's name."""
 _ADD = {
     "path": "month=5/part-00000.parquet",
@@ -69,7 +69,7 @@ REGISTER_TABLE: dict[str, Example] = {
     },
 }
 
-_OWN_PATH = f"month=5/{OWN_FILE}.parquet"
+_OWN_PATH = f"month=5/{_OWN_FILE}.parquet"
 _OWN_ADD = {**_ADD, "path": _OWN_PATH}
 _OLD_PATH = "month=5/<the file that it replaces>.parquet"
 PROPOSALS: dict[str, Example] = {
@@ -110,7 +110,7 @@ PROPOSALS: dict[str, Example] = {
 
 PROPOSAL_NDJSON = (
     '{"operation":"WRITE"}\n'
-    f'{{"add":{{"path":"month=6/{OWN_FILE}.parquet","partitionValues":{{"month":"6"}},"size":2048,'
+    f'{{"add":{{"path":"month=6/{_OWN_FILE}.parquet","partitionValues":{{"month":"6"}},"size":2048,'
     '"modificationTime":1763700000000,"dataChange":true}}\n'
 )
 

@@ -263,12 +263,11 @@ async def test_whoever_reads_what_another_could_not_write_is_not_told_of_it(worl
 
 
 async def test_one_transaction_spans_many_tables(world, database_url):
-    one = instance(world)
+    one = instance(world)  # which on a busy machine may begin a group before all have asked
     tables = [await world.create(catalog_managed=True) for _ in range(20)]
     sent = [(table, proposal(add(f"{n}"))) for n in range(3) for table in tables]
     told = await one.of_many(sent)
     assert versions(told) == [1] * 20 + [2] * 20 + [3] * 20
-    # A busy machine may begin a group before all have asked.
     assert len(one.groups) == transactions(database_url, *tables) < 5
     for table in tables:
         assert await paths(one.context.index, table, 3) == ["0", "1", "2"]
