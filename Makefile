@@ -18,13 +18,15 @@ demo: install
 # fails is run once more (tests/suite.py). ARGS="tests/protocol -x" runs a part.
 WORKERS := 3
 SUITE := $(SPARK) $(BIN)/python -m tests.suite --numprocesses=$(WORKERS) --dist=loadfile
+# Hostile tenants are measured, which `make chaos` does.
+MEASURED := tests/service/tenants
 # What each change has to pass (tests/selection.py).
 test: install
 	$(SUITE) --short --worlds 500 --hypothesis-profile=short --timeout 240 $(ARGS)
 
-# Every test.
+# Every test that measures no time.
 test-all: install
-	$(SUITE) --vectors all $(ARGS)
+	$(SUITE) --vectors all --ignore=$(MEASURED) $(ARGS)
 
 # What one runs at each change: the rules, the client, and the core on ports in memory. No Spark.
 FAST := tests/protocol tests/client tests/simulation/on_memory tests/service/commit/queue
@@ -44,7 +46,7 @@ chaos: install
 	@$(BIN)/python -m tests.chaos$(if $(FULL), --release) $(ARGS)
 	$(SEARCHING) tests/service/machine --machine $(MACHINE)
 	$(SEARCHING) tests/interop/test_conflict_checker.py --schedules 300
-	$(SEARCHING) tests/service/tenants --tenants-scale 3
+	$(SEARCHING) $(MEASURED)
 	$(if $(ARGS),,@$(BIN)/python -m tests.model)
 	$(if $(ARGS),,@$(BIN)/python -m tests.simulation --seconds $(SIMULATION_S))
 	$(if $(FULL),$(SEARCHING) tests/fuzzing --fuzzing-seconds 1200)

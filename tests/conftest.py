@@ -10,7 +10,6 @@ import pytest
 from tests.memory import folder_of_tests
 
 pytest_plugins = [
-    "tests.alone",
     "tests.hung",
     "tests.servers.postgres",
     "tests.servers.s3",
@@ -37,12 +36,6 @@ def anyio_backend() -> str:
 def pytest_collection_finish() -> None:
     """The collector of garbage does not go through thousands of tests again and again."""
     gc.freeze()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "at_scale: a long attack on neighbours; a shorter one of its kind always runs"
-    )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,14 +65,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=3_000,
         help="how many worlds of tests/simulation there are",
-    )
-    parser.addoption(
-        "--tenants-scale",
-        type=int,
-        default=1,
-        metavar="TIMES",
-        help="how many times as many attack in tests/service/tenants, and how much longer; "
-        "with 1 without the long attacks",
     )
     parser.addoption(
         "--vectors",

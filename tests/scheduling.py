@@ -1,11 +1,8 @@
 """Which worker runs a file, and when.
 
-Files that share what is slow to start go to one worker. Long ones are begun first. Those that have
-the machine to themselves come last: earlier, whoever is to run one would wait for each test that
-another worker is at, and keep that worker waiting afterwards.
+Files that share what is slow to start go to one worker. Long ones are begun first.
 """
 
-from collections.abc import Set
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,9 +19,7 @@ LONG = (
     "tests/service/machine/",
     "tests/interop/",
     "tests/chaos/",
-    "tests/service/tenants/",
     "tests/simulation/test_simulation.py",
-    "tests/project/test_coverage.py",
     "tests/model/",
     "tests/service/process/",
     "tests/service/catalog_managed/",
@@ -57,13 +52,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The scheduler takes files in this order, which has to be the same in each worker."""
     if not hasattr(config, "workerinput"):
         return
-    alone = {file_of(item.nodeid) for item in items if item.get_closest_marker("alone")}
-    items.sort(key=lambda item: _turn(file_of(item.nodeid), alone))
+    items.sort(key=lambda item: _turn(file_of(item.nodeid)))
 
 
-def _turn(file: str, alone: Set[str]) -> int:
-    if file in alone:
-        return len(LONG) + 2
+def _turn(file: str) -> int:
     if file.startswith(SHORT):
         return len(LONG) + 1
     return next((n for n, each in enumerate(LONG) if file.startswith(each)), len(LONG))

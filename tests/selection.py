@@ -1,6 +1,6 @@
 """What `make test` leaves out: `--short`. pytest by itself, and `make test-all`, run all.
 
-A test marked `timed` is left out, and so are those listed here, for the reasons given.
+A test marked `slow` is left out, and so are those listed here, for the reasons given.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from hypothesis import settings
 
 # The same examples each time, and fewer than usual; a test that asks for more has them.
 settings.register_profile("short", settings.get_profile("ci"), max_examples=30)
-TIMED = "it measures time, memory or another resource, or waits for time to pass"
+SLOW = "it waits for time to pass, or measures memory, descriptors or threads"
 LEFT_OUT = (
     # What one caller's load costs others, what a plan costs, and what waits for slow ones.
     "tests/service/api/http/connections/",
@@ -216,7 +216,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", f"timed: {TIMED}")
+    config.addinivalue_line("markers", f"slow: {SLOW}")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -238,7 +238,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         name = _test_of(item)
         is_sampled = tried[name] % _every(name, cases[name]) == 0
         tried[name] += 1
-        is_left = not is_sampled or item.get_closest_marker("timed") or is_left_out(item.nodeid)
+        is_left = not is_sampled or item.get_closest_marker("slow") or is_left_out(item.nodeid)
         (left_out if is_left else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept

@@ -58,7 +58,7 @@ def test_what_is_longer_than_a_row_is_cut():
     assert max(map(len, screen(terminal))) == 79
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [Terminal(is_terminal=False), None], ids=["a pipe", "pytest's"])
 def test_nothing_is_written_anywhere_else(stream, capsys):
     begun = threading.active_count()

@@ -104,7 +104,7 @@ def test_it_is_moved_past_no_commit_that_changed_files(table):
     assert paths(table.scan()) == ["month=5/theirs.parquet"]
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 def test_no_more_than_a_few_of_them_are_held():
     proposal = Proposal(transaction_id="tx-1", operation="CLONE", actions=())
     files = (data_file(f"f{number}", stats="0" * 2_000) for number in range(15_000))

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 
 import pytest
 from hypothesis import given
@@ -237,19 +236,6 @@ class TestPredicatesOfATable:
 
 class TestManyFiles:
     """Files of one partition are judged together, however many predicates there are."""
-
-    PREDICATES = tuple(f"x = {number}" for number in range(100, 600))
-
-    @pytest.mark.timed
-    @pytest.mark.parametrize("each", [1, 5_000])
-    def test_they_take_little_time(self, each):
-        reads = ReadPredicates.parse(Reads(predicates=self.PREDICATES), COLUMNS, ("x",))
-        files = [add(f"{number}", {"x": "1"}) for number in range(5_000)]
-        begun = time.thread_time()
-        for start in range(0, len(files), each):
-            part = files[start : start + each]
-            assert reads.first_match(part, use_statistics=False) is None
-        assert time.thread_time() - begun < 0.5
 
     @given(
         st.lists(st.sampled_from(["x = 1", "x = 2", "v > 5", "x = 2 AND v < 3"]), max_size=3),

@@ -3,7 +3,6 @@ long for one proposal is done in a group of its own."""
 
 import asyncio
 import gc
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -107,15 +106,12 @@ async def test_an_index_made_anew_meanwhile_is_asked_again(world, held):
     assert told.record.version == 5
 
 
-@pytest.mark.timed
 async def test_beside_a_faster_writer_it_ends(world, held, monkeypatch):
     one = instance(world.limited(locked_winner_bytes=1000))
     table = await with_commits(one, world)
     context = replace(one.context, commit_deadline_s=0.4)
-    began = time.monotonic()
     with pytest.raises(IndexUnavailable, match="longer than a request may"):
         await propose(context, table.id, small())
-    assert time.monotonic() - began < 5
     assert context.windows.memory.taken == 0
     with pytest.raises(IndexUnavailable, match="longer than a request may"):
         await conflict_check(context, table.id, small())

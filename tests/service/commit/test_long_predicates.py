@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 
 import pytest
 
@@ -24,7 +23,6 @@ from tidegate_service.core.instance.long_predicates import (
 )
 from tidegate_service.core.instance.predicate_threads import LONGEST_PREDICATES, PredicateThreads
 from tidegate_service.core.ports.index import TakesLong
-from tidegate_service.core.sharing.pools import MOST_REST_S
 
 pytestmark = pytest.mark.anyio
 
@@ -185,23 +183,3 @@ async def test_none_waits_for_a_longer_one():
         assert not any(task.done() for task in longer)
         may_end.set()
         await asyncio.gather(*longer)
-
-
-@pytest.mark.timed
-async def test_what_has_waited_for_its_thread_has_not_worked():
-    """It begins without a rest."""
-    threads = PredicateThreads()
-
-    def held(*, pause: object) -> None:
-        time.sleep(2 * MOST_REST_S)
-
-    def paused(*, pause: object) -> float:
-        assert callable(pause)
-        began = time.monotonic()
-        pause()
-        return time.monotonic() - began
-
-    holding = asyncio.create_task(threads.read("flood", LONG_PREDICATES, held))
-    await asyncio.sleep(0)
-    assert await threads.read("own", LONG_PREDICATES, paused) < MOST_REST_S / 2
-    await holding

@@ -87,7 +87,7 @@ async def _peak_once(world: World, table_id: str) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 async def test_memory_does_not_grow_with_the_table(world: World):
     few = replace(FEW, held_bytes=64 * 1024, sorted_bytes=64 * 1024)
     world = replace(world, context=replace(world.context, manifest_limits=few))

@@ -1,7 +1,6 @@
 """Commits and publishing while the S3 server loses, delays and forges answers."""
 
 import asyncio
-import time
 from dataclasses import replace
 
 import pytest
@@ -94,7 +93,6 @@ async def test_a_store_that_refuses_writes_says_so_and_recovers(failing_world, s
     assert (await propose(failing_world.context, table.id, body)).record.version == 1
 
 
-@pytest.mark.timed
 async def test_a_store_that_falls_silent_does_not_keep_the_row_lock(
     impatient_world, store_proxy, index
 ):
@@ -103,15 +101,12 @@ async def test_a_store_that_falls_silent_does_not_keep_the_row_lock(
     store_proxy.always(StoreFault.ANSWER_HELD, path=r"/_delta_log/0{19}1\.json$")
     waiting = asyncio.create_task(propose(impatient_world.context, table.id, body))
     await asyncio.to_thread(store_proxy.wait_held)
-    started = time.monotonic()
 
     # Nobody but the lock's holder talks to the store, so this waits for the lock alone.
-    async with index.commit_section(table.id) as section:
-        held_by_the_other_s = time.monotonic() - started
+    async with asyncio.timeout(PATIENCE_S), index.commit_section(table.id) as section:
         assert section.table.latest_version == 0
     await asyncio.to_thread(store_proxy.heal)
 
-    assert held_by_the_other_s < PATIENCE_S
     try:
         landed = await waiting
     except CommitStateUnknown:

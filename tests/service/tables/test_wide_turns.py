@@ -51,7 +51,7 @@ async def test_a_section_that_waits_holds_up_that_table_alone(anns: World):
     await asyncio.gather(*waiting)
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 async def test_sections_of_one_table_wait_for_each_other_also_where_callers_leave(anns: World):
     table = await wide(anns)
     context = anns.context

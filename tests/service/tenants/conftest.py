@@ -50,18 +50,3 @@ def elsewhere() -> Iterator[ProcessPoolExecutor]:
     """Another process: a flood takes no interpreter from the tests."""
     with ProcessPoolExecutor(1, mp_context=get_context("forkserver")) as pool:
         yield pool
-
-
-@pytest.fixture(autouse=True)
-def scaled(service: Service, pytestconfig: pytest.Config) -> None:
-    """As many attack, for as long, as the run says."""
-    service.scale = pytestconfig.getoption("--tenants-scale")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--tenants-scale") > 1:
-        return
-    reason = "a long attack, which `make chaos` does, or --tenants-scale 2"
-    for item in items:
-        if item.get_closest_marker("at_scale") is not None:
-            item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,7 +1,5 @@
 """Comparing one's own large versions stops nobody's commits."""
 
-import pytest
-
 from tests.builders.flights import add, ndjson
 from tests.service.api.http.connections.requests_by_hand import NDJSON_TYPE
 from tests.service.tenants.rig import attacked
@@ -10,7 +8,6 @@ GROWN_MIB = 400
 FILES = 150_000
 
 
-@pytest.mark.at_scale
 def test_of_one_version_of_very_many_files(service):
     url = service.create("main.other.compared", partition_columns=[])
     body = ndjson(*(add(f"part-{number}", partitionValues={}) for number in range(FILES)))

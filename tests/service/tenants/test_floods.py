@@ -47,9 +47,7 @@ def posted(client: httpx.Client, url: str, **fields: Any) -> tuple[int, str]:
         return (0, "")
 
 
-@pytest.mark.parametrize(
-    "whose", ["own", pytest.param("many", marks=pytest.mark.at_scale), "shared"]
-)
+@pytest.mark.parametrize("whose", ["own", "many", "shared"])
 def test_of_commits(service, whose):
     """Into tables of the flood's own, one and many, and into the writer's."""
     urls = [f"{service.api}/tables/{WRITERS_TABLE}"]
@@ -81,7 +79,7 @@ def many_files(service) -> str:
     return url
 
 
-@pytest.mark.parametrize("call", [pytest.param("commits", marks=pytest.mark.at_scale), "scan"])
+@pytest.mark.parametrize("call", ["commits", "scan"])
 def test_of_scans(service, many_files, call):
     """Beside another's commits, and beside another's scans."""
     predicates = [" or ".join(f"month = {number}" for number in range(100))]

@@ -25,9 +25,7 @@ def table(service) -> str:
     return url
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param("commits", marks=pytest.mark.at_scale), "conflict-check"]
-)
+@pytest.mark.parametrize("path", ["commits", "conflict-check"])
 def test_they_are_checked_before_the_lock(service, table, path):
     names = itertools.count()
 

@@ -24,8 +24,6 @@ from tests.service.unity_catalog.stock import (
     metadata,
 )
 
-pytestmark = pytest.mark.alone
-
 CATALOG, _, SCHEMA = ATTACKERS_SCHEMA.partition(".")
 FILE_BYTES = 4 * MIB
 """A staged file that is kept as it is: a larger one is compressed."""

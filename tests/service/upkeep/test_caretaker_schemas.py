@@ -72,7 +72,7 @@ async def test_others_do_not_rest_as_long_as_one_whose_work_takes_long(
     assert job.runs.count((slow.id, 0)) == 1
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 async def test_what_is_urgent_in_one_has_half_of_the_time(
     world: World, index: Index, upkeep: PostgresUpkeep
 ):
@@ -148,7 +148,7 @@ async def test_a_look_brings_what_one_can_choose_from_however_much_is_due(
         seen |= {each.table_id for each in due}
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 async def test_what_bridges_a_rest_does_not_wait_for_it(
     world: World, index: Index, upkeep: PostgresUpkeep
 ):

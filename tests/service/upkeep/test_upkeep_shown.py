@@ -83,7 +83,7 @@ def test_there_is_none_of_an_unknown_table(api: httpx.Client):
     assert (answer.status_code, answer.json()["code"]) == (404, "table-not-found")
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 def test_it_can_be_switched_off(settings: Settings):
     without = settings.model_copy(update={"upkeep_share": 0.0})
     with running(without) as service, httpx.Client(base_url=f"{service.url}/api/v1") as api:

@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.gaps import gaps
 from tests.service.world import World
 from tidegate_protocol.checksum.histograms import (
     SIZE_BINS,
@@ -144,15 +143,11 @@ def test_what_is_too_much_to_be_compared():
     assert (few.count, len(few.all or ())) == (5, 2)
 
 
-@pytest.mark.timed
-@pytest.mark.alone
 async def test_very_many_applications_of_another_writer(world: World, table: TableRecord):
     file = checksum_file(world, table, 2)
     body = json.loads(file.read_bytes())
     body["setTransactions"] = [{"appId": f"a{n}", "version": n} for n in range(200_000)]
     file.write_text(json.dumps(body))
-    async with gaps() as longest:
-        ((version, said),) = await found(world, table)
+    ((version, said),) = await found(world, table)
     assert version == 2
     assert "setTransactions" in said, said
-    assert longest.longest_s < SHORT_S

@@ -122,7 +122,7 @@ class TestInventory:
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
         assert "line 2" in answer.json()["detail"]
 
-    @pytest.mark.timed
+    @pytest.mark.slow
     def test_a_body_is_read_in_the_turn_of_its_vacuum(self, shared_api, flights, folder):
         begun, rest = Event(), Event()
 

@@ -45,7 +45,7 @@ def all_merged(location: str) -> list[DataFile]:
     return asyncio.run(merged(location))
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 async def test_what_is_named_between_two_files_is_not_held(tmp_path):
     found, peak_bytes = traced(all_merged, tmp_path.as_uri())
     assert peak_bytes < 2 * MIB

@@ -35,7 +35,7 @@ def open_files() -> int:
     return found
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 @pytest.mark.parametrize("most_held", [1_000])
 def test_lines_are_sorted_and_each_once_however_many_runs_they_are_in(spool):
     # What earlier tests have left is closed now, and not while it is counted.
@@ -48,7 +48,7 @@ def test_lines_are_sorted_and_each_once_however_many_runs_they_are_in(spool):
     assert list(spool.lines()) == sorted({*lines, "x" * 20_000})
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 def test_long_lines_are_held_by_their_bytes(spool):
     tracemalloc.start()
     try:

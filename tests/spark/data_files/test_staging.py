@@ -193,7 +193,7 @@ def failing(batches, *, attempts):
 
 
 class TestFailures:
-    @pytest.mark.timed
+    @pytest.mark.slow
     def test_a_repeated_task_leaves_one_copy_of_its_rows(self, spark, write, table_folder):
         df = spark.range(0, 1000, 1, 2).mapInArrow(
             lambda batches: failing(batches, attempts=1), "id bigint"
@@ -206,7 +206,7 @@ class TestFailures:
         )
         assert sorted(rows["id"].to_pylist()) == list(range(1000))
 
-    @pytest.mark.timed
+    @pytest.mark.slow
     def test_a_job_that_fails_for_good_shows_no_file(self, spark, write, table_folder):
         df = spark.range(0, 1000, 1, 2).mapInArrow(
             lambda batches: failing(batches, attempts=9), "id bigint"

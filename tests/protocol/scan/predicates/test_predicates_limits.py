@@ -1,9 +1,7 @@
 """Predicate text of any size and kind is a predicate or an `InvalidPredicate`."""
 
-import gc
 import inspect
 import sys
-import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -90,66 +88,6 @@ class TestLimits:
         ands = " AND ".join(f"x <> {n}" for n in range(4000))
         assert not matches(ands, "3999")
         assert matches(ands, "4000")
-
-
-@pytest.mark.timed
-class TestTime:
-    """Reading takes as much longer as the text is longer, whether it is taken or not."""
-
-    @pytest.fixture(autouse=True)
-    def no_collections(self):
-        """One goes through all that other tests have left, and counts as this thread's time."""
-        gc.disable()
-        yield
-        gc.enable()
-
-    @staticmethod
-    def taken(text: str) -> float:
-        best = float("inf")
-        for _ in range(2):
-            began = time.thread_time()
-            outcome(text)
-            best = min(best, time.thread_time() - began)
-        return best
-
-    @pytest.mark.parametrize(
-        ("before", "again", "after"),
-        [
-            ("CAST(x AS interval", " a", "!) = 1"),
-            ("CAST(x AS timestamp", " a", "(1)!) = 1"),
-            ("CAST(x AS timestamp(1)", " a", "!) = 1"),
-            ("CAST(x AS interval", "  ", "!) = 1"),
-            ("CAST(x AS array<", "a<", ") = 1"),
-            ("x = 1", " OR x = 1", ""),
-            ("x IN (1", ", 1", ")"),
-            ("s = ", "'a' ", ""),
-            ("s = '", "''", "'"),
-            ("s = '", "\\\\", "'"),
-            ("s = ", "'a' ", "'"),
-            ("concat(s", ", s", ") = 'a'"),
-            ("s", ".a", " = 1"),
-            ("x", "[0]", " = 1"),
-            ("s LIKE '", "%a_", "'"),
-            ("s", ".f()", " = 1"),
-            ("s", ".f(x)[0]", " = 1"),
-            ("x IN (SELECT 1", ", 1", ")"),
-            ("x IN (SELECT s", ".f()", ")"),
-            ("x = 1", " OR ((VALUES 1) = x)", ""),
-            ("x = 1", " OR x IN (SELECT 1)", ""),
-            ("x = 1", " OR x IN (SELECT 1", ""),
-            ("x = 1", " OR rank() OVER (", ""),
-            ("x = ", "(", ""),
-            ("s RLIKE '", "a*", "'"),
-            ("x = ", "11111", "_"),
-            ("x = 1.", "11111", "q"),
-            ("x = .", "11111", "q"),
-            ("x = CAST('", "11111", "x' AS double)"),
-        ],
-    )
-    def test_it_grows_with_the_text(self, before, again, after):
-        short, long = (self.taken(before + again * times + after) for times in (400, 3200))
-        # Eight times as long: that much longer, and sixty-four times where it is squared.
-        assert long <= 16 * short + 0.05
 
 
 WORDS = """

@@ -1,31 +1,8 @@
 """What an IN lists, however long it is."""
 
-import time
-from collections.abc import Callable
-
 import pytest
 
 from tests.protocol.judging import matches, predicate, refusal, statistics, truth
-from tidegate_protocol.scan.predicate.syntax.dialect import scan
-
-LONG = f"x IN ({','.join(str(number * 7919 % 10_007) for number in range(10_000))})"
-TIMES = 7
-"""The least time of reading a list, of cutting it into words."""
-
-
-def least_s(work: Callable[[str], object]) -> float:
-    found = []
-    for _ in range(5):
-        begun = time.thread_time()
-        work(LONG)
-        found.append(time.thread_time() - begun)
-    return min(found)
-
-
-@pytest.mark.timed
-@pytest.mark.alone
-def test_it_costs_little_beside_the_words_themselves():
-    assert least_s(predicate) <= TIMES * least_s(scan)
 
 
 @pytest.mark.parametrize(
@@ -86,20 +63,6 @@ def test_what_is_no_list_is_refused(text, position):
 )
 def test_the_rest_of_the_text_is_read(text):
     assert matches(text)
-
-
-@pytest.mark.timed
-def test_constants_beside_a_column_cost_the_same_however_many_they_are():
-    """Each was compared by itself, and counted as nothing."""
-    taken = []
-    for count in (10, 10_000):
-        constants = ",".join(map(str, range(count)))
-        judged = predicate(f"x IN ({constants}, x + 1)")
-        begun = time.thread_time()
-        for number in range(50):
-            assert not judged.matches_partition({"x": str(100_000 + number)})
-        taken.append(time.thread_time() - begun)
-    assert taken[1] <= 5 * taken[0] + 0.01
 
 
 @pytest.mark.parametrize(

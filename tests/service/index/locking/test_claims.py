@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 
 import pytest
 
@@ -16,8 +15,6 @@ from tidegate_service.index.limits import IndexLimits
 
 pytestmark = pytest.mark.anyio
 
-PROMPT_S = 3.0
-"""A creation takes some milliseconds."""
 GIVE_UP_S = 60.0
 
 
@@ -26,7 +23,6 @@ def impatient(engine) -> PostgresIndex:
     return PostgresIndex(engine, limits=IndexLimits(claim_s=0.3))
 
 
-@pytest.mark.timed
 async def test_who_waits_for_a_folder_keeps_nobody_out_of_it(index, other_index, waiters):
     """As where a registration inside takes its time."""
     async with index.creation_section(new_table(location="s3://lake/teams/a")):
@@ -34,24 +30,19 @@ async def test_who_waits_for_a_folder_keeps_nobody_out_of_it(index, other_index,
             create(other_index, table=new_table(location="s3://lake/teams"))
         )
         await waiters(1)
-        began = time.monotonic()
         for name in "bcd":
             await create(index, table=new_table(location=f"s3://lake/teams/{name}"))
-        assert time.monotonic() - began < PROMPT_S
         assert not above.done()
     with pytest.raises(TableExists, match="location"):
         await above
 
 
-@pytest.mark.timed
 async def test_it_gives_up(index, impatient):
     table = new_table(location="s3://lake/teams")
     async with index.creation_section(new_table(location="s3://lake/teams/a")):
-        began = time.monotonic()
         with pytest.raises(IndexUnavailable, match="about to become another table's") as refused:
             await create(impatient, table=table)
         assert refused.value.code is Code.INDEX_UNAVAILABLE
-        assert 0.1 < time.monotonic() - began < PROMPT_S
     assert (await create(impatient, table=table)).latest_version == 0
 
 

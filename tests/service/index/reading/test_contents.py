@@ -122,7 +122,7 @@ async def test_all_of_it_comes_in_order_and_none_is_held(world, threads):
     assert content == world.log_file(table, 1).read_bytes()
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_those_who_take_it_slowly_hold_a_piece_each(world):
     """A version that waits for publishing, asked for again and again."""

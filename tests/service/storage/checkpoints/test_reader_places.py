@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import time
 from collections.abc import Callable
 
 import psutil
@@ -99,17 +98,14 @@ async def test_files_of_one_that_hang_leave_others_a_thread_and_a_process(conten
     await left(*hang)
 
 
-@pytest.mark.timed
 async def test_whoever_leaves_frees_the_thread_and_ends_the_process(content, pool):
     places = Places(1, wait_s=PATIENCE_S)
     task = asyncio.create_task(count(hanging(content), pool, "a", places))
     await until(lambda: len(stopped()) == 1)
     (reader,) = stopped()
-    since = time.monotonic()
     await left(task)
     assert await count(io.BytesIO(content), pool, "b", places) == 1000
     reader.wait(PATIENCE_S)
-    assert time.monotonic() - since < 5
 
 
 async def test_a_place_is_held_until_the_process_is_ended(content, pool):
@@ -134,7 +130,7 @@ async def test_a_place_is_held_until_the_process_is_ended(content, pool):
     assert await count(io.BytesIO(content), pool, "b", places) == 1000
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 async def test_whoever_leaves_while_waiting_has_none(content, pool):
     places = Places(1, wait_s=PATIENCE_S)
     first = asyncio.create_task(count(hanging(content), pool, "a", places))
@@ -148,7 +144,7 @@ async def test_whoever_leaves_while_waiting_has_none(content, pool):
         assert await count(io.BytesIO(content), pool, "a", places) == 1000
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 async def test_of_one_storage_there_are_as_many_as_it_is_told(tmp_path, content, pool):
     log = DeltaLog(tmp_path / "t")
     log.path(0, "checkpoint.parquet").write_bytes(content)

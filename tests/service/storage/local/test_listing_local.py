@@ -28,7 +28,7 @@ def count_in_order(folder):
     return shown
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 def test_of_many_names_few_are_in_memory(tmp_path):
     for number in range(8_000):
         (tmp_path / f"{number:0240}").touch()

@@ -182,7 +182,7 @@ def open_below(root: Path) -> int:
     return count
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 def test_no_more_files_are_open_than_are_written_at_once(put, tmp_path, monkeypatch):
     most, link = 0, os.link
 

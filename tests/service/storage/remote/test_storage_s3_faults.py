@@ -4,7 +4,6 @@ The server is real; the faults are made by a proxy in front of it.
 """
 
 import asyncio
-import time
 
 import pytest
 
@@ -104,15 +103,12 @@ class TestPut:
         with pytest.raises(StorageUnavailable, match="could not be reached"):
             await log.put_if_absent(0, b"zero\n")
 
-    @pytest.mark.timed
     @impatient
     async def test_one_that_is_held_ends_by_its_deadline(self, log, direct, store_proxy):
         store_proxy.script(StoreFault.HELD)
-        started = time.monotonic()
         with pytest.raises(StorageUnknown, match="in time"):
             await log.put_if_absent(0, b"zero\n")
 
-        assert 0.9 < time.monotonic() - started < PATIENCE_S
         assert await direct.read(0) is None
         assert store_proxy.count("PUT") == 1
 
@@ -242,15 +238,12 @@ class TestRead:
         assert await log.read(0) == b"zero\n" * 1000
         assert store_proxy.count("GET") == 2
 
-    @pytest.mark.timed
     @impatient
     @pytest.mark.parametrize("fault", [StoreFault.SLOW_DOWN, StoreFault.HELD, StoreFault.CUT])
     async def test_a_lasting_one_is_no_answer(self, log, store_proxy, fault):
         store_proxy.always(fault, method="GET")
-        started = time.monotonic()
         with pytest.raises(StorageUnavailable):
             await log.read(0)
-        assert time.monotonic() - started < PATIENCE_S
 
     async def test_a_refusal_is_no_missing_version(self, log, store_proxy):
         store_proxy.script(StoreFault.DENIED, method="GET")

@@ -26,7 +26,7 @@ def world(index, tmp_path):
     return make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 async def test_names_of_a_log_are_not_held_while_it_is_read(world, tmp_path, monkeypatch):
     held = []
     append = PostgresCommitSection.append

@@ -76,7 +76,6 @@ def test_that_never_read(service):
         measured.check(grown_mib=SCANS * ANSWER_MIB + GROWN_MIB)
 
 
-@pytest.mark.at_scale
 def test_that_never_read_what_a_table_is(service):
     """A scan's answer begins with the table's metadata."""
     properties = {f"p{number}": os.urandom(32 * 1024).hex() for number in range(PROPERTIES)}

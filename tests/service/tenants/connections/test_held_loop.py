@@ -20,7 +20,7 @@ from tidegate_service.core.tables.history import history
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
-pytestmark = [pytest.mark.anyio, pytest.mark.alone]
+pytestmark = pytest.mark.anyio
 
 SHORT_S = 0.1
 ESCAPES = "%25" * 320

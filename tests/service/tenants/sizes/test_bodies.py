@@ -150,7 +150,6 @@ def test_ten_million_lines(service, table, line):
     check_refused(measured.answers, 413, "too-large")
 
 
-@pytest.mark.at_scale
 def test_partition_values_of_a_megabyte(service, table):
     values = {"month": "1"} | {f"column{number}": "x" for number in range(40_000)}
     action = add("month=1/a.parquet")

@@ -103,7 +103,6 @@ def test_other_calls_that_read_the_log(service, call):
         assert str(4 * GIB) in text
 
 
-@pytest.mark.at_scale
 def test_ten_million_actions(service):
     url, log = plain(service, "main.other.lines")
     with commit_file(log, 1).open("wb") as file:

@@ -33,8 +33,8 @@ def array() -> tuple[bytes, dict[str, str]]:
     return json.dumps(proposal(*adds(15, 50 * MIB))).encode(), JSON_TYPE
 
 
-@pytest.mark.parametrize("catalog_managed", [True, pytest.param(False, marks=pytest.mark.at_scale)])
-@pytest.mark.parametrize("made", [pytest.param(lines, marks=pytest.mark.at_scale), array])
+@pytest.mark.parametrize("catalog_managed", [True, False])
+@pytest.mark.parametrize("made", [lines, array])
 def test_they_land(service, made, catalog_managed):
     names = itertools.count()
     body, headers = made()

@@ -48,7 +48,6 @@ def test_expressions_of_short_metadata(service, tables):
     assert {landed, lost} <= set(measured.answers) <= {landed, lost, too_slow}
 
 
-@pytest.mark.at_scale
 def test_comparisons_with_many_winners(service, tables):
     """None of which an index is of use for."""
     two = tables[1:]

@@ -41,9 +41,7 @@ def domains() -> Iterator[object]:
         yield {"domainMetadata": {"domain": f"d{number}", "configuration": "", "removed": False}}
 
 
-@pytest.mark.parametrize(
-    "of", [files, *(pytest.param(of, marks=pytest.mark.at_scale) for of in (transactions, domains))]
-)
+@pytest.mark.parametrize("of", [files, *(of for of in (transactions, domains))])
 def test_they_land(service, of):
     names = itertools.count()
     lines = ({"operation": "WRITE", "read_version": 0}, *of())

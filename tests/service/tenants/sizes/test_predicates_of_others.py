@@ -40,9 +40,9 @@ def attackers(service) -> Iterator[list[httpx.Client]]:
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param("some thousand", marks=pytest.mark.at_scale),
+        "some thousand",
         "as many as may be",
-        pytest.param("queries", marks=pytest.mark.at_scale),
+        "queries",
         "all",
     ],
 )

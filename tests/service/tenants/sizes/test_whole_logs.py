@@ -58,7 +58,6 @@ def test_conflict_checks_of_a_table_that_others_write_to(service):
     assert set(measured.answers) <= {200, 503}, measured.answers
 
 
-@pytest.mark.at_scale
 def test_forgetting_of_a_table_with_other_bytes(service):
     """The whole log is read, and the table stays."""
     url, log, _ = made(service, "main.other.differing", catalog_managed=True)
@@ -78,7 +77,6 @@ def test_forgetting_of_a_table_with_other_bytes(service):
     assert set(measured.answers) == {503}, measured.answers
 
 
-@pytest.mark.at_scale
 def test_rebuilding_of_a_table_that_lost_its_checkpoint(service):
     """A checkpoint is written first, which others of the principal wait for."""
     name = "main.other.cut"

@@ -26,7 +26,6 @@ def wide(service: Service) -> str:
     return f"{service.api}/tables/{NAME}"
 
 
-@pytest.mark.at_scale
 def test_aborts(service: Service, wide: str):
     """Each reads the table under its lock; before, each that waited held what it had read."""
     ids = itertools.count()
@@ -53,7 +52,6 @@ def test_reads(service: Service, wide: str, path: str):
     assert set(measured.answers) <= {200, 429, 503}
 
 
-@pytest.mark.at_scale
 @pytest.mark.parametrize(
     "path", ["delta/v1/catalogs/main/schemas/other/tables/wide", f"tables/{NAME}"]
 )

@@ -110,7 +110,7 @@ async def test_none_is_begun_while_the_instance_stops():
     assert asking.begun == []
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 async def test_a_snapshot_is_read_in_turn(world, monkeypatch):
     """Else those who wait would hold what they have read."""
     table = await world.create()

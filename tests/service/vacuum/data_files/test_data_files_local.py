@@ -113,7 +113,7 @@ class TestLocal:
             await files.delete(["linked/precious"])
         assert (tmp_path / "other" / "precious").exists()
 
-    @pytest.mark.timed
+    @pytest.mark.slow
     async def test_of_many_folders_the_names_of_one_are_in_memory(self, files, plant):
         for folder in range(40):
             for number in range(100):
@@ -128,7 +128,7 @@ class TestLocal:
         # A name and its path take some 400 bytes; at the most 4,096 are listed at once.
         assert peak < 1_500_000
 
-    @pytest.mark.timed
+    @pytest.mark.slow
     async def test_folders_in_each_other_share_the_memory(self, table, tmp_path):
         for level in range(8):
             folder = table / "/".join("d" * level)
@@ -159,7 +159,7 @@ class TestLocal:
         listed = [path async for batch in files.listed() for path in batch.paths]
         assert listed == sorted(names)
 
-    @pytest.mark.timed
+    @pytest.mark.slow
     async def test_empty_folders_go_in_short_steps_and_little_memory(self, table, tmp_path):
         for number in range(2_000):
             (table / f"{number:0200}").mkdir(parents=True)

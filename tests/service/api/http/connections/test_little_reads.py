@@ -58,7 +58,7 @@ async def sender(reader: Counting) -> AsyncIterator[socket.socket]:
         transport.close()
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 async def test_little_pieces_are_read_together():
     reader = Counting(completes=False)
     async with sender(reader) as ours:

@@ -184,7 +184,7 @@ def test_they_are_read_to_their_end(start_service, parsed):
     assert max(parsed) <= PIECE_BYTES
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 def test_so_is_the_rest_of_one_that_was_answered(start_service, parsed):
     url = start_service().url
     with connected(url) as connection:
