@@ -89,9 +89,3 @@ RED = {
     Defect.RESTORE_UNDER_A_PUBLISHER: _managed(_M_APPEND, _M_APPEND),
 }
 """A case that shows each defect."""
-ALSO_RED = (
-    (Defect.ACK_BEFORE_COMMIT, _plain(APPEND, APPEND)),
-    (Defect.UNKNOWN_TAKEN_FOR_FAILURE, _managed(_M_APPEND, _M_APPEND)),
-    (Defect.INDEX_READ_BEFORE_LOCK, _managed(_M_APPEND, _M_READER)),
-)
-"""Those that show in tables of the other kind, too."""

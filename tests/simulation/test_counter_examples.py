@@ -9,7 +9,7 @@ from tests.model.cases import RED
 from tests.model.defects import Defect
 from tests.model.explore import Step, explore
 from tests.simulation.judging.counter_examples import COMES_TO, PREMISES
-from tests.simulation.judging.scripted import NotThere, Played
+from tests.simulation.judging.scripted import Played
 
 every_defect = pytest.mark.parametrize("defect", Defect, ids=lambda defect: defect.name.lower())
 
@@ -34,25 +34,3 @@ def test_without_it_nothing_is_broken(defect):
     # What keeps the promise is at most one step that is another one; all others were done. Where
     # that one is a PUT, there may be no COMMIT of it.
     assert [step.what for step in played.left_out[1:]] in ([], ["commit"])
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        Step("put", 1, ("a", "1"), "created"),
-        Step("commit", 2, (), "answered"),
-        Step("late put arrives", None, ("a", "1")),
-        Step("publisher puts", 1, ("a", "1"), "created"),
-    ],
-    ids=lambda step: step.what,
-)
-def test_a_step_that_nobody_is_about_to_do_is_told_of(step):
-    played = Played(RED[Defect.ABORT_WITHOUT_FENCE].kinds)
-    with pytest.raises(NotThere):
-        played.play((Step("foreign commit", None, ("1",)), step), strictly=True)
-
-
-def test_a_put_that_is_another_one_is_told_of():
-    steps = Step("propose", 1, ("a",)), Step("put", 1, ("a", "2"), "created")
-    with pytest.raises(NotThere, match="id-a"):
-        Played(RED[Defect.ABORT_WITHOUT_FENCE].kinds).play(steps, strictly=True)

@@ -2,9 +2,12 @@
 
 from collections import Counter
 
+import pytest
+
 from tests.simulation.running import Asked, firsts, run
 from tests.simulation.shrink import shrink
 from tests.simulation.story import story
+from tests.simulation.worlds.aimed import AIMED
 from tests.simulation.worlds.plan import draw
 from tests.simulation.worlds.world import World
 from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
@@ -44,3 +47,9 @@ def test_worlds_hold_whose_proposals_are_checked_before_the_lock(pytestconfig, m
     assert not found.failing, found.report()
     assert checked[PreparedTransaction] > worlds // 8
     assert checked[Conflict] > worlds // 40
+
+
+@pytest.mark.parametrize("name", AIMED)
+def test_worlds_that_are_aimed_hold(name):
+    for seed in range(20):
+        assert AIMED[name](seed).run().violations == []

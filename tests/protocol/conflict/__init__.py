@@ -1,1 +1,1 @@
-"""Tests of the conflict rules, their mutants, and windows."""
+"""Tests of the conflict rules, and windows."""

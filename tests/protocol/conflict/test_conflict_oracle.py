@@ -7,14 +7,12 @@ What the oracle refuses by Delta's rules we never accept; what we refuse beyond 
 from collections import Counter
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conflict_oracle import TABLE, Judge, verdict
 from tests.conflict_schedules import Schedule, draw
 from tests.protocol.schedules import judged
-from tidegate_protocol.conflict import checker
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 
 
@@ -56,30 +54,3 @@ def test_the_draws_meet_every_row_and_every_answer():
     assert answers["neither"] > 500
     assert answers["spared by statistics"] > 20
     assert answers["invalid"] < 3_000
-
-
-def compare_many(count: int) -> None:
-    rng = Random(11)
-    for _ in range(count):
-        compared(draw(rng, winners=1))
-
-
-@pytest.mark.parametrize(
-    "missing",
-    [
-        checker.unknown_rule,
-        checker.protocol_rule,
-        checker.metadata_rule,
-        checker.domain_rule,
-        checker.application_rule,
-        checker.added_files_rule,
-        checker.removed_read_rule,
-        checker.removed_twice_rule,
-    ],
-    ids=lambda rule: rule.__name__,
-)
-def test_a_missing_rule_is_noticed(monkeypatch, missing):
-    left = tuple(rule for rule in checker.RULES if rule is not missing)
-    monkeypatch.setattr(checker, "RULES", left)
-    with pytest.raises(AssertionError):
-        compare_many(1_000)

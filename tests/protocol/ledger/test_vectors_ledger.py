@@ -8,7 +8,7 @@ from tests import vectors
 from tests.builders.ledgers import NOW, TABLE
 from tests.builders.proposals import proposal
 from tests.vector_facts import Log
-from tests.vectors import Kind, Landed, Lost, Outcome, Refused, Step, TableSpec, Vector
+from tests.vectors import Kind, Landed, Lost, Outcome, Refused, TableSpec, Vector
 from tidegate_protocol.base.problems import PROBLEMS
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.table_features import protocol_for
@@ -91,63 +91,3 @@ def test_vector(vector: Vector, kind: Kind):
     if reason is not None:
         pytest.skip(reason)
     assert vectors.run(vector, kind, LedgerDriver()) == []
-
-
-class TestComparison:
-    """The runner notices what is not as expected."""
-
-    LOG: Log = (
-        ({"commitInfo": {"timestamp": 1}}, {"metaData": {"configuration": {}}}),
-        ({"commitInfo": {"timestamp": 2}}, {"add": {"path": "a"}}),
-    )
-
-    def vector(self, expect, live_files=None, facts=()):
-        nothing = Step(actions=(), operation="WRITE")
-        return Vector(
-            name="v",
-            theme="t",
-            needs=frozenset(),
-            table=None,
-            history=(),
-            winners=(),
-            transaction=nothing,
-            expect=expect,
-            facts=facts,
-            live_files=live_files,
-        )
-
-    @pytest.mark.parametrize(
-        ("expect", "outcome", "same"),
-        [
-            ({"outcome": "committed"}, Landed(version=1), True),
-            ({"outcome": "committed"}, Landed(version=None), True),
-            ({"outcome": "committed"}, Refused(code="append-only"), False),
-            ({"outcome": "conflict", "error": "E"}, Lost(error_class="E", partition=None), True),
-            ({"outcome": "conflict", "error": "F"}, Lost(error_class="E", partition=None), False),
-            ({"outcome": "conflict", "error": "E"}, Landed(version=1), False),
-            (
-                {"outcome": "conflict", "error": "E", "partition": {"x": None}},
-                Lost(error_class="E", partition={"x": None}),
-                True,
-            ),
-            (
-                {"outcome": "conflict", "error": "E", "partition": None},
-                Lost(error_class="E", partition={"x": "1"}),
-                False,
-            ),
-            ({"outcome": "invalid", "error": "append-only"}, Refused(code="append-only"), True),
-            ({"outcome": "invalid", "error": "append-only"}, Refused(code="too-large"), False),
-        ],
-    )
-    def test_outcomes(self, expect, outcome, same):
-        assert (vectors.compare(self.vector(expect), outcome, self.LOG) == []) is same
-
-    @pytest.mark.parametrize(("files", "same"), [(("a",), True), ((), False), (("b",), False)])
-    def test_live_files(self, files, same):
-        vector = self.vector({"outcome": "committed"}, live_files=files)
-        assert (vectors.compare(vector, Landed(version=1), self.LOG) == []) is same
-
-    @pytest.mark.parametrize(("version", "same"), [(1, True), (2, False)])
-    def test_facts(self, version, same):
-        vector = self.vector({"outcome": "committed"}, facts=({"version": version},))
-        assert (vectors.compare(vector, Landed(version=1), self.LOG) == []) is same

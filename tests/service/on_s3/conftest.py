@@ -1,6 +1,5 @@
 """The worlds of `tests/service/conftest.py` with S3 in the place of local files."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,13 +8,11 @@ import pytest
 from obstore.store import S3Store
 
 from demo.s3_server import S3Server
-from tests.servers.postgres import cloned
 from tests.servers.store_proxy import StoreProxy
 from tests.service.faults import FaultyStorage
 from tests.service.world import World, make_world
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.commit_index import PostgresIndex
-from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.settings import Settings
 from tidegate_service.storage import ObjectStorage
 
@@ -99,27 +96,6 @@ def settings(database_url: str, tmp_path: Path, s3_server: S3Server, s3_prefix: 
         warehouse=s3_prefix,
         storage_options=s3_server.storage_options,
     )
-
-
-@pytest.fixture(scope="session")
-def shared_server(
-    postgres_server: EmbeddedPostgres,
-    migrated_template: str,
-    tmp_path_factory: pytest.TempPathFactory,
-    s3_server: S3Server,
-) -> Iterator[str]:
-    from tests.service.serving import running
-
-    with cloned(postgres_server.url, migrated_template) as url:
-        settings = Settings(
-            database_url=url,
-            data_dir=tmp_path_factory.mktemp("shared-s3"),
-            port=0,
-            warehouse=s3_server.new_prefix(),
-            storage_options=s3_server.storage_options,
-        )
-        with running(settings) as service:
-            yield service.url
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@
 
 import httpx
 import pytest
-from deltalake import DeltaTable
 
 from tests.builders.flights import add, proposal, table_body
 from tests.service.process.cli.command_line import serving, tidegate
-from tidegate_service.database import CannotStart
 
 NAME = "main.air.flights"
 SECRET = "correct-horse-battery"
@@ -33,45 +31,6 @@ def test_what_was_committed_outlives_the_service(start_service, s3_prefix, catal
         assert (again["version"], again["replayed"]) == (1, True)
 
 
-def test_an_independent_reader_sees_the_table(start_service, s3_server):
-    service = start_service()
-    with httpx.Client(base_url=f"{service.url}/api/v1") as api:
-        location = api.post("/tables", json=table_body(NAME)).json()["location"]
-        api.post(f"/tables/{NAME}/commits", json=proposal(add()))
-
-    table = DeltaTable(location, storage_options=s3_server.storage_options)
-
-    assert table.version() == 1
-    assert table.metadata().partition_columns == ["month"]
-    assert table.file_uris() == [f"{location}/month=5/a.parquet"]
-
-
-def test_a_location_is_stored_in_one_form(start_service, s3_server, s3_prefix):
-    allowed = s3_server.new_prefix()
-    service = start_service(allowed_locations=(allowed,))
-    with httpx.Client(base_url=f"{service.url}/api/v1") as api:
-        spelt = allowed.replace("s3://", "s3a://")
-        given = api.post("/tables", json=table_body(location=f"{spelt}/flights/"))
-        inside = api.post("/tables", json=table_body("a.b.c", location=f"{allowed}/flights/deep"))
-        elsewhere = api.post("/tables", json=table_body("a.b.d", location="s3://other-bucket/t"))
-        local = api.post("/tables", json=table_body("a.b.e", location="file:///lake/t"))
-
-    assert given.json()["location"] == f"{allowed}/flights"
-    assert (inside.status_code, inside.json()["code"]) == (409, "table-exists")
-    for refused in (elsewhere, local):
-        assert (refused.status_code, refused.json()["code"]) == (422, "invalid-location")
-
-
-def test_a_service_that_cannot_use_the_store_does_not_start(start_service, s3_server):
-    options = {**s3_server.storage_options, "aws_secret_access_key": SECRET}
-
-    with pytest.raises(CannotStart, match="aws_secret_access_key") as refused:
-        start_service(storage_options=options)
-
-    assert SECRET not in str(refused.value)
-    assert "SignatureDoesNotMatch" in str(refused.value)
-
-
 class TestCommandLine:
     """`tidegate serve` on S3, its options from each source."""
 
@@ -82,18 +41,6 @@ class TestCommandLine:
         with serving(*where, *given, TIDEGATE_DATABASE_URL=database_url) as (_, printed):
             assert f"warehouse  {s3_prefix}" in printed
             assert s3_server.secret_key not in printed
-
-    def test_or_the_environment(self, database_url, tmp_path, s3_server, s3_prefix):
-        given = ",".join(f"{k}={v}" for k, v in s3_server.storage_options.items())
-
-        with serving(
-            "--data-dir",
-            tmp_path,
-            TIDEGATE_DATABASE_URL=database_url,
-            TIDEGATE_WAREHOUSE=s3_prefix,
-            TIDEGATE_STORAGE_OPTIONS=given,
-        ) as (_, printed):
-            assert f"warehouse  {s3_prefix}" in printed
 
     def test_or_the_environment_as_the_stores_own_tools_read_it(
         self, database_url, tmp_path, s3_server, s3_prefix

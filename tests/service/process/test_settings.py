@@ -1,17 +1,14 @@
 """Settings: where they come from, what is refused, what is shown."""
 
-import re
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from tests.repository import ROOT
 from tidegate_service.settings import (
     InvalidSettings,
     Settings,
     env_name,
-    flag_name,
     load,
     unknown_variables,
 )
@@ -221,26 +218,3 @@ class TestStorageOptions:
         with pytest.raises(InvalidSettings, match="--storage-option") as caught:
             load({"storage_options": value})
         assert SECRET not in str(caught.value)
-
-
-class TestDocumentation:
-    def rows(self) -> dict[str, list[str]]:
-        text = (ROOT / "docs" / "settings.md").read_text()
-        table = re.findall(r"^\| `(\w+)` \| (.*) \|$", text, re.MULTILINE)
-        return {name: rest.split(" | ") for name, rest in table}
-
-    def test_every_setting_is_documented_as_it_is(self):
-        rows = self.rows()
-        assert list(rows) == list(Settings.model_fields)
-        for name, field in Settings.model_fields.items():
-            flag, variable, default, meaning = rows[name]
-            assert flag == f"`{flag_name(name)}`"
-            assert variable == f"`{env_name(name)}`"
-            assert meaning == field.description
-            if isinstance(field.default, str | int | float) and not isinstance(field.default, bool):
-                assert default == f"`{field.default}`"
-
-    def test_the_example_file_is_one(self, tmp_path):
-        text = (ROOT / "docs" / "settings.md").read_text()
-        (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-        assert load(config=file_of(tmp_path, example)).port == 8721

@@ -10,16 +10,10 @@ import msgspec
 from deltalake import DeltaTable
 from starlette.responses import JSONResponse
 
-from tests.builders.actions import add, metadata
-from tests.builders.ledgers import prepared, state, winner
-from tests.builders.proposals import reads
-from tests.repository import ROOT
 from tests.service.api.http.connections.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 from tests.service.serving import DocumentedClient, answer_type, document
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS, Code
-from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.log.actions import KINDS
-from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.api import application as application_module
 from tidegate_service.api import openapi
 from tidegate_service.api.describe import codes, examples
@@ -296,6 +290,9 @@ class TestProblems:
         elsewhere |= {Code.VERSION_TAKEN, Code.REQUIREMENT_FAILED}
         assert found | elsewhere == set(Code)
 
+    def test_every_code_is_described_once_in_code(self):
+        assert set(PROBLEMS) == set(Code)
+
 
 class TestUnityCatalog:
     """Its answers are another project's; the document says what a status means."""
@@ -308,43 +305,3 @@ class TestUnityCatalog:
         for (_, path), name in EXPECTED.items():
             if name in OF_UNITY_CATALOG:
                 assert ("404" in operations()[name]["responses"]) == ("{table}" in path)
-
-
-class TestPage:
-    """docs/problems.md against the code."""
-
-    def rows(self) -> dict[str, list[str]]:
-        text = (ROOT / "docs" / "problems.md").read_text()
-        table = re.findall(r"^\| `([\w-]+)` \| (.*) \|$", text, re.MULTILINE)
-        return {code: rest.split(" | ") for code, rest in table}
-
-    def test_every_code_is_documented_as_it_is(self):
-        rows = self.rows()
-        assert list(rows) == [code.value for code in Code]
-        for code in Code:
-            status, retry, meaning, advice = rows[code.value]
-            assert status == str(PROBLEMS[code].status)
-            assert retry == ("yes" if PROBLEMS[code].retryable else "no")
-            assert meaning == PROBLEMS[code].title
-            assert advice.endswith(".")
-
-    def test_its_conflict_is_what_the_rules_say(self):
-        text = (ROOT / "docs" / "problems.md").read_text()
-        (block,) = re.findall(r"^```json\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        example = json.loads(block)
-        told = example["conflict"]
-        won = winner(
-            add(told["path"], told["partition"]),
-            version=told["version"],
-            operation=told["operation"],
-        )
-        table = state(metadata(["month", "v"], ["month"]), version=told["version"] - 1)
-        lost = check_conflicts(
-            prepared(add("mine", {"month": "5"}), at=table, reads=reads("month = 5")), [won]
-        )
-        assert isinstance(lost, Conflict)
-        assert (lost.detail, lost.code.value) == (example["detail"], example["code"])
-        assert (lost.path, lost.partition) == (told["path"], told["partition"])
-
-    def test_every_code_is_described_once_in_code(self):
-        assert set(PROBLEMS) == set(Code)

@@ -41,6 +41,7 @@ async def begun(
     return len(crowd.groups) > before
 
 
+@pytest.mark.slow
 async def test_rests_for_as_long_as_its_group_took():
     crowd = Crowd(rest_s=10.0)
     await decided(crowd, "of_b", "b0", who="b")
@@ -57,6 +58,7 @@ async def test_rests_for_as_long_as_its_group_took():
     await crowd.end()
 
 
+@pytest.mark.slow
 async def test_rests_no_longer_than_the_limit():
     crowd = Crowd(rest_s=TOOK_S / 10)
     await decided(crowd, "of_b", "b0", who="b")
@@ -83,6 +85,7 @@ async def test_a_few_commits_at_once_are_no_flood():
     await crowd.end()
 
 
+@pytest.mark.slow
 async def test_who_does_as_much_as_others_does_not_rest():
     crowd = Crowd(rest_s=10.0)
     for turn in range(3):
@@ -142,6 +145,7 @@ async def with_plain_tables(crowd: Crowd, *, actions: int = 1) -> None:
     assert running(crowd, "a") == OWN
 
 
+@pytest.mark.slow
 async def test_has_fewer_groups_of_its_own_while_passes_of_the_loop_are_long():
     crowd = Crowd(long_pass_s=LONG_S)
     await with_plain_tables(crowd, actions=900)
@@ -156,6 +160,7 @@ async def test_has_fewer_groups_of_its_own_while_passes_of_the_loop_are_long():
     await crowd.end()
 
 
+@pytest.mark.slow
 async def test_has_some_where_it_does_too_little_to_make_passes_long():
     crowd = Crowd(long_pass_s=LONG_S)
     await with_plain_tables(crowd)

@@ -186,6 +186,7 @@ async def test_none_is_kept_where_that_is_switched_off():
     assert crowd.is_forgotten()
 
 
+@pytest.mark.slow
 async def test_nothing_is_left_of_a_table_that_nobody_came_back_to():
     crowd = Crowd(keep_s=KEEP_S)
     await lost(crowd)
@@ -303,6 +304,7 @@ async def test_a_version_is_kept_little_longer_than_its_engine_took_of_late():
     await ours
 
 
+@pytest.mark.slow
 async def test_an_engine_that_needs_longer_than_it_did_is_waited_for_longer_the_next_time():
     crowd = Crowd(keep_s=60)
     (quick,) = await race(crowd, staged(crowd, "quick"))
