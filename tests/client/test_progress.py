@@ -41,23 +41,6 @@ def test_a_line_is_drawn_and_gone_at_the_end():
     assert "\n" not in terminal.getvalue()
 
 
-def test_a_shorter_line_leaves_nothing_of_a_longer_one():
-    terminal, said = Terminal(), ["committing 1000000 actions", "done"]
-    with QUICK(lambda: said.pop(0) if len(said) > 1 else said[0], stream=terminal):
-        while "done" not in terminal.getvalue():
-            terminal.drawn.clear()
-            assert terminal.drawn.wait(20)
-    longest = len("committing 1000000 actions, 0 s")
-    assert f"\r{'done, 0 s':<{longest}}" in terminal.getvalue()
-
-
-def test_what_is_longer_than_a_row_is_cut():
-    terminal = Terminal()
-    with QUICK(lambda: "x" * 500, stream=terminal):
-        assert terminal.drawn.wait(20)
-    assert max(map(len, screen(terminal))) == 79
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("stream", [Terminal(is_terminal=False), None], ids=["a pipe", "pytest's"])
 def test_nothing_is_written_anywhere_else(stream, capsys):
@@ -73,26 +56,6 @@ def test_what_is_quick_shows_nothing():
     with progress(lambda: "a line", stream=terminal):
         pass
     assert terminal.getvalue() == ""
-
-
-def test_somebody_elses_line_is_left_alone():
-    terminal, asked = Terminal(), threading.Event()
-
-    def say() -> None:
-        asked.set()
-
-    with QUICK(say, stream=terminal):
-        assert asked.wait(20)
-    assert terminal.getvalue() == ""
-
-
-def test_of_two_at_once_one_has_the_line():
-    first, second = Terminal(), Terminal()
-    with QUICK(lambda: "first", stream=first), QUICK(lambda: "second", stream=second):
-        assert first.drawn.wait(20)
-    assert second.getvalue() == ""
-    with QUICK(lambda: "third", stream=second):
-        assert second.drawn.wait(20)
 
 
 def test_a_terminal_that_is_gone_stops_nothing():

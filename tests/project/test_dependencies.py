@@ -14,17 +14,6 @@ PINS = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
 OWN_NAME = PROJECT["project"]["name"]
 
 
-def named_directly() -> set[str]:
-    """What pyproject.toml names, without the package's own extras."""
-    groups = PROJECT["project"]["optional-dependencies"].values()
-    texts = [
-        *PROJECT["build-system"]["requires"],
-        *PROJECT["project"]["dependencies"],
-        *(text for group in groups for text in group),
-    ]
-    return {canonicalize_name(Requirement(text).name) for text in texts} - {OWN_NAME}
-
-
 def needed(name: str, extras: frozenset[str], seen: set[tuple[str, frozenset[str]]]) -> set[str]:
     """The names of everything that an installed distribution needs here, itself included."""
     if (name, extras) in seen:
@@ -43,11 +32,6 @@ def needed(name: str, extras: frozenset[str], seen: set[tuple[str, frozenset[str
 
 def pinned() -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in (p.split("==") for p in PINS)}
-
-
-def explained() -> list[str]:
-    text = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
-    return re.findall(r"^- `([^`]+)`: \S", text, flags=re.MULTILINE)
 
 
 def test_a_constraint_is_a_name_and_a_version():
@@ -69,7 +53,3 @@ def test_everything_needed_is_pinned_and_installed_as_pinned():
 
 def test_the_build_is_pinned():
     assert all("==" in text for text in PROJECT["build-system"]["requires"])
-
-
-def test_every_direct_dependency_is_explained_once():
-    assert sorted(explained()) == sorted(named_directly())

@@ -53,11 +53,6 @@ class Failover:
             self.primary, "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
         )
 
-    def wait_for_nobody(self) -> None:
-        """From now on the primary acknowledges what it has synced itself."""
-        self._set(self.primary, "synchronous_standby_names", "")
-        self._await(self.primary, "SELECT current_setting('synchronous_standby_names') = ''")
-
     def cut_off(self) -> None:
         """From now on nothing reaches the standby."""
         with psycopg.connect(self.standby.url) as connection:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.spark.tables import actions, folder_of, overtake
+from tests.spark.tables import actions, folder_of
 from tidegate import ConcurrentAppendException
 
 
@@ -68,12 +68,6 @@ def test_those_that_do_not(spark, create, table):
     assert is_blind(table, spark.sql("SELECT 1 AS a, 1 AS month"))
     assert is_blind(table, of_another(spark, create))
     assert is_blind(table, spark.createDataFrame([(1, 1)], "a int, month int"))
-
-
-def test_what_was_appended_since_conflicts(spark, lake, table):
-    overtake(table, lambda: lake.table(table.id).append(of_nothing_read(spark)))
-    with pytest.raises(ConcurrentAppendException):
-        table.append(table.read(spark))
 
 
 @pytest.mark.parametrize("how", [how for how in READING if how != "its files"])

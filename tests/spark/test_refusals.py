@@ -39,16 +39,6 @@ class TestWriting:
             check_writable_by_arrow(layout_of(schema), PLAIN)
         assert refusal.value.definite
 
-    @pytest.mark.parametrize(("metadata", "named"), COLUMN_RULES)
-    def test_spark_s_plan_enforces_some(self, metadata, named):
-        data_type = LongType() if named == "identityColumns" else StringType()
-        schema = StructType([StructField("a", data_type, metadata=metadata)])
-        if named != "columnMapping":
-            assert check_writable(layout_of(schema), PLAIN) is None
-        else:
-            with pytest.raises(UnsupportedTable, match=f"column a .* uses {named}"):
-                check_writable(layout_of(schema), PLAIN)
-
     def test_lengths_inside_of_a_column_are_named(self):
         metadata = {"__CHAR_VARCHAR_TYPE_STRING": "array<varchar(3)>"}
         schema = StructType([StructField("a", ArrayType(StringType()), metadata=metadata)])
@@ -85,44 +75,9 @@ class TestWriting:
         with pytest.raises(UnsupportedTable, match=name):
             check_writable(layout_of("a int"), features(name))
 
-    @pytest.mark.parametrize(
-        ("properties", "protocol"),
-        [
-            ({}, PLAIN),
-            ({"delta.appendOnly": "true"}, PLAIN),
-            ({"delta.enableChangeDataFeed": "true"}, PLAIN),
-            ({"delta.enableDeletionVectors": "true"}, features("appendOnly")),
-            ({"delta.checkpointInterval": "5", "owner": "me"}, features("domainMetadata")),
-            ({"delta.enableRowTracking": "true"}, features("rowTracking", "domainMetadata")),
-            ({"delta.checkpointPolicy": "v2"}, features("checkpointProtection")),
-            ({"delta.enableTypeWidening": "true"}, PLAIN),
-            ({}, features("clustering", "domainMetadata")),
-        ],
-    )
-    def test_others_are_written_to(self, properties, protocol):
-        layout = layout_of("a int NOT NULL, b struct<x:int>", properties=properties)
-        assert check_writable(layout, protocol) is None
-
 
 class TestReading:
-    @pytest.mark.parametrize("mode", ["name", "id"])
-    def test_mapped_columns_are_read(self, mode):
-        metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "c1"}
-        schema = StructType([StructField("a", StringType(), metadata=metadata)])
-        layout = layout_of(schema, properties={"delta.columnMapping.mode": mode})
-        assert check_readable(layout, PLAIN) is None
-
-    def test_types_that_were_others_are_read(self):
-        changes = [{"fromType": "integer", "toType": "long"}]
-        schema = StructType([StructField("a", LongType(), metadata={"delta.typeChanges": changes})])
-        assert check_readable(layout_of(schema), PLAIN) is None
-        assert check_writable(layout_of(schema), PLAIN) is None
-
     def test_variants_are_refused(self):
         schema = StructType([StructField("a", LongType()), StructField("v", VariantType())])
         with pytest.raises(UnsupportedTable, match="variantType"):
             check_readable(layout_of(schema), PLAIN)
-
-    def test_check_constraints_do_not_keep_readers_out(self):
-        layout = layout_of("a int", properties={"delta.constraints.positive": "a > 0"})
-        assert check_readable(layout, PLAIN) is None

@@ -15,7 +15,6 @@ from tidegate import (
     ConcurrentDeleteReadException,
     InvalidProposal,
     InvalidRequest,
-    Table,
     TransactionActive,
     TransactionClosed,
 )
@@ -129,14 +128,6 @@ class TestReads:
         append_elsewhere(spark, lake, months, month=2)
         receipt = txn.commit("WRITE")
         assert (receipt.rebased_over, receipt.is_blind_append) == (1, False)
-
-    def test_what_it_has_read_itself_is_not_asked_for_again(self, spark, months, monkeypatch):
-        with months.transaction() as txn:
-            df = months.read(spark, "month = 1")
-            with monkeypatch.context() as patched:
-                patched.setattr(Table, "scan", lambda *_, **__: pytest.fail("asked again"))
-                txn.add(txn.write_files(df))
-            assert not txn.commit("WRITE").is_blind_append
 
     def test_what_was_read_of_other_partitions_does_not_conflict(self, spark, lake, months):
         with months.transaction() as txn:

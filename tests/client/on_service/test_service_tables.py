@@ -31,11 +31,6 @@ class TestTables:
             )
         assert [warning.filename for warning in told] == [tables.__file__]
 
-    def test_a_catalog_managed_one_says_so(self, lake):
-        head = new_table(lake, catalog_managed=True).head()
-        assert head.catalog_managed
-        assert "catalogManaged" in (head.protocol.writer_features or ())
-
     def test_a_table_is_found_by_name_in_any_case_and_by_id(self, lake, table):
         assert lake.table(table.name.upper()).id == table.id
         assert lake.table(table.id).name == table.name
@@ -43,30 +38,6 @@ class TestTables:
     def test_a_table_is_listed(self, lake, table):
         assert [found.id for found in lake.tables(table.name)] == [table.id]
         assert list(lake.tables("client.nobody.")) == []
-
-    def test_a_second_table_of_the_name_is_refused(self, lake, table):
-        with pytest.raises(tidegate.TableAlreadyExists) as raised:
-            lake.create_table(table.name, schema=answers.SCHEMA)
-        assert raised.value.definite
-
-    @pytest.mark.parametrize(
-        ("name", "options", "code"),
-        [
-            ("only.two", {}, "invalid-name"),
-            ("a.b.c", {"partition_by": ["nope"]}, "invalid-schema"),
-            ("a.b.c", {"location": "ftp://x"}, "invalid-location"),
-        ],
-    )
-    def test_a_table_that_cannot_be_is_refused(self, lake, name, options, code):
-        with pytest.raises(tidegate.InvalidRequest) as raised:
-            lake.create_table(name, schema=answers.SCHEMA, **options)
-        assert raised.value.code == code
-        assert raised.value.definite
-        assert raised.value.request_id
-
-    def test_a_table_nobody_knows(self, lake):
-        with pytest.raises(tidegate.TableNotFound):
-            lake.table("client.tests.nobody")
 
     def test_a_forgotten_table_is_gone_for_its_handles_too(self, lake):
         old = new_table(lake)
@@ -123,24 +94,3 @@ class TestReading:
         assert table.scan(timestamp=first.timestamp).version == 1
         assert table.scan(timestamp=then).version == 1
         assert table.scan().version == 2
-
-    def test_history_is_paged_and_bounded(self, table):
-        for name in "abcd":
-            append(table, data_file(name))
-        assert [commit.version for commit in table.history()] == [4, 3, 2, 1, 0]
-        assert [commit.version for commit in table.history(limit=2)] == [4, 3]
-        between = table.history(from_version=1, to_version=3)
-        assert [commit.version for commit in between] == [3, 2, 1]
-
-    @pytest.mark.parametrize("version", [7, 2**62])
-    def test_a_version_there_is_not(self, table, version):
-        with pytest.raises(tidegate.VersionNotFound):
-            table.commit_bytes(version)
-        with pytest.raises(tidegate.VersionNotFound):
-            table.scan(version=version)
-
-    @pytest.mark.parametrize("where", ["nope = 1", "month =", "month IN (SELECT 3"])
-    def test_a_predicate_that_cannot_be_read(self, table, where):
-        with pytest.raises(tidegate.InvalidRequest) as raised:
-            table.scan(where)
-        assert raised.value.code == "invalid-predicate"

@@ -97,22 +97,6 @@ class TestTransactions:
         assert second.state is TransactionState.FAILED
         assert paths(table.scan()) == ["month=5/b.parquet"]
 
-    def test_other_partitions_do_not_conflict(self, table):
-        append(table, data_file("a", 5), data_file("b", 6))
-        first, second = table.transaction(), table.transaction()
-        for month, txn in ((5, first), (6, second)):
-            txn.remove(txn.filter_files(f"month = {month}"))
-        first.commit("DELETE")
-        assert second.commit("DELETE").rebased_over == 1
-
-    def test_whoever_read_everything_conflicts_with_an_append(self, table):
-        append(table, data_file("a", 5))
-        txn = table.transaction()
-        txn.remove(txn.filter_files())
-        append(table, data_file("b", 6))
-        with pytest.raises(tidegate.ConcurrentAppendException):
-            txn.commit("WRITE")
-
     def test_one_application_at_a_time(self, table):
         assert table.txn_version("stream/1") == -1
         first, second = table.transaction(), table.transaction()

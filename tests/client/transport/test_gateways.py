@@ -11,7 +11,6 @@ from tests.client.transport.loopback import Reply
 from tidegate import Lake, Table, TransactionState
 from tidegate.errors import (
     CommitStateUnknown,
-    InvalidProposal,
     TidegateError,
     TransactionCommitted,
     Unauthenticated,
@@ -179,13 +178,3 @@ class TestTheRealService:
         gateway.answer = None
         assert txn.commit("WRITE").replayed
         assert txn.state is TransactionState.COMMITTED
-
-    def test_its_own_refusals_are_known_by_the_requests_id(self, behind):
-        txn = behind.transaction()
-        txn.add([data_file("a", partition_values={})])
-        with pytest.raises(InvalidProposal) as raised:
-            txn.commit("WRITE")
-        assert raised.value.code == "partition-mismatch"
-        assert raised.value.definite
-        assert raised.value.request_id
-        assert txn.state is TransactionState.FAILED

@@ -4,11 +4,8 @@ import socket
 
 import pytest
 
-from tests.client.transport.loopback import CutOff, Drop, Hold, Loopback, OfService, Reply
-from tidegate.errors import CommitStateUnknown, ServiceUnavailable
-from tidegate.wire.connection import Connection
+from tests.client.transport.loopback import CutOff, Drop, Hold, Loopback, Reply
 from tidegate.wire.exchange import Request, Response, TransportFailure
-from tidegate.wire.flow import RetryPolicy
 from tidegate.wire.transport import USER_AGENT, HttpTransport
 
 READ = Request(method="GET", path="/tables/a.b.c")
@@ -24,30 +21,11 @@ def transport(loopback):
     transport.close()
 
 
-@pytest.fixture
-def naps():
-    return []
-
-
-@pytest.fixture
-def connection(transport, naps):
-    policy = RetryPolicy(deadline_s=SOON, attempt_s=SOON)
-    return Connection(transport, policy=policy, sleep=naps.append, jitter=lambda: 0.0)
-
-
 def unused_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
         return port
-
-
-def text(response: Response) -> str:
-    return response.body.decode()
-
-
-def propose(connection: Connection) -> str:
-    return connection.propose(COMMIT, text, transaction_id="tx-1", in_doubt=False)
 
 
 def test_a_request_arrives_as_it_was_meant(transport, loopback):
@@ -125,38 +103,6 @@ def test_the_token_is_in_no_repr(transport):
     shown = repr(transport) + repr(vars(transport)) + repr(transport._client.headers)
     assert "***" in repr(transport)
     assert "secret-token" not in shown
-
-
-def test_a_lost_answer_is_asked_for_again_with_the_same_bytes(connection, loopback):
-    loopback.then(Drop(), CutOff(), OfService(201, b"landed"))
-    assert propose(connection) == "landed"
-    assert [seen.body for seen in loopback.seen] == [COMMIT.body] * 3
-
-
-def test_a_503_is_waited_out_as_long_as_the_service_says(connection, loopback, naps):
-    loopback.then(Reply(503, b"", {"Retry-After": "2"}), OfService(201, b"landed"))
-    assert propose(connection) == "landed"
-    assert naps == [2.0]
-
-
-def test_a_service_that_never_answers_leaves_the_commit_in_doubt(transport, loopback, naps):
-    policy = RetryPolicy(deadline_s=AT_ONCE, attempt_s=AT_ONCE)
-    connection = Connection(transport, policy=policy, sleep=naps.append, jitter=lambda: 0.0)
-    loopback.then(Hold())
-    with pytest.raises(CommitStateUnknown) as raised:
-        propose(connection)
-    assert raised.value.transaction_id == "tx-1"
-    assert not raised.value.definite
-
-
-def test_a_service_that_is_not_there_took_no_copy():
-    transport = HttpTransport(f"http://127.0.0.1:{unused_port()}", token=None)
-    policy = RetryPolicy(deadline_s=AT_ONCE, first_delay_s=SOON, longest_delay_s=SOON)
-    connection = Connection(transport, policy=policy, jitter=lambda: 0.5)
-    with pytest.raises(ServiceUnavailable) as raised:
-        propose(connection)
-    transport.close()
-    assert raised.value.definite
 
 
 def test_one_connection_serves_many_requests(transport, loopback: Loopback):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tidegate_protocol.conflict.postings import Postings, tail
+from tidegate_protocol.conflict.postings import Postings
 
 
 @pytest.fixture
@@ -41,18 +41,6 @@ def test_a_commit_without_a_key_is_not_kept(held):
     assert not Postings[str]().any_after(0)
 
 
-def test_what_is_taken_back_was_never_there():
-    postings = Postings[str]()
-    postings.append(1, {"a"})
-    postings.append(2, {"b"})
-    postings.append(3, {"a", "c"})
-    postings.drop(3, {"a", "c"})
-    postings.restore_order()
-    assert seen(postings) == ({"a": [1], "b": [2]}, [1, 2])
-    # `a` was in the newest commit; it is not any more, and hides nobody.
-    assert list(postings.keys_after(1)) == ["b"]
-
-
 @pytest.mark.parametrize("most", [0, 1, 10])
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_taken_back_was_never_there_whatever_came_and_went(most, seed):
@@ -80,47 +68,8 @@ def test_what_is_taken_back_was_never_there_whatever_came_and_went(most, seed):
     assert postings.versions == sorted(kept)
 
 
-class Ordered(int):
-    """A version that knows how often any was compared, as what sorts does."""
-
-    compared = 0
-
-    def __lt__(self, other):
-        Ordered.compared += 1
-        return int(self) < int(other)
-
-
-def test_taking_back_a_few_keys_does_not_sort_all():
-    postings = Postings[int]()
-    for key in range(5_000):
-        postings.append(Ordered(key), (key,))
-    last = Ordered(5_000)
-    postings.append(last, range(10))
-    Ordered.compared = 0
-    postings.drop(last, range(10))
-    postings.restore_order()
-    assert Ordered.compared == 0
-    assert sorted(postings.keys_after(4_990)) == list(range(4_991, 5_000))
-    assert sorted(postings.keys_after(-1)) == list(range(5_000))
-
-
-def test_what_is_forgotten_is_not_found(held):
-    held.forget(1, {"a", "b"})
-    held.forget(2, {"b"})
-    assert seen(held) == ({"b": [3], "c": [3]}, [3])
-
-
 def test_another_version_than_the_oldest_or_newest_is_a_mistake(held):
     with pytest.raises(ValueError, match="expected version 2, found 3"):
         held.drop(2, {"b"})
     with pytest.raises(ValueError, match="expected version 2, found 1"):
         held.forget(2, {"b"})
-
-
-def test_the_rest_of_a_list():
-    assert [list(tail([2, 4, 6], after)) for after in (0, 2, 3, 6)] == [
-        [2, 4, 6],
-        [4, 6],
-        [4, 6],
-        [],
-    ]

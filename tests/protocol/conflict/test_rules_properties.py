@@ -1,7 +1,4 @@
-"""Properties of preparing, judging and completing that hold for every transaction.
-
-`oracle` judges again, from sets of partitions and paths alone, with none of the code under test.
-"""
+"""Properties of preparing, judging and completing that hold for every transaction."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +10,6 @@ from tests.builders.actions import add, domain, features, metadata, protocol, re
 from tests.builders.ledgers import NOW, prepared, state, winner
 from tests.builders.lines import vector
 from tests.builders.proposals import proposal, reads
-from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.prepare.prepare import prepare
@@ -97,39 +93,6 @@ def won(theirs) -> list[WinningCommit]:
         winner(*work.actions(), version=version, blind=blind)
         for version, (work, blind) in enumerate(theirs, start=1)
     ]
-
-
-def oracle(mine, what, level, theirs) -> tuple[Code, int] | None:
-    """The first conflict and its version, by Delta's rules."""
-    read_files = bool(what.partitions or what.files or what.whole_table)
-    is_blind = not mine.removed and not read_files
-    quiet = not mine.data_change or not (mine.added or mine.removed)
-    snapshot = quiet and not mine.apps and not mine.domains
-    if level is IsolationLevel.WRITE_SERIALIZABLE:
-        snapshot = False  # The operation is WRITE, which changes data.
-    for version, (work, claims_blind) in enumerate(theirs, start=1):
-        if work.domains & mine.domains or work.apps & what.apps:
-            return Code.CONCURRENT_TRANSACTION, version
-        spared = (
-            is_blind
-            or snapshot
-            or (level is IsolationLevel.WRITE_SERIALIZABLE and claims_blind and not work.removed)
-        )
-        seen = set(PARTITIONS) if what.whole_table else what.partitions
-        if not spared and seen & set(work.added.values()):
-            return Code.CONCURRENT_APPEND, version
-        if work.removed.keys() & what.files or (what.whole_table and work.removed):
-            return Code.CONCURRENT_DELETE_READ, version
-        if work.removed.keys() & mine.removed.keys():
-            return Code.CONCURRENT_DELETE_DELETE, version
-    return None
-
-
-@given(work, read, st.sampled_from(LEVELS), winners)
-def test_it_is_judged_as_the_oracle_judges(mine, what, level, theirs):
-    outcome = check_conflicts(committed(mine, what, level), won(theirs))
-    found = (outcome.code, outcome.winner.version) if isinstance(outcome, Conflict) else None
-    assert found == oracle(mine, what, level, theirs)
 
 
 @given(work, read, st.sampled_from(LEVELS), winners, st.integers(0, 4))

@@ -2,20 +2,14 @@
 
 import pytest
 
-from tests.builders.actions import add, domain, features, metadata, remove, txn, unknown
+from tests.builders.actions import add, domain, features, metadata, remove, unknown
 from tests.builders.ledgers import prepared, state, winner
 from tests.builders.lines import vector
 from tests.builders.proposals import reads
-from tests.protocol.log.test_bulk import Held
 from tests.protocol.window_tables import BACKFILL, SUPPORTED, WEAK, at
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.conflict.window import CommitWindow
-from tidegate_protocol.log.bulk import BulkDecoder
-from tidegate_protocol.log.codec import decode, encode
-from tidegate_protocol.log.spooled import Spooled
-from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction, WinningCommit
-from tidegate_protocol.replay.commits import summarize
+from tidegate_protocol.proposal.transaction import WinningCommit
 
 
 def held(*winners: WinningCommit, after: int = 0) -> CommitWindow:
@@ -103,63 +97,6 @@ class TestWhatIsHeld:
         window = held(*(winner(add("a"), add("b"), version=v) for v in range(3, 6)), after=2)
         assert [window.weight_after(version) for version in (0, 2, 4, 5)] == [9, 9, 3, 0]
 
-    @pytest.mark.parametrize(
-        ("action", "kilobytes"),
-        [
-            (add("a", {"x": "v" * 2900}), 2),
-            (remove("r" * 1024), 1),
-            # Few bytes, and an object for each of them.
-            (add("a", tags={f"{tag:02x}": "" for tag in range(250)}), 24),
-        ],
-    )
-    def test_actions_whose_bytes_are_elsewhere_weigh_what_they_hold(self, action, kilobytes):
-        (kept,) = BulkDecoder(Held).keep([action])
-        assert isinstance(kept, Spooled)
-        assert held(winner(kept)).weight == held(winner(add("a"))).weight + kilobytes
-
-
-def reader_of(x: str, version: int) -> PreparedTransaction:
-    mine = add("mine", {"x": x})
-    return prepared(mine, at=at("partitioned", version), reads=reads(f"x = {x}"))
-
-
-def adds_to(x: str, version: int) -> WinningCommit:
-    return winner(add(f"n{version}", {"x": x}), version=version)
-
-
-class TestAfterSomeWereJudged:
-    """What was looked into for one transaction is right for the next."""
-
-    @pytest.fixture
-    def window(self):
-        window = held(adds_to("1", 1), adds_to("0", 2), adds_to("1", 3))
-        assert window.check_conflicts(reader_of("0", 1)).winner.version == 2
-        return window
-
-    def test_what_was_taken_back_hides_nobody(self, window):
-        window.drop_after(2)
-        assert window.check_conflicts(reader_of("0", 1)).winner.version == 2
-
-    def test_what_was_taken_back_is_met_by_nobody(self, window):
-        window.drop_after(2)
-        assert window.check_conflicts(reader_of("1", 1)).checked_through == 2
-
-    def test_what_comes_in_its_place_is_met(self, window):
-        window.drop_after(2)
-        window.append(adds_to("2", 3))
-        assert window.check_conflicts(reader_of("1", 1)).checked_through == 3
-        assert window.check_conflicts(reader_of("2", 1)).winner.version == 3
-
-    def test_what_is_left_is_met_when_the_oldest_are_forgotten(self, window):
-        window.trim(commits=1, weight=100)
-        assert window.check_conflicts(reader_of("1", 2)).winner.version == 3
-        assert window.check_conflicts(reader_of("0", 2)).checked_through == 3
-
-    def test_who_was_never_looked_into_is_met_when_others_are_forgotten(self):
-        window = held(adds_to("1", 1), adds_to("0", 2), adds_to("1", 3))
-        window.trim(commits=2, weight=100)
-        assert window.check_conflicts(reader_of("0", 1)).winner.version == 2
-
 
 class TestWhereEvenQuietWinnersMatter:
     def test_with_row_ids(self):
@@ -201,102 +138,3 @@ class TestWhereEvenQuietWinnersMatter:
         window = held(winner(add("w", {"x": "1"}), version=1))
         mine = prepared(add("b", {"x": "1"}), at=at("weak"), reads=reads("x = 1"))
         assert window.check_conflicts(mine).code is Code.CONCURRENT_APPEND
-
-
-class TestWhoIsAsked:
-    """Only the winners that a transaction may meet: seen from the rules that are asked."""
-
-    @pytest.fixture
-    def asked(self, monkeypatch):
-        versions: list[int] = []
-
-        def judged(txn, found):
-            found = list(found)
-            versions.extend(each.version for each in found)
-            return check_conflicts(txn, found)
-
-        monkeypatch.setattr("tidegate_protocol.conflict.checker.check_conflicts", judged)
-        return versions
-
-    def test_a_blind_append_meets_no_quiet_winner(self, asked):
-        window = held(
-            winner(add("a"), version=1),
-            winner(remove("a"), txn("app"), version=2),
-            winner(domain("d"), version=3),
-            winner(add("c"), version=4),
-        )
-        outcome = window.check_conflicts(prepared(add("b"), at=at("plain")))
-        assert outcome.checked_through == 4
-        assert asked == [3]
-
-    def test_a_reader_of_a_partition_meets_who_adds_to_it(self, asked):
-        window = held(
-            *(winner(add(f"n{v}", {"x": str(v)}), version=v) for v in range(1, 50)),
-            winner(add("n50", {"x": "7"}), version=50),
-        )
-        mine = prepared(add("b", {"x": "7"}), at=at("partitioned", 7), reads=reads("x = 7"))
-        outcome = window.check_conflicts(mine)
-        assert isinstance(outcome, Conflict)
-        assert (outcome.code, outcome.winner.version) == (Code.CONCURRENT_APPEND, 50)
-        assert asked == [50]
-
-    def test_who_only_gives_row_ids_adds_nothing(self, asked):
-        again = add("n", {"x": "1"}, dataChange=False)
-        window = held(winner(again, operation=BACKFILL))
-        mine = prepared(add("b", {"x": "1"}), at=at("partitioned"), reads=reads("x = 1"))
-        assert window.check_conflicts(mine).checked_through == 1
-        assert asked == []
-
-    def test_who_is_met_twice_is_asked_once(self, asked):
-        far = {"stats": '{"numRecords":1,"minValues":{"v":1},"maxValues":{"v":1}}'}
-        window = held(winner(add("n", {"x": "1"}, **far), add("m", {"x": "2"}, **far)))
-        mine = prepared(add("b", {"x": "1"}), at=at("sparing-by-x"), reads=reads("x < 5 AND v = 9"))
-        assert window.check_conflicts(mine).checked_through == 1
-        assert asked == [1]
-
-    def test_who_removes_and_reads_files_meets_who_removes_them(self, asked):
-        window = held(*(winner(remove(f"f{v}"), version=v) for v in range(1, 50)))
-        one = prepared(remove("mine"), at=at("plain"), reads=reads(files=["f20"]))
-        assert window.check_conflicts(one).winner.version == 20
-        other = prepared(remove("f30"), at=at("plain"), reads=reads(files=["mine"]))
-        assert window.check_conflicts(other).code is Code.CONCURRENT_DELETE_DELETE
-        assert asked == [20, 30]
-
-    def test_who_read_the_whole_table_meets_whoever_changes_files(self, asked):
-        window = held(
-            winner(txn("app"), version=1), winner(domain("e"), version=2), winner(version=3)
-        )
-        added, removed = winner(add("n"), version=4), winner(remove("o"), version=4)
-        for last, code in (
-            (added, Code.CONCURRENT_APPEND),
-            (removed, Code.CONCURRENT_DELETE_READ),
-        ):
-            window.drop_after(3)
-            window.append(last)
-            mine = prepared(add("b"), at=at("plain"), reads=reads(whole_table=True))
-            assert window.check_conflicts(mine).code is code
-        assert asked == [2, 4, 2, 4]
-
-    def test_who_read_an_application_meets_its_transactions(self, asked):
-        window = held(*(winner(txn(f"app-{v}"), version=v) for v in range(1, 50)))
-        mine = prepared(add("b"), at=at("plain"), reads=reads(app_ids=["app-9"]))
-        assert window.check_conflicts(mine).app_id == "app-9"
-        assert asked == [9]
-
-    def test_with_row_ids_every_winner_is_asked(self, asked):
-        window = held(*(winner(add(f"n{v}", {"x": "1"}), version=v) for v in range(1, 9)))
-        assert (
-            window.check_conflicts(prepared(add("b", {"x": "2"}), at=at("row-ids"))).checked_through
-            == 8
-        )
-        assert asked == list(range(1, 9))
-
-
-def test_long_actions_weigh_as_much_as_many():
-    window = CommitWindow(after=0)
-    for version in range(1, 4):
-        action = decode(encode(add("a", tags={"a": "b" * 10_240})))
-        window.append(summarize(version, [action], timestamp_fallback=0))
-    assert window.weight == 3 * 11
-    window.trim(commits=100, weight=22)
-    assert (window.after, window.weight) == (1, 22)

@@ -25,8 +25,3 @@ def test_they_are_told_in_order():
     both = {"delta.sampleRetentionDuration": "interval 7 days", "delta.autoOptimize": "true"}
     assert [text.split()[2] for text in warnings_of(both)] == sorted(both)
     assert list(warnings_of({"delta.appendOnly": "true", "mine": "x"})) == []
-
-
-def test_none_denies_the_clean_up_that_there_is():
-    """Logs are cleaned up (docs/upkeep.md), whatever these properties ask for."""
-    assert [name for name, what in IDLE.items() if "not cleaned up" in what] == []

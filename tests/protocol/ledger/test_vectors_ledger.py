@@ -75,15 +75,6 @@ def _outcome(outcome: CreateOutcome | ProposeOutcome) -> Outcome:
     raise AssertionError(outcome)
 
 
-def test_every_vector_without_needs_is_run_on_both_kinds_of_table():
-    if not ALL:
-        pytest.skip(vectors.ABSENT)
-    plain = [vector for vector in ALL if not vector.needs]
-    assert plain
-    assert {vectors.skip_reason(vector, kind) for vector in plain for kind in Kind} == {None}
-    assert vectors.ARGUED.keys() <= {vector.name for vector in ALL}
-
-
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("vector", ALL, ids=lambda vector: f"{vector.theme}/{vector.name}")
 def test_vector(vector: Vector, kind: Kind):

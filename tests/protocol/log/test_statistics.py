@@ -1,22 +1,18 @@
 """What a file's statistics prove, whichever writer wrote them."""
 
 import datetime as dt
-import gc
 import json
 import math
-import weakref
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_protocol.base.memo import FEW, MANY, SOME
 from tidegate_protocol.log.statistics import (
     FileStatistics,
     InvalidStatistics,
     statistics_of,
-    statistics_reader,
 )
 from tidegate_protocol.schema.table_schema import (
     BINARY,
@@ -108,23 +104,6 @@ class TestObject:
     @given(st.text())
     def test_no_text_is_any_other_error(self, text):
         assert statistics_of(text) is None or text.lstrip().startswith("{")
-
-
-class TestReaders:
-    """What reads some columns alone is made of their names, and takes half a kilobyte for each."""
-
-    @pytest.mark.parametrize(("columns", "most"), [(10, MANY), (40, SOME), (1_000, FEW)])
-    def test_only_the_newest_are_kept(self, columns, most):
-        made = [
-            weakref.ref(statistics_reader([f"c{at}_{n}" for n in range(columns)]))
-            for at in range(most + 20)
-        ]
-        gc.collect()
-        assert sum(each() is not None for each in made) == most
-
-    def test_one_is_made_once(self):
-        columns = [f"column{n}" for n in range(1_000)]
-        assert statistics_reader(columns) is statistics_reader(columns[::-1])
 
 
 class TestColumns:

@@ -1,7 +1,6 @@
 """Which added file a transaction should have read."""
 
 import json
-import sys
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from tests.protocol.judging import schema
 from tidegate_protocol.log.statistics import statistics_of
 from tidegate_protocol.proposal.transaction import Reads
 from tidegate_protocol.scan.predicates import InvalidPredicate
-from tidegate_protocol.scan.reads import ReadPredicates, is_parsed, parse_once
+from tidegate_protocol.scan.reads import ReadPredicates
 
 COLUMNS = schema({"x": "integer", "v": "integer"})
 
@@ -164,10 +163,6 @@ class TestPredicatesOfATable:
             self.READS, COLUMNS, ("x",)
         )
 
-    def test_the_same_predicate_over_the_same_columns_is_parsed_once(self):
-        first, again = (self.of({"x": "integer"}, "x").predicates for _ in range(2))
-        assert first[0] is again[0]
-
     def test_other_columns_are_another_predicate(self):
         number, text = self.of({"x": "integer"}, "x"), self.of({"x": "string"}, "x")
         partitions = [(("x", "02"),), (("x", "3"),)]
@@ -179,59 +174,6 @@ class TestPredicatesOfATable:
         for _ in range(2):
             with pytest.raises(InvalidPredicate, match=r"reads.predicates\[0\]"):
                 self.of({"y": "integer"})
-
-    def test_a_long_predicate_lives_as_long_as_its_reads(self):
-        """Parsed, it may take a hundred times as much as its text."""
-        text = " OR ".join(f"x = {n}" for n in range(100))
-        table = metadata([column("x")], ("x",))
-        one, other = Reads(predicates=(text,)), Reads(predicates=(text,))
-        first, again, else_ = (
-            ReadPredicates.over(reads, table).predicates for reads in (one, one, other)
-        )
-        assert first == else_
-        assert first[0] is again[0]
-        assert first[0] is not else_[0]
-
-    def test_a_long_text_that_is_none_is_refused_again(self):
-        reads = Reads(predicates=(" OR ".join(f"nothing = {n}" for n in range(100)),))
-        table = metadata([column("x")], ("x",))
-        told = []
-        for _ in range(2):
-            with pytest.raises(
-                InvalidPredicate, match=r"reads\.predicates\[0\]: .*nothing"
-            ) as found:
-                ReadPredicates.over(reads, table)
-            told.append((str(found.value), found.value.position))
-        assert told[0] == told[1]
-
-    def test_a_long_partition_value_is_not_kept(self):
-        """A transaction may keep it, but not the predicate, which others have, too."""
-        for length, kept in ((100, 1), (1_000, 0)):
-            reads = self.of({"x": "string"}, "x")
-            value = "2" * length
-            before = sys.getrefcount(value)
-            list(reads.covered([(("x", value),)]))
-            del reads
-            assert sys.getrefcount(value) - before == kept
-
-    def test_a_transaction_keeps_a_mebibyte_of_them(self):
-        reads = self.of({"x": "string"}, "x")
-        values = [f"{number:0>10000}" for number in range(200)]
-        before = list(map(sys.getrefcount, values))
-        for at in range(len(values)):
-            list(reads.covered([(("x", values[at]),)]))
-        counts = zip(map(sys.getrefcount, values), before, strict=True)
-        assert 50 < sum(count > once for count, once in counts) <= 103
-        huge = "2" * 1_100_000
-        once = sys.getrefcount(huge)
-        assert len(list(reads.covered([(("x", huge),)]))) == 1
-        assert sys.getrefcount(huge) == once
-
-    def test_five_thousand_partitions_are_charged_once(self):
-        reads = self.of({"x": "string"}, "x")
-        partitions = [(("x", f"{number:0>10}"),) for number in range(10, 5_010)]
-        for _ in range(200):
-            assert not list(reads.covered(partitions))
 
 
 class TestManyFiles:
@@ -254,29 +196,3 @@ class TestManyFiles:
         )
         found = reads.first_match(adds, use_statistics=statistics)
         assert found is next(expected, None)
-
-
-class TestWhetherTheyAreParsed:
-    """So that nobody parses long ones where everybody waits."""
-
-    TABLE = metadata([column("x")], ("x",))
-
-    @pytest.mark.parametrize("length", [1, 10, 100])
-    def test_once_they_were(self, length):
-        text = " OR ".join(f"x = {n}" for n in range(length))
-        reads = Reads(predicates=("x = 2", text))
-        assert not is_parsed(reads, self.TABLE)
-        parse_once(reads, "x = 2", self.TABLE)
-        assert not is_parsed(reads, self.TABLE)
-        ReadPredicates.over(reads, self.TABLE)
-        assert is_parsed(reads, self.TABLE)
-        assert not is_parsed(reads, metadata([column("x", "string")], ("x",)))
-
-    def test_up_to_one_that_is_none(self):
-        reads = Reads(predicates=("nothing = 2", "x = 3"))
-        with pytest.raises(InvalidPredicate):
-            ReadPredicates.over(reads, self.TABLE)
-        assert is_parsed(reads, self.TABLE)
-
-    def test_no_predicates_are(self):
-        assert is_parsed(Reads(), self.TABLE)

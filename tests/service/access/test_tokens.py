@@ -87,11 +87,6 @@ class TestTokens:
         assert store.token.sha256 == hashlib.sha256(text.encode()).digest()
         assert text.rpartition("_")[2] not in repr(store.token)
 
-    async def test_the_principal_is_named_by_the_id_where_by_nothing_else(self):
-        store = Kept()
-        await made(store, principal=None)
-        assert store.token.principal == store.token.id
-
     @pytest.mark.parametrize(
         "fields",
         [
@@ -114,12 +109,6 @@ class TestTokens:
 
 
 class TestAuthenticator:
-    async def test_it_knows_whose_a_token_is(self):
-        store = Kept()
-        text = await made(store)
-        found = await Authenticator(store, monotonic_s=lambda: 0.0).principal(text, address=HERE)
-        assert found == Principal(name="etl", grants=(Grant(Role.READER, "*"),))
-
     async def test_nothing_else_is_one(self):
         store = Kept()
         text = await made(store)
@@ -138,39 +127,12 @@ class TestAuthenticator:
         ):
             assert await authenticator.principal(other, address=HERE) is None
 
-    async def test_what_cannot_be_one_is_not_looked_up(self):
-        store = Kept()
-        authenticator = Authenticator(store, monotonic_s=lambda: 0.0)
-        await authenticator.principal("Robert'); DROP TABLE", address=HERE)
-        assert store.asked == 0
-
-    async def test_it_is_asked_for_again_once_the_time_is_over(self):
-        store, now = Kept(), [100.0]
-        text = await made(store)
-        authenticator = Authenticator(store, monotonic_s=lambda: now[0])
-        assert await authenticator.principal(text, address=HERE)
-        now[0] += CACHE_S - 0.001
-        assert await authenticator.principal(text, address=HERE)
-        assert store.asked == 1
-        await store.revoke(store.token.id, by=OPERATOR)
-        now[0] += 0.001
-        assert await authenticator.principal(text, address=HERE) is None
-        assert CACHE_S < 5
-
     async def test_a_wrong_secret_is_not_helped_by_the_right_one_before(self):
         store = Kept()
         text = await made(store)
         authenticator = Authenticator(store, monotonic_s=lambda: 0.0)
         assert await authenticator.principal(text, address=HERE)
         assert await authenticator.principal(text[:-2] + "00", address=HERE) is None
-
-    async def test_what_it_remembers_is_bounded(self):
-        store = Kept()
-        authenticator = Authenticator(store, monotonic_s=lambda: 0.0, cached=2)
-        for number in range(5):
-            text = await made(store, random=lambda size, n=number: bytes([n]) * size)
-            assert await authenticator.principal(text, address=HERE)
-        assert len(authenticator._known) <= 2
 
 
 class TestFailures:
@@ -185,13 +147,6 @@ class TestFailures:
             for number in range(count)
         )
         assert set(await asyncio.gather(*tries)) == {None}
-
-    async def test_all_that_wait_are_looked_up_together(self):
-        store = Kept()
-        authenticator = Authenticator(store, monotonic_s=lambda: 0.0, failures=undelayed())
-        await self.flooded(authenticator, 2 * AT_ONCE)
-        assert store.ids == 2 * AT_ONCE
-        assert store.asked <= 3
 
     @pytest.mark.parametrize("address", [HERE, "10.0.0.2"])
     async def test_a_token_is_found_behind_them(self, address):
@@ -260,25 +215,11 @@ class TestFailures:
         now[0] += 2 / PER_S
         assert not await is_delayed(HERE)
 
-    async def test_they_are_forgiven_soon_however_many_there_were(self):
-        now = [100.0]
-        failures = FailedAuthentications(monotonic_s=lambda: now[0], delay_s=0.0)
-        for _ in range(50 * BURST):
-            await failures.failed(HERE)
-        now[0] += BURST / PER_S
-        assert failures._count(HERE, now[0]) <= 1
-
     async def test_all_of_an_ipv6_network_is_one_address(self):
         failures = FailedAuthentications(monotonic_s=lambda: 0.0, delay_s=0.0)
         for number in range(BURST):
             await failures.failed(f"2001:db8::{number:x}")
         assert len(failures._of) == 1
-
-    async def test_what_is_remembered_is_bounded(self):
-        failures = FailedAuthentications(monotonic_s=lambda: 0.0, delay_s=0.0, addresses=2)
-        for number in range(5):
-            await failures.failed(f"10.0.0.{number}")
-        assert len(failures._of) == 2
 
 
 def undelayed() -> FailedAuthentications:

@@ -1,32 +1,21 @@
 """What is turned away because too much waits already: for publishing, or for its table's turn."""
 
-import logging
-import threading
-import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import psycopg
 import pytest
 
-import tidegate
 from tests.builders.by_x import add
 from tests.builders.flights import TABLE, table_body
 from tests.builders.flights import add as add_line
 from tests.builders.flights import proposal as body_of
 from tests.builders.proposals import proposal
-from tests.client import answers
-from tests.client.tables import data_file
 from tests.service.api.http.test_api_unavailable import eventually, locked
 from tests.service.commit.committing import paths
 from tests.service.commit.groups.grouping import instance
 from tests.service.commit.groups.test_groups import BOTH, versions
 from tests.service.serving import DocumentedClient
-from tidegate.lake import Lake
-from tidegate.wire.connection import Connection
-from tidegate.wire.flow import RetryPolicy
-from tidegate.wire.transport import HttpTransport
 from tidegate_protocol.base.problems import Code
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.errors import Unavailable
@@ -113,50 +102,6 @@ class TestTurns:
             told = [begun.result(), waiting.result(), commit(api, "t-3")]
             assert [answer.status_code for answer in told] == [201] * 3
             assert [answer.json()["version"] for answer in told] == [1, 2, 3]
-
-    def test_many_writers_of_whom_most_are_turned_away_all_land_once(
-        self, start_service, database_url, caplog
-    ):
-        caplog.set_level(logging.INFO, "tidegate.access")
-        limit, writers = 4, 40
-        url = start_service(max_waiting_per_table=limit).url
-        with tidegate.connect(url) as lake:
-            lake.create_table(TABLE, schema=answers.SCHEMA, partition_by=["month"])
-        turned_away = threading.Semaphore(0)
-
-        def sleep(seconds: float) -> None:
-            turned_away.release()
-            time.sleep(seconds)
-
-        def write(writer: int) -> tuple[str, int]:
-            transport = HttpTransport(url, token=None)
-            connection = Connection(transport, policy=RetryPolicy(), sleep=sleep)
-            with Lake(connection, url=url) as lake, lake.table(TABLE).transaction() as txn:
-                txn.add([data_file(str(writer))])
-                return txn.id, txn.commit("WRITE").version
-
-        with ThreadPoolExecutor(writers) as pool:
-            with locked(database_url):
-                landing = [pool.submit(write, writer) for writer in range(writers)]
-                # A group takes no more than wait, and no more wait behind it.
-                for _ in range(writers - 2 * limit):
-                    assert turned_away.acquire(timeout=PATIENCE_S)
-                assert not any(one.done() for one in landing)
-            landed = [one.result() for one in landing]
-
-        assert sorted(version for _, version in landed) == list(range(1, writers + 1))
-        commits = f"{url}/api/v1/tables/{TABLE}/commits"
-        history = httpx.get(commits, params={"limit": 1000}).json()["commits"]
-        told = {(each["transaction_id"], each["version"]) for each in history[:-1]}
-        assert told == set(landed)
-        # An answer is out before its line is written.
-        eventually(lambda: statuses_of_commits(caplog)[201] == writers)
-        assert statuses_of_commits(caplog)[429] >= writers - 2 * limit
-
-
-def statuses_of_commits(caplog: pytest.LogCaptureFixture) -> Counter[int]:
-    lines = [record.msg for record in caplog.records if record.name == "tidegate.access"]
-    return Counter(line.status for line in lines if line.path.endswith("/commits"))
 
 
 def commit(api: httpx.Client, transaction_id: str) -> httpx.Response:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.builders.by_x import add
@@ -286,26 +285,6 @@ async def test_an_answer_that_is_lost_is_settled_by_looking(
     assert await publisher.round() == 0
     assert await publisher.round() == 1
     assert await lag(world, table) == 0
-
-
-async def test_tables_that_are_committed_to_are_published_together(
-    world: World, index: Index, engine: AsyncEngine
-):
-    """What a look finds is read, read once more after the logs were looked through, marked and
-    forgotten in four transactions, or few more: not all files are there at the same time."""
-    tables = [await world.create(catalog_managed=True) for _ in range(12)]
-    for table in tables:
-        await commits(world, table, 3)
-    uses = 0
-
-    def used(*_: object) -> None:
-        nonlocal uses
-        uses += 1
-
-    event.listen(engine.sync_engine.pool, "checkout", used)
-    assert await Publisher(index, world.context.storage).round() == 12 * 4
-    assert uses <= 16
-    assert [await lag(world, table) for table in tables] == [0] * 12
 
 
 async def test_two_publishers_agree(world: World, index: Index):

@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from tests.service.catalog_managed.test_publisher import commits, lag
+from tests.service.catalog_managed.test_publisher import commits
 from tests.service.faults import FaultyLog, FaultyStorage
 from tests.service.world import World
-from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.catalog_managed.look import NotSeenInTime, Unseen, WentOn, look
 from tidegate_service.core.catalog_managed.publish import publish_batch, publish_table
 from tidegate_service.core.instance.own_logs import OwnLogs
@@ -61,30 +60,6 @@ async def test_a_log_that_cannot_be_looked_through_in_time_is_left(
             await look(index, log, head, unseen, own=OwnLogs(), **bound)
 
 
-class PagedLog(FaultyLog):
-    """Its listing has empty pages before its own, each some time after the one before."""
-
-    async def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
-        # Pages count from the first one on that has an entry.
-        yield (LogEntry(name="a", size=0, modified_ms=0),)
-        for _ in range(10):
-            await asyncio.sleep(0.05)
-            yield ()
-
-
-class PagedStorage(FaultyStorage):
-    def log(self, location: str, *, who: str | None = None) -> Log:
-        return PagedLog(super().log(location, who=who), self, [])
-
-
-async def test_a_log_is_looked_through_for_as_long_as_its_pages_come(world: World, index: Index):
-    table = await world.create(catalog_managed=True)
-    storage = PagedStorage(world.context.storage)
-    unseen, own = await unseen_of(index, storage, table), OwnLogs()
-    assert await look(index, storage.log(table.location), table, unseen, own=own, page_s=0.4)
-    assert own.has(table.id, -1, database=unseen.database)
-
-
 async def test_a_log_that_another_instance_publishes_to_is_left_for_then(
     world: World, index: Index
 ):
@@ -100,42 +75,3 @@ async def test_a_log_that_another_instance_publishes_to_is_left_for_then(
     with pytest.raises(WentOn):
         await look(index, log, table, unseen, own=OwnLogs())
     assert (await get_table(world.context, table.id)).state is TableState.ACTIVE
-
-
-class BusyStorage(FaultyStorage):
-    """What it shows of one log, it does not show of another meanwhile."""
-
-    def __init__(self, storage: Storage) -> None:
-        super().__init__(storage)
-        self.showing = asyncio.Lock()
-
-    def log(self, location: str, *, who: str | None = None) -> Log:
-        return BusyLog(super().log(location, who=who), self, [])
-
-
-class BusyLog(FaultyLog):
-    """Its listing takes a tenth of a second alone."""
-
-    async def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
-        for _ in range(10):
-            async with self._storage.showing:
-                await asyncio.sleep(0.01)
-        yield ()
-
-
-async def test_logs_do_not_take_each_others_time(world: World, index: Index):
-    """Alone, each is looked through in a tenth of the time that it has; all at once, in none."""
-    tables = [
-        await world.create(catalog_managed=True, name=f"c{number}.s.t") for number in range(24)
-    ]
-    publisher = Publisher(
-        index, BusyStorage(world.context.storage), looks=((0.05, 4), (1.0, 2)), interval_s=0.05
-    )
-    running = asyncio.create_task(publisher.run())
-    try:
-        async with asyncio.timeout(3 * PATIENCE_S):
-            while any([await lag(world, table) for table in tables]):
-                await asyncio.sleep(0.05)
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)

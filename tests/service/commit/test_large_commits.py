@@ -14,13 +14,10 @@ from tests.service.api.http.connections.requests_by_hand import NDJSON_TYPE
 from tests.service.api.http.connections.test_api_streams import adds
 from tests.service.process.cli.command_line import serving, url_in
 from tests.service.serving import DocumentedClient
-from tidegate_service.api.bodies.action_lines import ActionLines
 
 MANY = 120_000
 USUAL_S = 5.0
 """A small commit takes milliseconds. This is what a machine under load makes of them."""
-PARSED = 6_000
-"""Some of what comes is parsed while more comes, and some at the end."""
 FEW, WIDE = 20_000, 200_000
 MOST_BYTES = 2_250
 """Of peak memory for each action that there is more. It is 1,200 to 1,500: the action, its
@@ -78,25 +75,6 @@ def test_others_go_on_and_find_it_afterwards(api, catalog_managed):
     found = api.get(f"/tables/{large}/commits/1").content
     assert found.partition(b"\n")[2] == content.partition(b"\n")[2]
     assert api.get(f"/tables/{large}/verify").json()["consistent"]
-
-
-def test_its_actions_are_parsed_in_other_threads(start_service, monkeypatch):
-    parse = ActionLines.add
-    parsed: list[tuple[threading.Thread, int]] = []
-
-    def noted(lines: ActionLines, text: bytes) -> None:
-        parsed.append((threading.current_thread(), text.count(b"\n")))
-        parse(lines, text)
-
-    monkeypatch.setattr(ActionLines, "add", noted)
-    service = start_service()
-    with DocumentedClient(base_url=f"{service.url}/api/v1", timeout=60.0) as api:
-        table = new_table(api, "large", catalog_managed=True)
-        content = ndjson(*adds(PARSED))
-        answer = api.post(f"/tables/{table}/commits", content=content, headers=NDJSON_TYPE)
-    assert answer.status_code == 201
-    assert sum(lines for _, lines in parsed) == PARSED
-    assert service.thread not in {thread for thread, _ in parsed}
 
 
 def wide(name: str, count: int) -> bytes:

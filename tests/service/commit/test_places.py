@@ -1,8 +1,6 @@
 """Files outside of a table's folder, as a shallow clone names them."""
 
-import asyncio
-import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
@@ -12,14 +10,10 @@ from tests.builders.proposals import proposal
 from tests.service.commit.committing import scanned
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Invalid
-from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.access.roles import Caller, Grant, Principal, Role
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.errors import Forbidden, Refused
-from tidegate_service.core.log.loading.places import A_PATH, misplaced
-from tidegate_service.core.ports.index import TakesLong
 from tidegate_service.core.ports.outcomes import Committed
-from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.create import CreateTable, create_table
 from tidegate_service.core.tables.scan import ScanRequest, scan
 
@@ -93,48 +87,6 @@ async def test_who_adds_one_has_to_be_a_reader_there(world, source, clone):
     assert isinstance(await propose(both, clone.id, asked), Committed)
     gone = proposal(remove(path), read_version=1, whole_table=True)
     assert isinstance(await propose(called_by(world, writer), clone.id, gone), Committed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Watched(LocationPolicy):
-    """Knows the threads in which it was asked."""
-
-    threads: set[str] = field(default_factory=set)
-
-    def scope_of(self, location):
-        self.threads.add(threading.current_thread().name)
-        return super().scope_of(location)
-
-
-async def test_many_of_them_are_looked_into_in_a_thread(world, source, clone):
-    """A thousand take tens of milliseconds."""
-    reader = called_by(world, Grant(Role.WRITER, clone.name), Grant(Role.READER, source.name))
-    few = offload.HEAVY // A_PATH - 1
-    for count, in_thread in ((few, False), (few + 1, True)):
-        watched = Watched(warehouse=world.context.locations.warehouse)
-        context = replace(reader, locations=watched)
-        asked = proposal(
-            *(add(f"{source.location}/{n}") for n in range(count)),
-            *(add(f"plain{n}") for n in range(few)),
-        )
-        assert await misplaced(context, clone.location, asked) is None
-        assert len(watched.threads) == 1
-        assert (watched.threads != {threading.current_thread().name}) == in_thread
-
-
-async def test_nobody_waits_beside_a_commit_that_names_many(world, source, clone):
-    many = offload.HEAVY // A_PATH
-    asked = proposal(*(add(f"{source.location}/{n}") for n in range(many)))
-    with pytest.raises(TakesLong):
-        await misplaced(world.context, clone.location, asked, shared=True)
-    plain = proposal(*(add(f"plain{n}") for n in range(many)))
-    assert await misplaced(world.context, clone.location, plain, shared=True) is None
-    # They are committed all the same, those beside them, too.
-    landed = await asyncio.gather(
-        *(propose(world.context, clone.id, each) for each in (plain, asked)),
-        *(propose(world.context, source.id, proposal(add(f"s{n}"))) for n in range(3)),
-    )
-    assert all(isinstance(each, Committed) for each in landed)
 
 
 async def test_a_creation_says_what_made_it(world, source):

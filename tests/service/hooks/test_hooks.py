@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import threading
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -19,15 +18,11 @@ from tidegate_service.core.hooks.hook import HookCommit
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.sharing import offload
-from tidegate_service.core.sharing.offload import HEAVY, THREADS
 from tidegate_service.index.upkeep.standing import PostgresUpkeep
 from tidegate_service.telemetry.metrics import Metrics
 from tidegate_service.telemetry.recorder import Recorder
 
 pytestmark = pytest.mark.anyio
-
-PATIENCE_S = 20.0
 
 
 async def commit(world: World, table: TableRecord, count: int = 1) -> None:
@@ -71,26 +66,6 @@ async def test_a_commit_is_told_with_its_actions(
     assert last.transaction_id == record.transaction_id
 
 
-async def test_a_large_version_is_not_parsed_where_large_commits_wait(
-    world: World, index: Index, upkeep: PostgresUpkeep
-):
-    """Two hooks that parse a version of many megabytes would have both of these threads."""
-    hook = Noting()
-    caretaker = await caretaker_of(hook, index, upkeep, world.context.storage)
-    table = await world.create()
-    await propose(world.context, table.id, proposal(*(add(f"{n:0100}") for n in range(100))))
-    large = threading.Event()
-    taken = [asyncio.ensure_future(offload.run(HEAVY, large.wait)) for _ in range(THREADS)]
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            await caretaker.round()
-        assert not any(each.done() for each in taken)
-    finally:
-        large.set()
-        await asyncio.gather(*taken)
-    assert hook.versions(table.id) == [0, 1]
-
-
 async def test_of_a_catalog_managed_table_only_what_is_published(
     world: World, index: Index, upkeep: PostgresUpkeep
 ):
@@ -128,30 +103,6 @@ async def test_it_is_enabled_once(world: World, index: Index, upkeep: PostgresUp
     hook = Noting()
     await (await caretaker_of(hook, index, upkeep, world.context.storage)).round()
     assert hook.versions(table.id) == [0]
-
-
-async def test_what_was_run_before_a_crash_is_run_again(
-    world: World, index: Index, upkeep: PostgresUpkeep, engine: AsyncEngine
-):
-    """The process ends behind the run of a version, and before the cursor is saved."""
-    hook = Noting()
-    caretaker = await caretaker_of(hook, index, upkeep, world.context.storage)
-    table = await world.create()
-    await caretaker.round()
-    await commit(world, table, 2)
-    hook.takes_s = 3600
-    dying = asyncio.create_task(caretaker.round())
-    async with asyncio.timeout(PATIENCE_S):
-        while hook.versions(table.id) != [0, 1]:
-            await asyncio.sleep(0.01)
-    dying.cancel()
-    await asyncio.gather(dying, return_exceptions=True)
-    hook.takes_s = 0
-    other = await caretaker_of(hook, index, upkeep, world.context.storage)
-    assert await other.round() == 0
-    await age(engine)
-    await other.round()
-    assert hook.versions(table.id) == [0, 1, 1, 2]
 
 
 async def test_a_failing_hook_waits_and_commits_go_on(
@@ -207,19 +158,6 @@ async def test_a_hook_that_takes_too_long_has_failed(
     standing = (await upkeep.standing(table.id))[KIND]
     assert (standing.version, standing.failures) == (-1, 1)
     assert standing.trouble == "version 0: it took longer than 0.01 s"
-
-
-async def test_the_cursor_is_saved_between_portions(
-    world: World, index: Index, upkeep: PostgresUpkeep
-):
-    hook = Noting()
-    caretaker = await caretaker_of(hook, index, upkeep, world.context.storage, run_s=0.0)
-    table = await world.create()
-    await commit(world, table, 2)
-    for version in range(3):
-        assert await caretaker.round() == 1
-        assert (await upkeep.standing(table.id))[KIND].version == version
-    assert hook.versions(table.id) == [0, 1, 2]
 
 
 async def test_two_instances_at_once_run_each_version_once(

@@ -3,11 +3,10 @@
 import asyncio
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.hooks.hooks import KIND, NAME, Noting, age, caretaker_of
+from tests.service.hooks.hooks import KIND, NAME, Noting, caretaker_of
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Metadata
@@ -17,7 +16,6 @@ from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.hooks.hook import HookCommit
 from tidegate_service.core.hooks.which_versions import WhereNamed
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.outcomes import Committed, Outcome
@@ -107,31 +105,6 @@ async def test_it_begins_when_it_is_allowed(allowing: World, index: Index, upkee
     await commit(allowing, table)
     await caretaker.round()
     assert hook.versions(table.id) == [2]
-
-
-async def test_a_failing_one_is_tried_again_and_no_commit_waits(
-    allowing: World, index: Index, upkeep: PostgresUpkeep, engine: AsyncEngine
-):
-    def fail(commit: HookCommit) -> None:
-        if commit.version == 1:
-            raise RuntimeError("no way")
-
-    hook = Noting(fail)
-    caretaker = await caring(hook, allowing, index, upkeep)
-    table = await allowing.create(properties=NAMED)
-    await commit(allowing, table)
-    while await caretaker.round():
-        pass
-    standing = (await upkeep.standing(table.id))[KIND]
-    assert (standing.version, standing.failures) == (0, 1)
-    assert standing.trouble == "version 1: RuntimeError: no way"
-    await set_hooks(allowing, table, "other")
-    await commit(allowing, table)
-    hook.meets = lambda commit: None
-    await age(engine)
-    await caretaker.round()
-    assert hook.versions(table.id) == [0, 1]
-    assert KIND not in await upkeep.standing(table.id)
 
 
 async def test_a_slow_one_delays_no_commit(allowing: World, index: Index, upkeep: PostgresUpkeep):

@@ -306,13 +306,3 @@ async def test_a_table_that_is_not_there(index, table_id):
     assert await index.forget(table_id, by=OPERATOR) is False
     with pytest.raises(NotFound):
         await anext(index.files(table_id, 0))
-
-
-async def test_the_section_is_over_once_saved(index):
-    table = await create(index)
-    async with index.commit_section(table.id) as section:
-        await section.save()
-        with pytest.raises(RuntimeError, match="over"):
-            await section.save()
-        with pytest.raises(RuntimeError, match="over"):
-            await section.transaction("x")

@@ -135,39 +135,6 @@ async def test_partition_values_of_a_file_at_a_version(index):
         assert await section.partition_values("b", 0) is None
 
 
-_LIVES = """
-    INSERT INTO files (table_id, path, dv_id, added_version, removed_version, size,
-        partition_values, action, partition)
-    SELECT table_id, path, lpad({}::text, 8, '0'), n, n + 1, size, partition_values, action,
-        partition
-    FROM files, generate_series(1, 2000) AS n
-"""
-_READ = """
-    SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)
-    FROM pg_stat_xact_user_tables WHERE relname = 'files'
-"""
-
-
-@pytest.mark.parametrize("dv_id", ["0", "n"], ids=["one vector", "many vectors"])
-async def test_partition_values_of_a_file_that_has_been_many(index, engine, dv_id):
-    table = await create(index, add("a", "7"))
-    async with index.commit_section(table.id) as section:
-        async with section._unit.statements() as connection:
-            await connection.execute(text(_LIVES.format(dv_id)))
-            closed = "UPDATE files SET removed_version = 1 WHERE added_version = 0"
-            await connection.execute(text(closed))
-            await connection.execute(text("ANALYZE files"))
-        before = await _one(section, _READ)
-        vector = "00000000" if dv_id == "0" else "00001900"
-        assert await section.partition_values("a", 1900, vector=vector) == {"x": "7"}
-        assert await _one(section, _READ) - before <= 200
-
-
-async def _one(section, query: str) -> int:
-    async with section._unit.statements() as connection:
-        return (await connection.execute(text(query))).scalar_one()
-
-
 async def test_rows_can_be_queried_beside_their_bytes(index, engine):
     table = await create(index, add("a", partitionValues={"day": "ü", "n": None}))
     async with engine.connect() as connection:

@@ -6,16 +6,15 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event
 
 from tests.builders.by_x import add
-from tests.service.commit.committing import append, create, land, new_table, quarantine, ratified
+from tests.service.commit.committing import append, create, land, new_table, quarantine
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.roles import OPERATOR
 from tidegate_service.core.errors import NotFound
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.limits import IndexLimits
-from tidegate_service.index.publishing.unpublished import FORGET
 
 pytestmark = pytest.mark.anyio
 
@@ -149,16 +148,6 @@ class TestManyTables:
         )
         told = [[version for version, _ in waiting.versions] for waiting in found]
         assert told == [[0], [0, 1, 2, 3]]
-
-    async def test_the_rest_comes_in_further_statements(self, engine, several, transactions):
-        index = PostgresIndex(engine, limits=IndexLimits(waiting_bytes_at_once=1))
-        transactions.clear()
-        found = await asyncio.gather(
-            *(index.unpublished_versions(table.id, limit=3, at_once=True) for table in several)
-        )
-        assert [[version for version, _ in waiting.versions] for waiting in found] == [[0]] * 5
-        assert [waiting.behind for waiting in found] == [1, 2, 3, 4, 5]
-        assert len(transactions) == 5
 
     async def test_nobody_waits_for_those_who_ask_again_and_again(self, engine, several):
         index = PostgresIndex(engine, limits=IndexLimits(waiting_bytes_at_once=1))
@@ -294,40 +283,3 @@ class TestUnpublished:
                 found = await self.names(index, limit=1)
                 assert len(found) == 1
                 seen |= found
-
-
-@pytest.mark.parametrize("analyzed", [True, False])
-async def test_forgetting_looks_once_for_what_waits(index, engine, analyzed):
-    """However large the table has grown since the planner last looked."""
-    table = await create(index, table=new_table(catalog_managed=True))
-    if analyzed:
-        async with engine.connect() as connection:
-            await connection.execute(text("ANALYZE commits"))
-            await connection.commit()
-    async with index.commit_section(table.id) as section:
-        for version in range(1, 3_001):
-            await section.append(ratified(version, published=False))
-        await section.save()
-    await index.mark_published(table.id, 0, 2_000)
-    statement = FORGET.text.decode()
-    for place, name in (("$1", ":ids"), ("$2", ":through"), ("$3", ":most")):
-        statement = statement.replace(place, name)
-    asked = {"ids": [UUID(table.id)], "through": [3_000], "most": 10_000}
-    async with engine.connect() as connection:
-        await connection.execute(text("SET LOCAL plan_cache_mode = force_generic_plan"))
-        explained = text(f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {statement}")
-        (plan,) = (await connection.execute(explained, asked)).scalar_one()
-    found = list(nodes(plan["Plan"]))
-    (held,) = [node for node in found if node.get("Alias") == "commits_1"]
-    assert (held["Actual Loops"], held["Actual Rows"]) == (1, 2_001)
-    assert held.get("Rows Removed by Filter", 0) == 0
-    assert [node["Node Type"] for node in found if node.get("Alias") == "commits"] == [
-        "ModifyTable",
-        "Tid Scan",
-    ]
-
-
-def nodes(plan):
-    yield plan
-    for inner in plan.get("Plans", ()):
-        yield from nodes(inner)

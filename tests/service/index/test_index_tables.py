@@ -16,7 +16,6 @@ from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.engine import ConnectionSettings, create_engine
 from tidegate_service.index.schema.tables import metadata
-from tidegate_service.index.tables.locations import folders_above
 
 pytestmark = pytest.mark.anyio
 
@@ -110,16 +109,6 @@ async def test_creations_side_by_side_do_not_wait(index):
     async with index.creation_section(new_table(location="file:///lake/a/b")):
         await create(index, table=new_table(location="file:///lake/a/c"))
         await create(index, table=new_table(location="file:///lake/b"))
-
-
-def test_the_folders_above_a_location():
-    assert folders_above("file:///lake/a/b") == [
-        "file:",
-        "file:/",
-        "file://",
-        "file:///lake",
-        "file:///lake/a",
-    ]
 
 
 async def test_a_location_beyond_what_an_index_holds_is_refused(index):

@@ -8,14 +8,10 @@ from tests.service.tables.delta_logs import DeltaLog
 from tests.service.world import make_world
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import DomainMetadata, Txn
-from tidegate_protocol.log.codec import decode, encode
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log.loading.beginning import Beginning
-from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.index.rows import file_rows
-from tidegate_service.index.rows.effects import effects_of
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
@@ -25,27 +21,11 @@ DOMAIN = DomainMetadata(domain="x", configuration="1", removed=False)
 TXN = Txn(app_id="app", version=1)
 
 
-def read(action):
-    """As it is read from a log."""
-    return decode(encode(action))
-
-
 def test_what_is_left_of_its_versions():
     begun = Beginning(CommitLimits())
     begun.take([PROTOCOL, add("a"), add("b"), DOMAIN])
     begun.take([remove("a"), TXN, DomainMetadata(domain="x", configuration="1", removed=True)])
     assert list(begun.portions()) == [[PROTOCOL], [add("b"), TXN]]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "lengths"),
-    [([10] * 9, [4, 4, 1]), ([900] * 5, [3, 2]), ([5_000, 5_000, 10], [1, 1, 1])],
-)
-def test_its_portions_are_bounded(sizes, lengths):
-    begun = Beginning(CommitLimits(begin_portion=4))
-    begun.take([read(add(str(at), stats="x" * size)) for at, size in enumerate(sizes)])
-    _, *portions = begun.portions(bytes_at_once=2_500)
-    assert [len(portion) for portion in portions] == lengths
 
 
 @pytest.mark.parametrize(("bound", "most"), [("begin_actions", 8), ("begin_bytes", 900)])
@@ -69,31 +49,3 @@ async def test_so_much_is_held_before_there_is_metadata(index, tmp_path, bound, 
             world.context, RegisterTable(name="main.test.beyond", location=beyond.location)
         )
     assert no.value.code is Code.BROKEN_LOG
-
-
-async def test_its_first_version_is_written_in_portions(index, tmp_path, monkeypatch):
-    many = [f"f{number}" for number in range(11_000)]
-    opened, weighed = [], []
-    open_, run = file_rows.open_, offload.run
-
-    def opening(changes):
-        opened.append(len(changes))
-        return open_(changes)
-
-    async def running(size, work, *args):
-        weighed.append(work)
-        return await run(size, work, *args)
-
-    monkeypatch.setattr(file_rows, "open_", opening)
-    monkeypatch.setattr(offload, "run", running)
-    log = DeltaLog(tmp_path / "table")
-    log.commit(0, PROTOCOL, *map(add, many))
-    log.commit(1, metadata(), TXN)
-    world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
-    world = world.limited(begin_portion=6_000)
-    table, _ = await register_table(
-        world.context, RegisterTable(name="main.test.begun", location=log.location)
-    )
-    assert (table.first_version, table.num_files) == (1, len(many))
-    assert opened == [5_000, 1_000, 5_000]
-    assert weighed.count(effects_of) == 3

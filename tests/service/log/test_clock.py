@@ -8,7 +8,6 @@ import pytest
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.world import World
-from tidegate_protocol.base.problems import PROBLEMS, Code
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import ClockSkew
@@ -61,7 +60,3 @@ async def test_a_little_is_nothing(world, off_ms):
     landed = await propose(with_clock(world, off_ms).context, table.id, proposal(add("a")))
     # By the database's clock, whatever the instance's says.
     assert abs(landed.record.timestamp - time.time_ns() // 1_000_000) < SOON_MS
-
-
-def test_the_code_says_that_asking_again_may_help():
-    assert (PROBLEMS[Code.CLOCK_SKEW].status, PROBLEMS[Code.CLOCK_SKEW].retryable) == (503, True)

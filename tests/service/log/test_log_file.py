@@ -139,14 +139,6 @@ class TestRoom:
         gc.collect()
         assert memory.taken == 0
 
-    def test_whoever_is_nobody_has_all_of_it(self):
-        memory = FileMemory(8 * LARGE_BYTES)
-        reading(None)
-        held = []
-        with pytest.raises(StorageUnavailable, match="as many as may be"):
-            fill(memory, held)
-        assert len(held) == 6
-
 
 class TestActions:
     @settings(max_examples=100, deadline=None)

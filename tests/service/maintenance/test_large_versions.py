@@ -2,24 +2,19 @@
 wait for."""
 
 import re
-import threading
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from tests.builders.by_x import add, remove
+from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.maintenance.verify import verify_table
-from tidegate_service.core.tables import history
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.limits import IndexLimits
-from tidegate_service.index.reading import comparison
 from tidegate_service.index.rows import stored_content
-from tidegate_service.index.rows.effects import effects_of
-from tidegate_service.index.rows.frames import Frame
 from tidegate_service.index.rows.stored_content import StoredContent
 
 pytestmark = pytest.mark.anyio
@@ -62,44 +57,3 @@ async def test_its_differences_are_found_in_all_pieces(world, engine):
     files, transactions = details
     assert re.fullmatch(r"files it adds .*: ('f\d', ){4}'f\d' and 5 more", files)
     assert re.fullmatch(r"application transactions .*: ('a\d', ){4}'a\d' and 1 more", transactions)
-
-
-async def test_its_pieces_are_bounded_and_made_in_threads(world, monkeypatch):
-    table = await large(world)
-    await propose(world.context, table.id, proposal(remove("f0"), read_version=1))
-    pieces, threads = [], set()
-
-    def noted(work):
-        def noting(items, *args):
-            threads.add(threading.current_thread())
-            if work is not effects_of:
-                pieces.append(len(items))
-            return work(items, *args)
-
-        return noting
-
-    for name in ("effects_of", "_file_columns", "_keyed_columns"):
-        monkeypatch.setattr(comparison, name, noted(getattr(comparison, name)))
-    assert (await verify_table(world.context, table.id, from_version=1)).differences == ()
-    assert max(pieces) <= 4
-    assert sum(pieces) == 10 + 6 + 1
-    assert threading.main_thread() not in threads
-
-
-async def test_it_is_handed_out_in_pieces_that_are_made_in_threads(world, monkeypatch):
-    table = await large(world)
-    kept = world.log_file(table, 1).read_bytes()
-    world.log_file(table, 1).unlink()
-    threads = []
-    more = Frame.more
-
-    def noting(frame, most):
-        threads.append(threading.current_thread())
-        return more(frame, most)
-
-    monkeypatch.setattr(Frame, "more", noting)
-    found = await history.content(world.context, table.id, 1)
-    assert b"".join([piece async for piece in found.pieces]) == kept
-    assert found.size == len(kept)
-    assert threads
-    assert threading.main_thread() not in threads

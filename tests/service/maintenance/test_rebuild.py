@@ -265,36 +265,3 @@ async def test_a_scan_of_a_version_that_a_rebuild_left_behind_does_not_end_early
     await rebuild_table(world.context, table.id)
     with pytest.raises(NotFound, match="version 1"):
         [batch async for batch in begun.files]
-
-
-MANY_COMMITS = """
-    INSERT INTO commits SELECT table_id, version + number, version + number - 1, timestamp + number,
-        transaction_id || number, body_digest, content_sha256, isolation_level, is_blind_append,
-        read_version, rebased_over, is_foreign, num_added_files, num_removed_files, bytes_added,
-        bytes_removed, attempts, duration_ms, details, published, content_held, content, principal,
-        request_id
-    FROM commits, generate_series(1, 25000) AS number WHERE version = 1;
-    UPDATE tables SET latest_version = 25001, published_version = 25001;
-    CREATE TABLE statements (rows bigint);
-    CREATE FUNCTION count_rows() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN INSERT INTO statements SELECT count(*) FROM gone; RETURN NULL; END $$;
-    CREATE TRIGGER count_rows AFTER DELETE ON commits REFERENCING OLD TABLE AS gone
-        FOR EACH STATEMENT EXECUTE FUNCTION count_rows()
-"""
-
-
-async def test_no_statement_drops_more_versions_than_it_has_time_for(world, database_url):
-    table = await world.create()
-    await propose(world.context, table.id, proposal(add("a")))
-    with psycopg.connect(database_url) as connection:
-        connection.execute(MANY_COMMITS)
-    async with world.context.index.commit_section(table.id) as section:
-        await section.reset()
-        await section.restore_ids()
-        await section.save()
-    with psycopg.connect(database_url) as connection:
-        counts = connection.execute("SELECT rows FROM statements").fetchall()
-        left = connection.execute("SELECT count(*) FROM commits").fetchone()
-    assert sum(rows for (rows,) in counts) == 25_002
-    assert max(rows for (rows,) in counts) <= 20_000
-    assert left == (0,)

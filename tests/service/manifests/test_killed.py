@@ -11,8 +11,6 @@ from tests.service.hooks.hooks import age
 from tests.service.manifests.conftest import Keeping
 from tests.service.manifests.reading import ENABLED, commit, folder, manifests, read, snapshot
 from tests.service.world import World, make_world
-from tidegate_service.core.errors import StorageUnavailable
-from tidegate_service.core.manifests import in_order
 from tidegate_service.core.manifests.generate import generate_manifests
 from tidegate_service.core.manifests.in_order import KIND
 from tidegate_service.core.observe.faults import AnyStep, ManifestStep, Side
@@ -144,21 +142,3 @@ async def test_those_that_somebody_asked_for_do_not_stay_older(
     assert "x=2" in manifests(table)
     assert await keeping().round() == 1
     assert read(table) == snapshot(world, table)
-
-
-async def test_a_run_under_way_is_waited_for(
-    world: World, keeping: Keeping, upkeep: PostgresUpkeep, monkeypatch
-):
-    table = await filled(world)
-    await keeping().round()
-    await commit(world, table, proposal(add("d")))
-    held = HeldAt(ManifestStep.PUT, Side.BEFORE)
-    running = asyncio.create_task(keeping(faults=held).round())
-    async with asyncio.timeout(PATIENCE_S):
-        await held.is_there.wait()
-    with pytest.raises(StorageUnavailable, match="also written after a commit"):
-        await in_order.set_back(upkeep, table.id, 1, within_s=0)
-    held.goes_on.set()
-    assert await running == 1
-    await in_order.set_back(upkeep, table.id, 1, within_s=0)
-    assert (await upkeep.standing(table.id))[KIND].version == 1

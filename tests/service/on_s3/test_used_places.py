@@ -59,13 +59,3 @@ async def test_the_table_itself_comes_back_at_once(world):
         world.context, RegisterTable(name=table.name, location=table.location)
     )
     assert (created, again.latest_version) == (True, 1)
-
-
-@pytest.mark.parametrize("name", ["_sidecars/a.parquet", "_last_checkpoint", f"{7:020d}.crc"])
-async def test_a_part_of_a_log_refuses_a_creation(world, name):
-    table = await world.create()
-    await world.lose(table)
-    delete_log(world, table)
-    (world.log_folder(table) / name).write_bytes(b"theirs")
-    with pytest.raises(TableExists, match="already holds a Delta log"):
-        await world.create(name=table.name)

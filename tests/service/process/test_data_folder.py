@@ -27,20 +27,11 @@ def modes(folder):
 
 
 class TestFolder:
-    def test_is_made_private(self, tmp_path, usual_umask):
-        folder = tmp_path / "above" / "data"
-        make_data_folder(folder, mode=0o700, warehouse=True)
-        assert modes(folder) == {".": 0o700, "warehouse": 0o700}
-
     def test_one_that_was_open_is_closed(self, tmp_path, usual_umask):
         folder = tmp_path / "data"
         folder.mkdir()
         make_data_folder(folder, mode=0o700, warehouse=False)
         assert modes(folder) == {".": 0o700}
-
-    def test_is_as_wide_as_it_is_told_to_be(self, tmp_path, usual_umask):
-        make_data_folder(tmp_path / "data", mode=0o755, warehouse=True)
-        assert modes(tmp_path / "data") == {".": 0o755, "warehouse": 0o755}
 
     def test_one_that_cannot_be_made_is_an_error_that_says_so(self, tmp_path):
         (tmp_path / "file").write_text("in the way")

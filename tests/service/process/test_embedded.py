@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import signal
 import stat
 import subprocess
 import sys
@@ -204,17 +203,6 @@ def test_a_stale_pid_file_does_not_block_a_start(folder):
         assert ask(server.url, "SELECT 1") == 1
     assert bystander.poll() is None
     bystander.communicate()
-
-
-def test_a_server_that_was_killed_is_started_again(folder):
-    with EmbeddedPostgres(folder) as server:
-        with psycopg.connect(server.url) as connection:
-            connection.execute("CREATE TABLE kept AS SELECT 7 AS seven")
-        os.kill(postmaster(folder), signal.SIGKILL)
-        server._supervisor.wait(10)
-        assert not server.running
-        server.start()
-        assert ask(server.url, "SELECT seven FROM kept") == 7
 
 
 def test_stopping_ends_open_transactions(folder):

@@ -59,22 +59,6 @@ def told(response: httpx.Response) -> tuple[int, str]:
 
 
 class TestFiles:
-    def test_no_room_for_the_bytes(self, mounted):
-        disk = mounted("disk", mib=2)
-        files = LocalFiles(disk)
-        files.put_if_absent("t/_delta_log/0.json", b"zero\n", create_folders=True)
-        fill(disk)
-
-        with pytest.raises(StorageUnavailable):
-            files.put_if_absent("t/_delta_log/1.json", b"x" * 100_000, create_folders=False)
-
-        assert content_of(files, "t/_delta_log/1.json") is None
-        assert content_of(files, "t/_delta_log/0.json") == b"zero\n"
-        assert list(disk.rglob("*.tmp")) == []
-        free(disk)
-        put = files.put_if_absent("t/_delta_log/1.json", b"one\n", create_folders=False)
-        assert put is PutResult.CREATED
-
     def test_no_room_for_the_name(self, mounted):
         """The temporary file takes the last name; link(2) finds none left."""
         disk = mounted("disk", mib=2, files=64)

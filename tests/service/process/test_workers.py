@@ -173,11 +173,6 @@ class TestServing:
             assert commit(service, proposal(add())).status_code == 201
             until(lambda: service.head()["published_version"] == 1)
 
-    def test_a_service_of_one_process_has_no_workers(self, database_url, tmp_path):
-        with serving("--database-url", database_url, "--data-dir", tmp_path) as (process, printed):
-            assert "worker=" not in httpx.get(f"{url_in(printed)}/metrics").text
-            assert not any("forkserver" in command(pid) for pid in children(process.pid))
-
 
 class TestTroubles:
     @pytest.mark.parametrize("catalog_managed", [False, True])
@@ -286,13 +281,6 @@ class TestStarting:
         (line,) = done.stderr.splitlines()
         assert "may use 200 connections, and the embedded Postgres has 190 for them" in line
         assert not folder.exists()
-
-    def test_a_port_in_use_is_said_before_anything_is_started(self, shared_server, tmp_path):
-        port = shared_server.rpartition(":")[2]
-        done = tidegate("serve", "--workers", WORKERS, "--data-dir", tmp_path / "d", "--port", port)
-        assert done.returncode == 1
-        assert "cannot listen on 127.0.0.1" in done.stderr
-        assert not (tmp_path / "d").exists()
 
     def test_a_signal_while_they_start_leaves_nothing_behind(self, tmp_path):
         process = subprocess.Popen(

@@ -157,34 +157,6 @@ async def test_each_is_tried_by_itself(tmp_path, hanging):
         assert not is_used(storage, lakes[0])
 
 
-async def test_it_rests_longer_each_time_and_ends_with_the_storage(tmp_path, monkeypatch, caplog):
-    rests: list[float] = []
-    enough = asyncio.Event()
-    sleep = asyncio.sleep
-    name = f"probing {(tmp_path / 'lake').as_uri()}"
-
-    async def asleep(seconds: float) -> None:
-        task = asyncio.current_task()
-        # What else runs in this process, services shared by tests too, sleeps as it asked to.
-        if task is None or task.get_name() != name:
-            await sleep(seconds)
-            return
-        rests.append(seconds)
-        if len(rests) == 8:
-            enough.set()
-        await sleep(0)
-
-    blocked(tmp_path / "lake")
-    monkeypatch.setattr("tidegate_service.storage.probing.asyncio.sleep", asleep)
-    async with probed(tmp_path / "warehouse", tmp_path / "lake", limits=StorageLimits()):
-        async with asyncio.timeout(PATIENCE_S):
-            await enough.wait()
-        assert rests[:7] == [1, 2, 4, 8, 16, 30, 30]
-    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("probing")]
-    told = [record.getMessage() for record in caplog.records]
-    assert told == ["a place for tables cannot be used"]
-
-
 async def test_one_that_hangs_at_the_start_ends_none_and_is_used_once_it_answers(
     tmp_path, hanging, monkeypatch
 ):
@@ -208,21 +180,6 @@ async def test_one_that_hangs_at_the_start_ends_none_and_is_used_once_it_answers
     finally:
         # The loop waits for its threads.
         hangs.set()
-
-
-async def test_names_below_the_probe_cost_one_page(store_proxy, s3_prefix):
-    """Which its owner may put there by the million, in a folder each."""
-    options = store_proxy.storage_options
-    limits = StorageLimits(listed=10, files=50)
-    storage = ObjectStorage(s3_prefix, options=options, limits=limits)
-    bucket = S3Store("tidegate", config=options)
-    prefix = s3_prefix.removeprefix("s3://tidegate/")
-    for number in range(100):
-        obstore.put(bucket, f"{prefix}/.tidegate-probe/a{number}/x", b"")
-    before = len(store_proxy.seen)
-    await storage.probe()
-    methods = [seen.method for seen in store_proxy.seen[before:]]
-    assert methods == ["PUT", "GET", "PUT", "GET", "GET"]
 
 
 async def test_a_long_file_in_the_place_of_the_probes_is_not_read(store_proxy, s3_prefix):

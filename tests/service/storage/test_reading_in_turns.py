@@ -1,8 +1,6 @@
 """Long reads have threads and turns of their own: whoever else reads or commits goes on."""
 
 import asyncio
-import io
-import os
 import threading
 import uuid
 from collections.abc import Generator
@@ -10,36 +8,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.builders.by_x import PROTOCOL, add, metadata
 from tests.builders.by_x import add as added
 from tests.builders.proposals import proposal
-from tests.service.storage.stepping import stepped
 from tests.service.tables.delta_logs import DeltaLog, line, write_rows
 from tests.service.world import make_world
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.segment import Listing
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused
-from tidegate_service.core.log.files.listing import listed
 from tidegate_service.core.log.files.log_file import LARGE_BYTES
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.checkpoints import parquet_pages
 from tidegate_service.storage.limits import CheckpointLimits, StorageLimits
-from tidegate_service.storage.local import listing as local_listing
 from tidegate_service.storage.local.root import READERS, WRITERS, LocalRoot
 
 pytestmark = pytest.mark.anyio
-
-PATIENCE_S = 30.0
-"""What hangs would hang for longer."""
 
 
 @dataclass
@@ -89,48 +77,6 @@ def let_go():
     event.set()
 
 
-def whole(file: BinaryIO, size: int) -> Generator[None, None, bytes]:
-    return file.read()
-    yield
-
-
-async def reached(event: threading.Event) -> None:
-    assert await asyncio.to_thread(event.wait, 60)
-
-
-class TestWhere:
-    async def test_a_small_file_has_a_thread_of_small_ones(self, root):
-        names = []
-
-        def read(file: BinaryIO, size: int) -> Generator[None, None, bytes]:
-            names.append(threading.current_thread().name)
-            return b""
-            yield
-
-        await root.read("t/small", read, root.reading.of("a"))
-        await root.read("t/large", read, root.reading.of("a"))
-        small, large = names
-        assert small.startswith("tidegate-one-file")
-        assert large.startswith("tidegate-local-reads")
-
-    async def test_nothing_of_it_is_in_the_event_loops_own_threads(self, root):
-        """Whose these are, nobody knows: others' work of any length is there."""
-        let_go = threading.Event()
-        others = ThreadsFull(let_go)
-        await others.fill()
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                share = root.reading.of("a")
-                assert await root.read("t/small", whole, share) == bytes(LARGE_BYTES)
-                assert len(await root.read("t/large", whole, share) or b"") == LARGE_BYTES + 1
-                await root.put_if_absent("t/new", b"new", create_folders=False)
-                listed = [entry.name async for batch in root.entries("t", share) for entry in batch]
-                assert listed == ["large", "new", "small"]
-        finally:
-            let_go.set()
-            await others.ended()
-
-
 class Slow:
     """A large content whose pieces come when they are let go; `begun` notes each that is asked."""
 
@@ -151,41 +97,7 @@ class Slow:
         yield b"x"
 
 
-class ThreadsFull:
-    """The event loop's own threads, all of which hang."""
-
-    def __init__(self, let_go: threading.Event) -> None:
-        self._let_go = let_go
-        self._work: list[asyncio.Future[bool]] = []
-
-    async def fill(self) -> None:
-        # More than there are threads: what comes behind them waits.
-        loop = asyncio.get_running_loop()
-        self._work = [loop.run_in_executor(None, self._let_go.wait, 60) for _ in range(64)]
-        await asyncio.sleep(0)
-
-    async def ended(self) -> None:
-        await asyncio.gather(*self._work)
-
-
 class TestTurns:
-    async def test_those_that_hang_are_few_and_others_go_on(self, root, let_go):
-        begun: list[str] = []
-        readers = [Reader(f"evil{number}", begun, let_go) for number in range(8)]
-        evil = root.reading.of("evil")
-        reading = [asyncio.create_task(root.read("t/large", each, evil)) for each in readers]
-        while len(begun) < READERS:
-            await asyncio.sleep(0)
-        # Whoever reads, writes or lists a little does not wait for them.
-        good = root.reading.of("good")
-        assert await root.read("t/small", whole, good) == bytes(LARGE_BYTES)
-        await root.put_if_absent("t/new", b"new", create_folders=False)
-        assert [len(batch) async for batch in root.entries("t", good)] == [3]
-        assert len(begun) == READERS
-        let_go.set()
-        assert await asyncio.gather(*reading) == [each.name.encode() for each in readers]
-        assert {name for each in readers for name in each.threads} == {"tidegate-local-reads"}
-
     async def test_a_large_file_is_written_beside_small_ones(self, root, let_go):
         """So many that take their time leave the threads of small ones alone."""
         begun: list[str] = []
@@ -204,19 +116,6 @@ class TestTurns:
         let_go.set()
         assert await asyncio.gather(*writing) == [PutResult.CREATED] * 8
 
-    async def test_who_leaves_has_no_further_step_begun(self, root, let_go):
-        reader = Reader("a", [], let_go)
-        reading = asyncio.create_task(root.read("t/large", reader, root.reading.of("a")))
-        await reached(reader.is_within)
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-        assert not reader.is_closed.is_set()
-        let_go.set()
-        await reached(reader.is_closed)
-        # The step that it was in ended, and the file was closed behind it.
-        assert len(reader.threads) == 1
-
 
 async def test_a_file_of_too_many_pages_is_refused(index, tmp_path):
     """A header of some bytes costs as much as one of a page that is worth it."""
@@ -232,31 +131,6 @@ async def test_a_file_of_too_many_pages_is_refused(index, tmp_path):
     world = make_world(index, ObjectStorage(tmp_path.as_uri()), tmp_path.as_uri())
     registered, _ = await register_table(world.context, asked)
     assert registered.num_files == 100
-
-
-async def test_pages_are_read_some_at_a_time():
-    raw = io.BytesIO()
-    table = pa.table({"a": [f"{number}" for number in range(1000)]})
-    pq.write_table(table, raw, use_dictionary=False, data_page_size=1, write_batch_size=1)
-    found, steps = stepped(parquet_pages.columns_of(raw, pq.ParquetFile(raw), 0, ["a"]))
-    assert [len(each.pages) for each in found] == [1000]
-    assert steps == 1 + 1001 // parquet_pages.PAGES_AT_ONCE
-
-
-async def test_a_long_listing_is_made_in_steps(tmp_path):
-    for number in range(55):
-        (tmp_path / f"{number:03}").touch()
-    folder = os.open(tmp_path, os.O_RDONLY)
-    shown: list[str] = []
-    steps = local_listing.listed(folder, who=None, after="002", at_once=25, names_at_once=10)
-    try:
-        while True:
-            shown += [entry.name for entry in next(steps) or ()]
-    except StopIteration as end:
-        shown += [entry.name for entry in end.value]
-    finally:
-        os.close(folder)
-    assert shown == [f"{number:03}" for number in range(3, 55)]
 
 
 async def test_a_log_of_too_many_files_is_refused(index, tmp_path):
@@ -277,27 +151,6 @@ async def test_a_log_of_too_many_files_is_refused(index, tmp_path):
     # A reader's question is answered; what lies in the log is no difference of its own.
     found = await verify_table(world.context, registered.id)
     assert ["more than 30 files" in each.detail for each in found.differences] == [True]
-
-
-async def test_many_names_are_taken_up_in_threads(tmp_path, monkeypatch):
-    """Each page of them in a turn of its own, and not where commits are decided."""
-    log = DeltaLog(tmp_path / "long")
-    log.commit(0, PROTOCOL, metadata(), add("a"))
-    for number in range(2500):
-        (log.folder / f"{5:020}.checkpoint.{uuid.UUID(int=number)}.parquet").touch()
-    where: list[tuple[str, int]] = []
-    take = Listing.take
-
-    def noting(found, files):
-        files = list(files)
-        if files:
-            where.append((threading.current_thread().name.partition("_")[0], len(files)))
-        take(found, files)
-
-    monkeypatch.setattr(Listing, "take", noting)
-    found = await listed(ObjectStorage(tmp_path.as_uri()).log(log.location))
-    assert len(found) == 2501
-    assert where == [("MainThread", 1000), ("heavy", 1000), ("heavy", 501)]
 
 
 async def test_commits_to_another_table_land_while_reads_hang(index, tmp_path, let_go):

@@ -10,7 +10,7 @@ from tests.service.commit.committing import land
 from tests.service.index.test_index_files import nodes
 from tests.service.tables.scan_tables import create, table_metadata
 from tidegate_service.index.postgres.connections import driver_of
-from tidegate_service.index.reading.scanning import PARTITIONS, page_statement
+from tidegate_service.index.reading.scanning import page_statement
 
 pytestmark = pytest.mark.anyio
 
@@ -71,28 +71,3 @@ async def test_a_page_of_partitions_reads_its_own_files_only(engine, table_id, w
     assert scan.get("Rows Removed by Filter", 0) == 0
     assert "ROW(" in scan["Index Cond"]
     assert "partition = " in scan["Index Cond"]
-
-
-async def test_files_of_unknown_partitions_are_looked_up(engine, table_id):
-    values = {"table_id": table_id, "version": 1, "limit": 400, "path": "", "dv_id": ""}
-    (scan,) = await explain(engine, page_statement("unknown", with_statistics=True), values)
-    assert scan["Index Name"] == "files_partition_idx"
-    assert "partition IS NULL" in scan["Index Cond"]
-    assert (scan["Actual Rows"], scan.get("Rows Removed by Filter", 0)) == (0, 0)
-
-
-async def test_a_page_of_all_files_reads_on_from_the_last(engine, table_id):
-    values = {"table_id": table_id, "version": 1, "limit": 100, "path": "f003000", "dv_id": ""}
-    (scan,) = await explain(engine, page_statement("table", with_statistics=True), values)
-    assert (scan["Index Name"], scan["Actual Rows"]) == ("files_key", 100)
-    assert "ROW(" in scan["Index Cond"]
-    assert scan.get("Rows Removed by Filter", 0) == 0
-
-
-async def test_partitions_are_found_by_one_step_each(engine, table_id):
-    values = {"table_id": table_id, "after": key(3), "limit": 500}
-    scans = await explain(engine, PARTITIONS, values)
-    assert {scan["Index Name"] for scan in scans} == {"files_partition_idx"}
-    rows = sum(scan["Actual Rows"] * scan["Actual Loops"] for scan in scans)
-    # Those after the fourth; the last step finds none.
-    assert rows == pytest.approx(DAYS - 4, abs=1)

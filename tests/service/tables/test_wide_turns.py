@@ -49,21 +49,3 @@ async def test_a_section_that_waits_holds_up_that_table_alone(anns: World):
             await found.files.aclose()
             await abort(context, other, "two")
     await asyncio.gather(*waiting)
-
-
-@pytest.mark.slow
-async def test_sections_of_one_table_wait_for_each_other_also_where_callers_leave(anns: World):
-    table = await wide(anns)
-    context = anns.context
-    async with context.index.commit_section(table):
-        # As many as one principal's are worked on at a time.
-        for number in range(2):
-            left = asyncio.create_task(abort(context, table, f"id{number}"))
-            async with asyncio.timeout(30):
-                while context.running.count <= number:
-                    await asyncio.sleep(0)
-            left.cancel()
-        await asyncio.sleep(0.1)
-        assert context.wide_sections.principals == 1
-    assert await context.running.drain(timeout_s=30)
-    assert context.wide_sections.principals == 0

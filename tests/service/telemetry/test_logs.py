@@ -5,14 +5,12 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextvars import Context
 from pathlib import Path
 
 import pytest
 
 from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.service.api.http.connections.requests_by_hand import exchange
-from tidegate_service.core.observe.correlation import Correlation, enter
 from tidegate_service.logs import JsonFormatter
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -140,17 +138,3 @@ class TestLines:
         assert written.isascii()
         assert written.isprintable()
         assert json.loads(written)["event"] == json.loads(written)["path"] == nasty
-
-    def test_outside_a_request_there_are_no_ids(self):
-        line = json.loads(Context().run(self.line))
-        assert line.keys() == {"time", "level", "logger", "event"}
-
-    def test_within_one_unknown_ids_are_absent(self):
-        def within() -> str:
-            enter(Correlation(id="r-1", table="main.air.flights"))
-            return self.line()
-
-        line = json.loads(Context().run(within))
-        assert line["request_id"] == "r-1"
-        assert line["table"] == "main.air.flights"
-        assert line.keys() & {"transaction_id", "trace_id"} == set()

@@ -47,11 +47,3 @@ async def test_who_is_gone_or_hangs_is_left_out(tmp_path):
     (tmp_path / "kept").rename(tmp_path / "3.sock")
     async with one.shown(own), hung.shown(never):
         assert await one.gathered(own) == await own()
-
-
-async def test_a_successor_takes_the_place_of_who_was_killed(tmp_path):
-    (tmp_path / "2.sock").touch()
-    one, two = (Peers(name=name, folder=tmp_path) for name in ("1", "2"))
-    own = text_of(one.labelled(counted(3)))
-    async with two.shown(text_of(two.labelled(counted(5)))):
-        assert b'worker="2"' in await one.gathered(own)

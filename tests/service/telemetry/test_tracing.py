@@ -192,13 +192,6 @@ class TestRecorder:
         (span,) = exporter.get_finished_spans()
         assert span.status.status_code is (StatusCode.ERROR if expected == "error" else expected)
 
-    def test_a_phase_that_fails_ends_its_span_and_is_timed(self, recorder, exporter):
-        with pytest.raises(ValueError, match="no"), recorder.phase(Phase.PUT):
-            raise ValueError("no")
-        (span,) = exporter.get_finished_spans()
-        assert span.name == "commit.put"
-        assert span.status.status_code is StatusCode.ERROR
-
     def test_a_request_that_no_route_took_keeps_its_path_to_itself(self, recorder, exporter):
         def within() -> None:
             enter(Correlation(id="r-1"))
@@ -210,14 +203,6 @@ class TestRecorder:
         assert span.name == "request"
         assert "http.route" not in span.attributes
         assert span.attributes["tidegate.request_id"] == "r-1"
-
-    def test_without_a_tracer_a_clients_trace_is_named_and_nothing_is_made(self):
-        recorder = Recorder(Metrics(), tracer=None)
-        with recorder.request(TRACEPARENT) as trace_id, recorder.phase(Phase.TOTAL):
-            self.answered(recorder, 200)
-        assert trace_id == TRACE
-        with recorder.request({}) as trace_id:
-            assert trace_id is None
 
 
 class TestSetting:

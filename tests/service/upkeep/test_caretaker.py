@@ -20,7 +20,6 @@ from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.observe.telemetry import UpkeepKind
-from tidegate_service.core.ports.checkpoints import KnownCheckpoint, Part
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.upkeep.checkpoint_interval import Checkpoints
@@ -263,36 +262,6 @@ class TestTheShare:
             ran = len(urgent.runs)
             await commit(world, table, 4)
             while len(urgent.runs) == ran:
-                await asyncio.sleep(0.01)
-        assert len(slow.runs) == 1
-
-    @pytest.mark.parametrize("most", [1, 1_000])
-    async def test_nor_does_one_that_takes_parts_over(
-        self, world: World, index: Index, upkeep: PostgresUpkeep, most
-    ):
-        """It rests after others of its kind alone, and not for long from so many commits on."""
-        table = await world.create()
-        part = Part(name="a", size=1, num_adds=1, num_removes=0, through=0)
-        known = KnownCheckpoint(
-            version=0, epoch=table.epoch, kind="multi-part", shape="", parts=[part]
-        )
-        await index.keep_checkpoint(table.id, known)
-        slow = Counting(every=0, takes_s=0.5)
-        bridging = Counting(UpkeepKind.CHECKPOINT, every=1)
-        caretaker = Caretaker(
-            index,
-            upkeep,
-            [slow, bridging],
-            share=0.01,
-            interval_s=0.01,
-            limits=CaretakerLimits(taken_over=most),
-        )
-        async with caring(caretaker):
-            while not slow.runs:
-                await asyncio.sleep(0.01)
-            ran = len(bridging.runs)
-            await commit(world, table)
-            while len(bridging.runs) == ran:
                 await asyncio.sleep(0.01)
         assert len(slow.runs) == 1
 

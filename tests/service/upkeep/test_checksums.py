@@ -149,35 +149,6 @@ async def test_of_a_large_table_what_takes_long_is_left_out(world: World, summin
     assert not {"fileSizeHistogram", "allFiles"} & set(head)
 
 
-@pytest.mark.parametrize("name", ["files", "file_bytes", "vectors", "small_actions"])
-async def test_each_bound_leaves_out_its_own(world: World, summing: Summing, name: str):
-    table = await world.create(properties={"delta.enableDeletionVectors": "true"})
-    vector = DeletionVector(
-        storage_type="i", path_or_inline_dv="a" * 20, size_in_bytes=10, cardinality=42
-    )
-    stats = '{"numRecords":100,"tightBounds":false}'
-    actions = [
-        add_of_values("a", stats=stats, deletion_vector=vector),
-        Txn(app_id="app", version=7),
-    ]
-    await propose(world.context, table.id, proposal(*actions))
-    await summing(CountingLimits(**{name: 0})).round()
-    head = written(world, table)[1]
-    left_out = {
-        "files": {"allFiles"},
-        "file_bytes": {"allFiles"},
-        "vectors": {
-            "numDeletedRecordsOpt",
-            "numDeletionVectorsOpt",
-            "deletedRecordCountsHistogramOpt",
-        },
-        "small_actions": {"setTransactions"},
-    }
-    assert not left_out[name] & set(head)
-    for others in (fields for key, fields in left_out.items() if not fields & left_out[name]):
-        assert others <= set(head)
-
-
 async def test_one_waits_until_its_version_is_published(
     world: World, index: Index, upkeep: PostgresUpkeep, caretaker: Caretaker
 ):
@@ -195,28 +166,6 @@ async def test_one_waits_until_its_version_is_published(
     assert {version: each["numFiles"] for version, each in found.items()} == {0: 0, 1: 1}
     standing = (await upkeep.standing(table.id))[UpkeepKind.CHECKSUM]
     assert standing.version == 1
-
-
-@pytest.mark.parametrize(("most", "kept"), [(2.9, 2), (0.5, 0)])
-async def test_those_that_wait_are_bounded_by_their_bytes(
-    world: World, summing: Summing, most: float, kept: int
-):
-    like = await world.create()
-    await propose(world.context, like.id, proposal(add("a")))
-    await summing().round()
-    one = (world.log_folder(like) / f"{1:020d}.crc").stat().st_size
-    caretaker = summing(waiting_checksum_bytes=int(most * one))
-    tables = [await world.create(catalog_managed=True) for _ in range(2)]
-    publisher = Publisher(world.context.index, world.context.storage)
-    await publisher.round()
-    for table in tables:
-        await propose(world.context, table.id, proposal(add("a")))
-    assert await caretaker.round() == 2
-    await publisher.round()
-    for table in tables:
-        await propose(world.context, table.id, proposal(add("b")))
-    await caretaker.round()
-    assert sum(1 in written(world, table) for table in tables) == kept
 
 
 async def test_others_are_left_as_they_are(world: World, caretaker: Caretaker):

@@ -18,7 +18,6 @@ from tidegate_protocol.log.actions import Txn
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.limits import UpkeepLimits
-from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.faults import CompactionStep, Side
 from tidegate_service.core.observe.telemetry import UpkeepKind
@@ -129,22 +128,6 @@ async def test_only_what_is_published(world: World, compacting: Compacting):
     assert written(table) == [(2, 4)]
 
 
-async def test_a_log_that_begins_at_a_checkpoint(
-    world: World, engine: AsyncEngine, compacting: Compacting
-):
-    table = await large(world)
-    await commit(world, table, 4)
-    log = LogOf(world, table)
-    log.path(0).unlink()
-    await rebuild_table(world.context, table.id)
-    (log.folder / "_last_checkpoint").unlink()
-    async with engine.connect() as connection:
-        first = (await connection.execute(text("SELECT first_version FROM tables"))).scalar_one()
-    assert first == 1
-    await compacting().round()
-    assert written(table) == [(2, 5)]
-
-
 class TestBounds:
     async def test_commits_in_a_file(self, world: World, compacting: Compacting):
         table = await large(world)
@@ -153,15 +136,6 @@ class TestBounds:
         while await caretaker.round():
             pass
         assert written(table) == [(2, 5), (6, 9), (10, 12)]
-
-    async def test_their_bytes(self, world: World, compacting: Compacting):
-        table = await large(world)
-        await commit(world, table, 6)
-        sizes = [world.log_file(table, version).stat().st_size for version in range(2, 8)]
-        caretaker = compacting(limits=UpkeepLimits(compacted_bytes=sum(sizes[:3]) + 10))
-        while await caretaker.round():
-            pass
-        assert written(table) == [(2, 4), (5, 7)]
 
     async def test_a_commit_that_is_too_large_for_any(self, world: World, compacting: Compacting):
         table = await large(world)
@@ -188,25 +162,6 @@ class TestBounds:
         while await caretaker.round():
             pass
         assert written(table) == [(2, 4), (6, 8)]
-
-    async def test_commits_without_an_effect_have_no_file(
-        self, world: World, compacting: Compacting
-    ):
-        table = await large(world)
-        log = LogOf(world, table)
-        for version in (2, 3, 4):
-            log.path(version).write_bytes(b'{"commitInfo":{"timestamp":1}}\n')
-        await commit(world, table, 1)
-        caretaker = compacting()
-        await caretaker.round()
-        assert written(table) == [(2, 5)]
-        for version in (6, 7, 8):
-            log.path(version).write_bytes(b'{"commitInfo":{"timestamp":1}}\n')
-        await rebuild_table(world.context, table.id)
-        await checkpointed(world, table, 5)
-        while await caretaker.round():
-            pass
-        assert written(table) == [(2, 5)]
 
 
 def _add(path: str) -> dict[str, object]:
@@ -292,22 +247,3 @@ class TestOthers:
         assert written(table) == []
         expected = f"version {version} in the log is not what the index has"
         assert await trouble(upkeep, table) == expected
-
-    async def test_an_index_that_is_made_anew_meanwhile(
-        self, world: World, upkeep: PostgresUpkeep, compacting: Compacting, monkeypatch
-    ):
-        table = await large(world)
-        await commit(world, table, 3)
-        read = Compactions._read
-
-        async def read_and_rebuilt(self, *args):
-            found = await read(self, *args)
-            await rebuild_table(world.context, table.id)
-            return found
-
-        monkeypatch.setattr(Compactions, "_read", read_and_rebuilt)
-        await compacting().round()
-        assert written(table) == []
-        monkeypatch.undo()
-        await compacting().round()
-        assert written(table) == [(2, 4)]

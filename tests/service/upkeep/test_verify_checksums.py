@@ -5,22 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.world import World
-from tidegate_protocol.checksum.histograms import (
-    SIZE_BINS,
-    deleted_histogram,
-    histogram_of_sizes,
-)
-from tidegate_protocol.log.actions import DeletionVector, Txn
+from tidegate_protocol.log.actions import Txn
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.maintenance.verify import DifferenceKind, verify_table
-from tidegate_service.core.maintenance.verify_checksums import BINS, FILES, FilesInSum
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.upkeep.checksums import Checksums
@@ -113,34 +106,6 @@ async def test_one_that_cannot_be_read_is_told(world: World, table: TableRecord)
     checksum_file(world, table, 1).write_text("torn")
     ((version, said),) = await found(world, table)
     assert (version, "its checksum cannot be read" in said) == (1, True)
-
-
-def test_files_add_up_batch_by_batch():
-    vector = DeletionVector(
-        storage_type="i", path_or_inline_dv="x", size_in_bytes=1, cardinality=12
-    )
-    files = [structs.replace(add(f"f{number}"), size=number * 3_000) for number in range(20)]
-    files[3] = structs.replace(files[3], deletion_vector=vector)
-    whole, pieces = FilesInSum(SIZE_BINS, named=20), FilesInSum(SIZE_BINS, named=20)
-    whole.take(files)
-    for start in range(0, 20, 7):
-        pieces.take(files[start : start + 7])
-    for each in (whole, pieces):
-        assert (each.count, each.size, each.vectors) == (20, 570_000, 1)
-        assert each.deleted_records == 12
-        assert each.sizes == histogram_of_sizes([file.size for file in files])
-        assert each.deleted == deleted_histogram(19, [12])
-        assert each.all == tuple(files)
-
-
-def test_what_is_too_much_to_be_compared():
-    files = FilesInSum(tuple(range(BINS + 1)), named=FILES + 1)
-    files.take([add("f")])
-    assert (files.count, files.sizes, files.all) == (1, None, None)
-    few = FilesInSum(SIZE_BINS, named=1)
-    for number in range(5):
-        few.take([add(f"f{number}")])
-    assert (few.count, len(few.all or ())) == (5, 2)
 
 
 async def test_very_many_applications_of_another_writer(world: World, table: TableRecord):

@@ -10,7 +10,6 @@ from tests.service.vacuum.vacuuming import AT_ONCE, ended, folder_of, land, left
 from tidegate_service.core.access.roles import ANYBODY, Caller, Grant, Principal, Role
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.vacuum.begin import begin_vacuum
-from tidegate_service.index.commit_index import PostgresIndex
 
 pytestmark = pytest.mark.anyio
 
@@ -25,23 +24,6 @@ async def table(world):
         foreign_commit(world, clone, 1, {"add": foreign_add(f"{folder_of(table)}/{number}")})
         await ended(world, clone)
     return table
-
-
-async def test_they_are_read_one_after_the_other(world, table, monkeypatch):
-    named_files, reading, most = PostgresIndex.named_files, set(), 0
-
-    async def watched(self, table_id, **fields):
-        nonlocal most
-        reading.add(table_id)
-        most = max(most, len(reading - {table.id}))
-        async for page in named_files(self, table_id, **fields):
-            yield page
-        reading.discard(table_id)
-
-    monkeypatch.setattr(PostgresIndex, "named_files", watched)
-    await ended(world, table)
-    assert left(table) == {"0", "1", "2"}
-    assert most == 1
 
 
 async def test_more_than_are_read_are_refused(world, table):

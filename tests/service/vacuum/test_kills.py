@@ -91,12 +91,3 @@ async def test_whoever_leaves_ends_it(world):
     await progress.aclose()
     assert [task for task in asyncio.all_tasks() if task.get_name() == "vacuum"] == []
     assert len(left(table)) == 2_503
-
-
-async def test_the_points_are_passed_in_their_order(world):
-    table = await busy(world)
-    faults = At(VacuumStep.V1_LIST, Side.BEFORE, nth=2)
-    await ended(faulted(world, faults), table)
-    steps = [step for step, side in faults.passed if side is Side.AFTER]
-    assert list(dict.fromkeys(steps)) == list(VacuumStep)
-    assert steps.count(VacuumStep.V3_DELETE) == 3

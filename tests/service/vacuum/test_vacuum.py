@@ -282,23 +282,6 @@ async def test_a_store_that_refuses_to_delete_is_told(world, monkeypatch):
     assert (await ended(world, table)).deleted == 1
 
 
-async def test_why_it_failed_is_told_where_its_end_fails(world, monkeypatch, caplog):
-    table = await world.create()
-    plant(table, "orphan")
-
-    async def refuse(self, paths):
-        async with world.context.index.commit_section(table.id) as section:
-            await section.quarantine("of a test")
-            await section.save()
-        raise StorageUnavailable("the object store could not delete: it answered 403")
-
-    monkeypatch.setattr(LocalDataFiles, "delete", refuse)
-    last = (await vacuumed(world, table))[-1]
-    assert (last.stage, last.error.detail[-3:], last.version) == (Stage.FAILED, "403", 1)
-    [logged] = [each for each in caplog.records if "vacuum's end" in each.getMessage()]
-    assert "of a test" in logged.error
-
-
 async def test_two_at_once_do_no_harm(world, table):
     plant(table, "live", *(f"x={n % 3}/{n}" for n in range(2_500)))
     await land(world, table, add("live"))

@@ -204,11 +204,6 @@ class TestRefusals:
         assert refused.value.getCondition() == "PARSE_SYNTAX_ERROR"
         assert months.head().version == 1
 
-    def test_a_merge_without_clauses(self, months, updates, sql):
-        with pytest.raises(InvalidCommand) as none:
-            sql(f"MERGE INTO {months.name} t USING updates s ON t.a = s.a")
-        assert none.value.getCondition() == "DELTA_MERGE_MISSING_WHEN"
-
     def test_a_column_twice(self, months, sql):
         with pytest.raises(InvalidCommand) as twice:
             sql(f"UPDATE {months.name} SET a = 1, a = 2")

@@ -106,26 +106,6 @@ class TestRoundTrip:
         alone, _ = by_deltalake(table)
         assert {row["id"]: row["p"] for row in alone} == {1: "a b/ä%?#[x]", 2: None, 3: "+&=:"}
 
-    def test_statistics_are_those_of_the_footers(self, s3_session, create):
-        table = create("id int, wide struct<a: string, b: double>")
-        table.append(s3_session.sql("SELECT 7 id, named_struct('a', 'x', 'b', 0.5D) wide"))
-        (file,) = table.scan("id = 7").files
-        assert '"numRecords":1' in file.stats
-        assert '"minValues":{"id":7,"wide":{"a":"x","b":0.5}}' in file.stats
-        assert not table.scan("id = 8").files
-
-    def test_a_partition_is_replaced(self, s3_session, create):
-        table = create("id int, month int, `name` string", "month")
-        table.append(s3_session.sql(FLIGHTS))
-        table.overwrite(s3_session.sql("SELECT 9 id, 5 month"), replace_where="month = 5")
-        assert rows(table.read(s3_session)) == [(3, 6, None), (9, 5, None)]
-        assert rows(table.read(s3_session, version=1)) == [(1, 5, "a"), (2, 5, "b"), (3, 6, None)]
-
-    def test_an_append_of_its_own_rows_is_no_blind_one(self, s3_session, create):
-        table = create("id int, month int, `name` string", "month")
-        assert table.append(s3_session.sql(FLIGHTS)).is_blind_append
-        assert not table.append(table.read(s3_session)).is_blind_append
-
     def test_nothing_is_copied(self, s3_session, create):
         table = create("id bigint, p bigint", "p")
         before = copies(s3_session)

@@ -4,7 +4,6 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -17,7 +16,6 @@ from tests.spark.layouts import folder_of, layout_of
 from tidegate.spark.columns.conform import conform
 from tidegate.spark.data_files.direct_write import direct_sink
 from tidegate.spark.data_files.staging import TransactionFolder
-from tidegate.spark.errors import InvalidRows
 from tidegate.spark.storage.hadoop import HadoopStore
 from tidegate.spark.tables.layout import new_folder
 from tidegate.spark.write_options import AS_USUAL, FileOptions
@@ -89,11 +87,6 @@ class TestPlaces:
             assert add.partition_values == {"month": add.path.partition("month=")[2][0]}
         assert files.size == sum(add.size for add in files.adds)
 
-    def test_a_table_without_partitions_has_them_in_the_folder_itself(self, spark, write):
-        (add,) = write(spark.range(3).coalesce(1), "id bigint").adds
-        assert add.path.startswith("tidegate_txn=id-1/part-")
-        assert add.partition_values == {}
-
     def test_timestamps_are_64_bit_numbers(self, spark, write, table_folder):
         (add,) = write(spark.sql("SELECT TIMESTAMP'2024-01-01 00:00:00' a"), "a timestamp").adds
         schema = pq.ParquetFile(table_folder / add.path).schema
@@ -114,13 +107,6 @@ class TestPlaces:
 
 
 class TestNames:
-    @pytest.mark.parametrize("id_", ["nightly", "2026-11-21T10:00:00", "a.b", "x" * 128])
-    def test_no_two_attempts_have_one_folder(self, id_):
-        names = {new_folder(id_) for _ in range(100)}
-        assert len(names) == 100
-        assert all(len(name) < 256 for name in names)
-        assert {unquote(name).rpartition(".")[0] for name in names} == {f"tidegate_txn={id_}"}
-
     def test_a_commit_that_names_a_file_of_the_folder_is_known_however_it_is_escaped(self):
         layout = layout_of("id bigint")
         name, other = (new_folder("10:00 a").partition("=")[2] for _ in range(2))
@@ -167,14 +153,6 @@ class TestPartitionValues:
         assert below(table_folder) == {decode(add.path)}
         assert add.path.isascii()
 
-    @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-    def test_timestamps_are_in_utc_whatever_the_session_says(self, session, table_folder, zone):
-        session.conf.set("spark.sql.session.timeZone", zone)
-        layout = layout_of("a int, p timestamp", folder=table_folder, partition_by=("p",))
-        df = session.sql("SELECT 1 a, TIMESTAMP'2024-03-10 02:30:00.25 UTC' p")
-        (add,) = folder_of(layout, "t").write(conform(df, layout)).adds
-        assert add.partition_values == {"p": "2024-03-10T02:30:00.250000Z"}
-
     def test_names_of_columns_are_escaped_like_values(self, spark, write, table_folder):
         df = spark.sql("SELECT 1 a, 2 `p %/ä`")
         (add,) = write(df, "a int, `p %/ä` int", "p %/ä").adds
@@ -215,11 +193,6 @@ class TestFailures:
             write(df, "id bigint")
         assert below(table_folder) == set()
 
-    def test_a_row_that_does_not_fit_is_named(self, spark, write, table_folder):
-        with pytest.raises(InvalidRows, match="column id is NOT NULL"):
-            write(spark.sql("SELECT if(id = 7, null, id) id FROM range(10)"), "id bigint NOT NULL")
-        assert below(table_folder) == set()
-
     def test_what_a_straggler_left_is_not_taken_for_a_result(self, spark, table_folder):
         layout = layout_of("id bigint", folder=table_folder)
         folder = folder_of(layout, "t")
@@ -239,10 +212,3 @@ class TestFailures:
         folder_of(layout_of("id bigint", folder=table_folder), "id-1").delete()
         assert below(table_folder) == {f"{other.parent.name}/{other.name}"}
         assert files.rows == 3
-
-    def test_a_folder_that_is_not_there_can_be_deleted(self, table_folder):
-        folder = folder_of(layout_of("id bigint", folder=table_folder), "t")
-        folder.delete()
-        Path(table_folder, folder.name, "x").mkdir(parents=True)
-        folder.delete()
-        assert list(table_folder.iterdir()) == []

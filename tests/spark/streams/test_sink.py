@@ -4,9 +4,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tests.spark.streams.queries import Stream
-from tests.spark.tables import actions, data_files, folder_of, independent, overtake, rows
+from tests.spark.tables import actions, data_files, folder_of, independent, rows
 from tidegate import (
-    ConcurrentAppendException,
     InvalidProposal,
     InvalidRequest,
     Lake,
@@ -289,49 +288,6 @@ class TestSink:
         stream.run(lambda writer: writer.foreachBatch(table.sink()))
         assert rows(table.read(session)) == [(1, 5)]
         assert data_files(table) == files_in_commits(table)
-
-
-class TestReadingTheTable:
-    def blind(self, table):
-        (info,) = actions(table, table.version, "commitInfo")
-        return info["isBlindAppend"]
-
-    def test_a_stream_joined_with_it_is_no_blind_append(self, session, create, stream):
-        table, other = create("id bigint, month int"), create("id bigint, month int")
-        for each in (table, other):
-            each.append(session.sql("SELECT 1L AS id, 5 AS month"))
-        stream.feed('{"id":1,"month":6}')
-        joined = stream.df.join(table.read(session).select("id"), "id")
-        stream.run(lambda writer: writer.foreachBatch(table.sink(joined)), joined)
-        assert rows(table.read(session)) == [(1, 5), (1, 6)]
-        assert not self.blind(table)
-        joined = stream.df.join(other.read(session).select("id"), "id")
-        again = Stream(session, stream.checkpoint.parent / "again", "id bigint, month int")
-        again.feed('{"id":1,"month":7}')
-        stream = again.df.join(other.read(session).select("id"), "id")
-        again.run(lambda writer: writer.foreachBatch(table.sink()), stream)
-        assert table.version == 3
-        assert self.blind(table)
-
-    def test_nor_is_a_batch_that_the_callers_function_joined(self, session, create, stream):
-        table = create("id bigint, month int")
-        table.append(session.sql("SELECT 1L AS id, 5 AS month"))
-        stream.feed('{"id":1,"month":6}')
-        sink = table.sink()
-
-        def write(df, number):
-            sink(df.join(table.read(df.sparkSession).select("id"), "id"), number)
-
-        stream.run(lambda writer: writer.foreachBatch(write))
-        assert table.version == 2
-        assert not self.blind(table)
-
-    def test_a_commit_since_the_batch_was_begun_conflicts(self, session, lake, create):
-        table = create("id bigint")
-        table.append(session.range(3))
-        overtake(table, lambda: lake.table(table.id).append(session.range(1)))
-        with pytest.raises(ConcurrentAppendException):
-            table.sink(app_id="a")(table.read(session), 0)
 
 
 class LosingCommits:

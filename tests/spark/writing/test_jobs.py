@@ -12,7 +12,6 @@ from tidegate import InvalidRequest
 from tidegate.progress import progress
 from tidegate.spark import InvalidRows
 from tidegate.spark.jobs.passes import Passes
-from tidegate.spark.jobs.tasks import RunningTasks
 
 GROUP = "spark.jobGroup.id"
 DESCRIPTION = "spark.job.description"
@@ -76,18 +75,6 @@ def test_writes_are_described_in_a_group_of_their_own(spark, table, told):
     assert now(spark) == (None, None)
 
 
-def test_so_are_tables_that_are_made_of_rows(spark, lake, table, told):
-    table.replace(row(spark))
-    made = lake.create_table(f"{table.name}_made", as_select=row(spark))
-    with made.transaction() as txn:
-        txn.add(txn.write_files(row(spark)))
-    assert {what for what, _ in told()} == {
-        f"REPLACE TABLE AS SELECT of {table.name}: writing rows",
-        f"CREATE TABLE AS SELECT of {made.name}: writing rows",
-        f"WRITE of {made.name}: writing rows",
-    }
-
-
 def test_a_group_of_the_callers_own_stays(spark, table, told, mine):
     table.append(row(spark))
     table.delete("id = 1")
@@ -103,13 +90,6 @@ def test_after_an_error_all_is_as_it_was(spark, create, table, mine):
     with pytest.raises(InvalidRequest):
         table.overwrite(row(spark), replace_where="nothing = 1")
     assert now(spark) == mine
-
-
-def test_without_a_group_there_is_none_after_an_error(spark, create):
-    strict = create("id bigint NOT NULL")
-    with pytest.raises(InvalidRows):
-        strict.append(spark.sql("SELECT CAST(NULL AS BIGINT) AS id"))
-    assert now(spark) == (None, None)
 
 
 def test_batches_of_a_stream_stay_in_the_group_of_their_query(session, table, tmp_path, told):
@@ -177,7 +157,3 @@ def test_a_terminal_is_told_of_the_tasks(spark):
     assert seen.is_set()
     assert "\rWRITE of a.b.c: writing rows" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r")
-
-
-def test_tasks_of_others_are_not_counted(spark):
-    assert RunningTasks(spark.sparkContext, "nobodys").beside("writing rows") == "writing rows"

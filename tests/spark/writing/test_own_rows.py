@@ -174,12 +174,6 @@ class TestIsolation:
         with pytest.raises(ConcurrentAppendException):
             table.append(second)
 
-    def test_nor_are_removals(self, spark, lake, table):
-        sums = total(table.read(spark))
-        lake.table(table.id).delete(spark=spark)
-        with pytest.raises(ConcurrentDeleteReadException):
-            table.append(sums)
-
 
 class TestOptions:
     def test_a_column_that_was_added_since(self, spark, months, other):
@@ -262,9 +256,6 @@ class TestThePast:
         assert (receipt.read_version, receipt.version) == (2, 3)
         assert is_blind(months, 3)
 
-    def test_it_may_be_done_again(self, spark, months, past):
-        assert months.append(total(past), retries=1).version == 3
-
     def test_beside_a_read_of_now(self, spark, months, other, past):
         both = past.union(months.read(spark, "month = 2"))
         other.append(of_month(spark, 1))
@@ -327,11 +318,3 @@ class TestOfTheDataSource:
         sums = total(source.read(months, version=1))
         other.append(of_month(spark, 2))
         assert months.append(sums).is_blind_append
-
-    def test_another_table_is_none_of_it(self, source, create, months):
-        copy = create("a int, month int", "month")
-        assert copy.append(source.read(months)).is_blind_append
-
-    def test_what_it_writes_is_blind(self, source, months):
-        source.write(months.read(source._spark), months)
-        assert is_blind(months, 2)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.spark.tables import actions, data_files, independent, overtake, rows
-from tidegate import ConcurrentAppendException, InvalidRequest
+from tidegate import ConcurrentAppendException
 from tidegate.spark import InvalidRows, UnsupportedTable
 
 
@@ -101,13 +101,6 @@ def test_copied_rows_would_need_change_data(spark, create):
     assert table.version == 1
     table.overwrite(pair(spark, 1, 9), replace_where="a < 5")
     assert rows(table.read(spark)) == [(1, 9)]
-
-
-@pytest.mark.parametrize("where", ["no_such = 1", "a", "a = ", "a IN (SELECT 1)", " "])
-def test_what_is_no_condition_over_the_columns_is_refused(spark, pairs, where):
-    with pytest.raises(InvalidRequest):
-        pairs.overwrite(pair(spark, 1, 7), replace_where=where)
-    assert pairs.version == 2
 
 
 def test_rows_that_stay_keep_their_ids(spark, create):

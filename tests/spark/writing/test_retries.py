@@ -3,9 +3,8 @@
 import pytest
 
 from tests.spark.tables import rows
-from tidegate import ConcurrentAppendException, ConflictError, InvalidRequest
+from tidegate import ConcurrentAppendException, InvalidRequest
 from tidegate.models import TableHead
-from tidegate.spark.write.repeats import repeated
 
 
 @pytest.fixture
@@ -101,14 +100,3 @@ def test_a_transaction_says_where_it_begins(spark, table):
 def test_less_than_none_is_refused(spark, table):
     with pytest.raises(InvalidRequest, match="from 0 on"):
         table.append(spark.range(1), retries=-1)
-
-
-def test_the_last_conflict_tells_of_all_attempts():
-    def work() -> None:
-        raise ConflictError("lost")
-
-    with pytest.raises(ConflictError) as lost:
-        repeated(work, retries=2, clock_s=iter([1.0, 3.5]).__next__)
-    (note,) = lost.value.__notes__
-    assert "3 attempts in 2.5 s" in note
-    assert (lost.value.attempts.count, lost.value.attempts.versions) == (3, (None, None, None))

@@ -137,3 +137,12 @@ class TestAnyText:
     @given(st.text(alphabet="x1'\"`\\()=<>!-+*/.,:% \n{}#", max_size=30))
     def test_of_symbols(self, text):
         self.judge(text)
+
+
+def test_a_very_long_partition_value_may_match():
+    """Each term may go through all of it."""
+    judged = predicate("x = 'a'", "string")
+    assert not judged.matches_partition({"x": "b" * 16 * 1024})
+    assert judged.matches_partition({"x": "b" * (16 * 1024 + 1)})
+    assert judged.may_match({"x": "b" * (16 * 1024 + 1)}, None)
+    assert predicate("x IS NULL", "string").may_match({"x": "b" * (16 * 1024 + 1)}, None)

@@ -1,37 +1,10 @@
 """What a predicate costs is counted before it is parsed."""
 
-import json
-
-import pytest
-
 from tests.builders.actions import add, metadata
 from tests.builders.lines import column
 from tidegate_protocol.proposal.transaction import Reads
 from tidegate_protocol.scan.predicates import terms_of
 from tidegate_protocol.scan.reads import MOST_WORK, ReadPredicates
-
-
-@pytest.mark.parametrize(
-    ("text", "terms"),
-    [
-        ("", 0),
-        ("a = 1", 2),
-        ("`a b` = 'or or or'", 2),
-        ("a = 1 or a = 2", 5),
-        ("a in (1, 2, 3)", 4),
-        ("a in ('x', \"y\", 'it''s', 'a\\'b')", 4),
-        ("a like 'x%'", 9),
-        ("like_it = 1", 2),
-        ("'or or", 0),
-        ("'or \\", 0),
-    ],
-)
-def test_names_operators_and_parentheses_count(text, terms):
-    assert terms_of(text) == terms
-
-
-def test_a_list_counts_the_same_however_long_it_is():
-    assert terms_of(f"a in ({','.join(map(str, range(10_000)))})") == 4
 
 
 def test_what_is_too_much_to_judge_may_match():
@@ -72,16 +45,3 @@ def test_long_partition_values_count_by_their_length():
     files = [add(f"{number}", dict(items)) for number, items in enumerate(partitions)]
     found = of_long_values(text).first_match(files, use_statistics=False)
     assert found is files[judged]
-
-
-def test_so_they_do_beside_statistics():
-    text = f"x LIKE '%0%' AND v > 400 AND ({' OR '.join(f'x > {n}' for n in range(400))})"
-    judged = MOST_WORK // (terms_of(text) * TIMES)
-    stats = json.dumps({"numRecords": 1, "maxValues": {"v": 5}})
-    files = [
-        add(f"{number}", {"x": f"{number:0>{LONG}}"}, stats=stats) for number in range(judged - 3)
-    ]
-    found = of_long_values(text).first_match(files, use_statistics=True)
-    # All partitions first, and then three files.
-    assert len(files) > 3
-    assert found is files[3]

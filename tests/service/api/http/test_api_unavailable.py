@@ -238,17 +238,6 @@ class TestStopping:
         assert answer.json()["transaction_id"] == "t-1"
 
 
-class TestSchema:
-    def test_a_database_that_lost_its_schema_is_an_outage(self, http, api, database_url):
-        api.post("/tables", json=table_body()).raise_for_status()
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            connection.execute("ALTER TABLE tables DROP COLUMN name CASCADE")
-        answer = api.get(f"/tables/{TABLE}")
-        assert answer.status_code == 503
-        assert "column" not in answer.text
-        assert http.get("/healthz").status_code == 200
-
-
 def test_two_overwrites_of_one_month_race_and_one_is_told_so(shared_api, flights):
     """The main promise, end to end over HTTP."""
     shared_api.post(f"/tables/{flights}/commits", json=proposal(add())).raise_for_status()

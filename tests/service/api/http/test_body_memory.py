@@ -12,22 +12,6 @@ from tidegate_service.api.http.request.body_memory import (
 from tidegate_service.core.errors import Refused, Unavailable
 
 
-def test_who_is_refused_leaves_the_room_to_the_other():
-    memory = BodyMemory(memory_for_bodies(10 * FREE_BYTES))
-    first, second = Reservation(memory), Reservation(memory)
-    first.grow(6 * FREE_BYTES)
-    second.grow(4 * FREE_BYTES)
-    with pytest.raises(Unavailable) as refusal:
-        second.grow(5 * FREE_BYTES)
-    assert refusal.value.code is Code.BACKPRESSURE
-    # At once, and not when the refused request has been answered.
-    first.grow(10 * FREE_BYTES)
-    second.give_back()
-    assert memory.shares.taken == 10 * FREE_BYTES
-    first.give_back()
-    assert memory.shares.taken == 0
-
-
 def test_what_there_is_no_room_for_is_refused_for_ever():
     memory = BodyMemory(memory_for_bodies(10 * FREE_BYTES))
     with pytest.raises(Refused) as refusal:

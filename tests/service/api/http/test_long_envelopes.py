@@ -1,7 +1,6 @@
 """What a body says beside its actions is bounded by what becomes of it, and not by bytes alone."""
 
 import json
-import threading
 
 import pytest
 
@@ -11,7 +10,6 @@ from tidegate_protocol.schema.table_schema import MAX_FIELDS
 from tidegate_service.api.bodies.decoding import MAX_VALUES_BESIDE
 from tidegate_service.api.bodies.proposals import MAX_TOLD_BYTES, MAX_TOLD_VALUES
 from tidegate_service.core.access.locations import MAX_FOLDERS
-from tidegate_service.core.tables import scan as scanning
 
 TOO_LARGE = (413, "too-large")
 
@@ -82,29 +80,6 @@ def test_columns_that_a_scan_names(shared_api, flights):
     answer = shared_api.post(f"/tables/{flights}/scan", json={"columns": ["id"] * (MAX_FIELDS + 1)})
     assert told(answer) == (422, "invalid-request")
     assert shared_api.post(f"/tables/{flights}/scan", json={"columns": ["month"] * 9}).is_success
-
-
-def test_a_long_schema_is_read_in_a_thread(shared_api, monkeypatch):
-    name = "main.air.wide"
-    fields = [
-        {"name": f"c{number}", "type": "string", "nullable": True, "metadata": {}}
-        for number in range(1_000)
-    ]
-    schema = {"type": "struct", "fields": fields}
-    body = table_body(name, schema=schema, partition_columns=[])
-    shared_api.post("/tables", json=body).raise_for_status()
-    threads: set[str] = set()
-    parse = scanning.parse_schema
-
-    def noted(text):
-        threads.add(threading.current_thread().name)
-        return parse(text)
-
-    monkeypatch.setattr(scanning, "parse_schema", noted)
-    answer = shared_api.post(f"/tables/{name}/scan", json={"predicates": ["c1 = 5"]})
-    assert answer.status_code == 200
-    assert all("scans" in thread for thread in threads)
-    assert threads
 
 
 def test_folders_that_a_location_lies_in(shared_api, flights):

@@ -1,6 +1,5 @@
 """What takes long to decode holds up nobody else, however short it is when it is sent."""
 
-import asyncio
 import gzip
 import json
 import threading
@@ -11,15 +10,9 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from tests.builders.flights import add, ndjson, proposal
+from tests.builders.flights import proposal
 from tests.service.api.http.connections.requests_by_hand import JSON_TYPE, NDJSON_TYPE
-from tidegate_protocol.base.memo import MEDIUM, SMALL, SOME
-from tidegate_protocol.scan import reads
-from tidegate_protocol.scan.predicates import parse_predicate
-from tidegate_protocol.schema import table_schema
 from tidegate_service.api.bodies import proposals
-from tidegate_service.core.sharing.pools import Pool
-from tidegate_service.core.tables import scan
 
 GIVE_UP_S = 20.0
 GZIP = {"Content-Encoding": "gzip"}
@@ -81,76 +74,3 @@ def test_others_are_answered_while_a_body_is_decoded(shared_server, flights, hel
         finally:
             held.let_go.set()
         assert checked.result().status_code in (200, 409, 413, 422)
-
-
-@pytest.mark.parametrize("call", ["commits", "conflict-check", "scan"])
-@pytest.mark.parametrize("column", ["month", "nothing"])
-def test_predicates_that_are_no_short_ones_are_parsed_in_a_thread(
-    shared_api, flights, monkeypatch, call, column
-):
-    """Refused or not, by whoever decides, and once."""
-    parsed: list[str] = []
-
-    def noted(*args, **kwargs):
-        parsed.append(threading.current_thread().name)
-        return parse_predicate(*args, **kwargs)
-
-    for module in (reads, scan):
-        monkeypatch.setattr(module, "parse_predicate", noted)
-    predicates = [f"carrier = '{call}'" + f" or {column} = -1" * 6]
-    body = {"predicates": predicates}
-    if call != "scan":
-        body = proposal(add(f"{call}/{column}"), read_version=0, reads=body)
-    answer = shared_api.post(f"/tables/{flights}/{call}", json=body)
-    assert answer.status_code in ((200, 201) if column == "month" else (422,))
-    (thread,) = parsed
-    assert thread.startswith(("tidegate-predicates", "tidegate-scans"))
-
-
-@pytest.mark.parametrize("call", ["commits", "conflict-check"])
-def test_schemas_of_hundreds_of_columns_are_parsed_in_a_thread(shared_api, monkeypatch, call):
-    """Where they are not remembered: as many tables have come since as are."""
-    fields = [
-        {"name": f"{call}{n}".ljust(60, "x"), "type": "long", "nullable": True, "metadata": {}}
-        for n in range(300)
-    ]
-    assert SMALL < len(json.dumps(fields, separators=(",", ":"))) < MEDIUM
-    names = [f"main.columns.{call.replace('-', '_')}_{at}" for at in range(SOME + 1)]
-    for at, name in enumerate(names):
-        own = {**fields[0], "name": f"own{at}"}
-        schema = {"type": "struct", "fields": [*fields, own]}
-        body = {"name": name, "schema": schema, "catalog_managed": True}
-        shared_api.post("/tables", json=body).raise_for_status()
-    decode, on_loop = table_schema.strict_json.decode, []
-
-    def noted(text, *args, **kwargs):
-        if b'"name":"own0"' in text and b'"fields"' in text:
-            try:
-                asyncio.get_running_loop()
-                on_loop.append(True)
-            except RuntimeError:
-                on_loop.append(False)
-        return decode(text, *args, **kwargs)
-
-    monkeypatch.setattr(table_schema.strict_json, "decode", noted)
-    sent = proposal(add("f", partitionValues={}))
-    answers = [shared_api.post(f"/tables/{names[0]}/{call}", json=sent) for _ in range(2)]
-    assert {answer.status_code for answer in answers} <= {200, 201}
-    assert on_loop == [False]
-
-
-@pytest.mark.parametrize("headers", [JSON_TYPE, NDJSON_TYPE], ids=["JSON", "NDJSON"])
-def test_an_ordinary_proposal_waits_for_no_thread(shared_api, flights, monkeypatch, headers):
-    def run(*_):
-        raise AssertionError("a proposal of fifty files, and a short predicate, went to a thread")
-
-    monkeypatch.setattr(Pool, "run", run)
-    actions = [add(f"month=5/part-{n:05}.parquet") for n in range(50)]
-    read = {"read_version": 0, "reads": {"predicates": ["month = 7 and carrier = 'AA'"]}}
-    content = (
-        json.dumps(proposal(*actions, **read)).encode()
-        if headers is JSON_TYPE
-        else ndjson(*actions, **read)
-    )
-    answer = shared_api.post(f"/tables/{flights}/commits", content=content, headers=headers)
-    assert answer.status_code == 201

@@ -1,22 +1,18 @@
 """How many requests of one principal may be under way, whatever its tokens."""
 
-import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.builders.flights import TABLE, add, proposal, table_body
 from tests.service.catalog_managed.guarded import Guarded
-from tidegate_protocol.base.problems import Code
 from tidegate_service.api.http.request.requests import SCANS_SHARE, Gate, RequestState
 from tidegate_service.core.access.roles import Principal
 from tidegate_service.core.errors import Unavailable
-from tidegate_service.core.log.files.log_file import LARGE_BYTES, FileMemory
 
 SOMEBODY = Principal(name="p", grants=())
 
@@ -84,42 +80,6 @@ def test_one_principal_leaves_requests_to_others(start_service, database_url):
             assert client.get("/tables").status_code == 200
 
 
-def test_one_that_was_turned_away_is_not_counted():
-    gate = Gate(per_principal=1)
-    inside, outside = RequestState(id="1"), RequestState(id="2")
-    gate.enter("p", inside)
-    with pytest.raises(Unavailable) as refused:
-        gate.enter("p", outside)
-    assert refused.value.code is Code.BACKPRESSURE
-    assert outside.at_end == []
-    for leave in inside.at_end:
-        leave()
-    gate.enter("p", outside)
-
-
-def test_without_a_bound_there_is_none():
-    gate = Gate()
-    for number in range(10_000):
-        gate.enter("p", RequestState(id=str(number)))
-
-
-def test_scans_are_a_part_of_them():
-    gate = Gate(per_principal=2 * SCANS_SHARE)
-    inside = [RequestState(id="1", principal=SOMEBODY) for _ in range(2)]
-    for state in inside:
-        gate.enter("p", state)
-        gate.enter_scan(state)
-    further = RequestState(id="3", principal=SOMEBODY)
-    gate.enter("p", further)
-    with pytest.raises(Unavailable, match="2 scans of this principal") as refused:
-        gate.enter_scan(further)
-    assert refused.value.code is Code.BACKPRESSURE
-    gate.enter_scan(RequestState(id="4", principal=replace(SOMEBODY, name="q")))
-    for leave in inside[0].at_end:
-        leave()
-    gate.enter_scan(further)
-
-
 def test_two_principals_leave_scans_to_a_third():
     gate = Gate(scans=16)
 
@@ -160,24 +120,3 @@ def test_a_scan_that_its_caller_does_not_read_counts(start_service, database_url
             client.post(f"/tables/{TABLE}/scan", json={"predicates": ["false"]}).status_code == 429
         ):
             pass
-
-
-def test_a_large_file_of_a_log_is_held_in_its_reader_s_name(
-    start_service, database_url, monkeypatch
-):
-    names, take = set[str | None](), FileMemory.take
-
-    def noted(memory: FileMemory, who: str | None, size: int) -> None:
-        names.add(who)
-        take(memory, who, size)
-
-    monkeypatch.setattr(FileMemory, "take", noted)
-    guarded = Guarded(start_service(auth="tokens").url, database_url)
-    with guarded.client(guarded.token("admin", "*", label="busy")) as client:
-        location = client.post("/tables", json=table_body()).json()["location"]
-        foreign = json.dumps(add("f", tags={"x": "x" * LARGE_BYTES})) + "\n"
-        log = Path(location.removeprefix("file://")) / "_delta_log"
-        (log / f"{1:020}.json").write_text(foreign + json.dumps({"commitInfo": {}}) + "\n")
-        answer = client.post(f"/tables/{TABLE}/commits", json=proposal(add()))
-        assert (answer.status_code, answer.json()["version"]) == (201, 2)
-    assert names == {"busy"}

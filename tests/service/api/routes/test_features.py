@@ -13,7 +13,6 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.codec import decode
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_service.core.commit.propose import propose
-from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.core.tables.scan import ScanRequest, scan
@@ -204,20 +203,6 @@ class TestColumnMapping:
             request = ScanRequest(predicates=(predicate,), columns=("X",))
             found = await scan(world.context, table.id, request)
             assert [f.path for f in await scanned(found)] == expected
-
-    async def test_ids_cannot_be_given_twice(self, world):
-        marks = {"delta.columnMapping.id": 1}
-        fields = [
-            {"name": name, "type": "long", "nullable": True, "metadata": marks}
-            for name in ("a", "b")
-        ]
-        with pytest.raises(Refused) as refusal:
-            await world.create(
-                schema={"type": "struct", "fields": fields},
-                partition_columns=(),
-                properties={"delta.columnMapping.mode": "id"},
-            )
-        assert refusal.value.code is Code.INVALID_SCHEMA
 
 
 class TestDropFeature:

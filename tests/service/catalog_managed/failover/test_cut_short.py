@@ -4,8 +4,6 @@ An object store deletes many files at a time: any part of what was to go may be 
 checkpoints among it.
 """
 
-import random
-
 import psycopg
 import pytest
 
@@ -173,40 +171,3 @@ async def test_without_one_that_can_be_it_is_refused(made, database_url):
     await at.given_up()
     with pytest.raises(Refused, match="is missing"):
         await at.register()
-
-
-async def test_whatever_is_left_is_taken_in(made, database_url):
-    """Any part of what was to be deleted, and any backup before."""
-    rng = random.Random(2)
-    now = made.instance(database_url)
-    cases = []
-    for _ in range(12):
-        table = await now.create(catalog_managed=True)
-        published = rng.randrange(-1, 4)
-        if published >= 0:
-            await commit(now, table, *NAMES[:published])
-            await publish(now, table)
-        waiting = rng.choice((0, 1, 3))
-        known = max(published, 0)
-        await commit(now, table, *NAMES[known : known + waiting])
-        cases.append(table)
-    then = made.instance(await made.copy(database_url))
-    for number, table in enumerate(cases):
-        log = await whole(now, table)
-        behind = [path for path in log.folder.glob("*.json") if path.name[:20].isdigit()]
-        files = {path: path.read_bytes() for path in behind if int(path.name[:20]) in (4, 5)}
-        files |= {path: path.read_bytes() for path in log.folder.glob(f"{3:020d}.checkpoint.*")}
-        kept = rng.random()
-        for path in sorted(log.folder.iterdir()):
-            if path.name[:20].isdigit() and int(path.name[:20]) < CUT and rng.random() > kept:
-                path.unlink()
-        if number % 3 == 0:
-            # All that follows the older checkpoint, and not its own commit.
-            for path, content in files.items():
-                path.write_bytes(content)
-            now.log_file(table, 3).unlink(missing_ok=True)
-        with pytest.raises(TableQuarantined):
-            await propose(then.context, table.id, body("new"))
-        done = await rebuild(then.context, table.id)
-        assert done.lost == ()
-        await check_whole(await files_of(now, table), then, table, done.unknown)

@@ -21,10 +21,8 @@ from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.commit_index import PostgresIndex
-from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres import migrate
 from tidegate_service.index.postgres.engine import create_engine
-from tidegate_service.index.publishing import unpublished
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
@@ -126,27 +124,6 @@ async def test_nothing_is_published_that_the_standby_has_not(pair, caplog):
     assert b"other" in (pair.log / commit_name(2)).read_bytes()
 
 
-async def test_a_large_version_waits_by_itself(pair, monkeypatch):
-    """Its bytes are read after the rest, by when they may be others."""
-    assert await pair.publisher.round() == 1
-    few = PostgresIndex(pair.engine, answer_timeout_s=ANSWER_S, limits=IndexLimits(waiting_bytes=1))
-    publisher = Publisher(few, pair.world.context.storage)
-    await propose(pair.world.context, pair.table.id, body("a"))
-    assert await publisher.round() == 1
-
-    real = unpublished.unpublished_versions
-
-    async def then_alone(*args, **kwargs):
-        found = await real(*args, **kwargs)
-        pair.servers.cut_off()
-        return found
-
-    await propose(pair.world.context, pair.table.id, body("b"))
-    monkeypatch.setattr(unpublished, "unpublished_versions", then_alone)
-    assert await publisher.round() == 0
-    assert pair.files()[-1] == commit_name(1)
-
-
 @pytest.mark.parametrize("ask", [forget_table, rebuild_table])
 async def test_no_other_way_into_the_log_is_shorter(pair, ask):
     """Also where published files are gone, which both of them put back."""
@@ -171,11 +148,3 @@ async def test_publishing_goes_on_when_the_standby_is_back(pair):
         if await pair.publisher.round():
             break
     assert pair.files() == [commit_name(0)]
-
-
-async def test_where_nothing_waits_nothing_is_waited_for(pair):
-    assert await pair.publisher.round() == 1
-    pair.servers.cut_off()
-    pair.uses.clear()
-    waiting = await pair.index.unpublished_versions(pair.table.id, limit=9)
-    assert (waiting.versions, len(pair.uses)) == ([], 1)

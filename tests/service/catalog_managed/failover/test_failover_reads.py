@@ -163,18 +163,6 @@ async def test_what_is_known_to_be_there_is_told_while_the_standby_is_away(pair)
     assert pair.waits() == 0
 
 
-async def test_where_no_standby_is_configured_nothing_is_waited_for(pair):
-    pair.servers.wait_for_nobody()
-    other = World(replace(pair.world.context, heads=HeadChecks()))
-    plain = await pair.world.create()
-    pair.waits()
-    for ask in ASKED.values():
-        if ask is not ASKED["scan of a version"] and ask is not ASKED["content"]:
-            await ask(other, pair.table)
-    await get_table(other.context, plain.id)
-    assert pair.waits() == 0
-
-
 async def test_nothing_to_commit_is_told_of_a_head_that_is_there(pair):
     nothing = proposal(skip_if_empty=True)
     told = await propose(pair.world.context, pair.table.id, nothing)

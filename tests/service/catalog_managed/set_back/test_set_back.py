@@ -1,8 +1,6 @@
 """A database that was set back: restored to an older state, or failed over with commits lost."""
 
 import asyncio
-from dataclasses import replace
-from typing import Any
 
 import psycopg
 import pytest
@@ -11,7 +9,6 @@ from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
 from tests.service.catalog_managed.restoring import Backups, body, commit, publish, quiet
 from tests.service.maintenance.pictures import picture
-from tests.service.world import World
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.catalog_managed.ratified_log import LostCommit
@@ -24,7 +21,6 @@ from tidegate_service.core.errors import (
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.rebuild import rebuild, rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
-from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableState
 from tidegate_service.core.tables.lookup import get_table
@@ -223,37 +219,6 @@ async def test_one_table_that_is_met_has_the_others_looked_at(made, database_url
         await propose(lived_on.context, tables[2].id, body("b"))
     async with asyncio.timeout(30):
         while not all([await is_quarantined(lived_on, table) for table in tables]):
-            await asyncio.sleep(0)
-
-
-class WithoutOne:
-    """An index that has a defect where one table is locked."""
-
-    def __init__(self, index: Index, table_id: str) -> None:
-        self._index = index
-        self._table_id = table_id
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._index, name)
-
-    def commit_section(self, table_id: str, **asked: Any) -> object:
-        if table_id == self._table_id:
-            raise RuntimeError("a defect")
-        return self._index.commit_section(table_id, **asked)
-
-
-async def test_whatever_is_wrong_with_one_table_the_others_are_looked_at(made, database_url):
-    world = made.instance(database_url)
-    tables = [await world.create(catalog_managed=True) for _ in range(3)]
-    old = await made.copy(database_url)
-    for table in tables:
-        await commit(world, table, "a")
-    context = made.taken_over(world, old).context
-    lived_on = World(replace(context, index=WithoutOne(context.index, tables[0].id)))
-    with pytest.raises(TableQuarantined):
-        await propose(lived_on.context, tables[2].id, body("b"))
-    async with asyncio.timeout(30):
-        while not await is_quarantined(lived_on, tables[1]):
             await asyncio.sleep(0)
 
 

@@ -1,56 +1,17 @@
 """When a catalog-managed table is looked at, and what that costs."""
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 
 from tests.service.catalog_managed.restoring import body, commit, publish, quiet
 from tests.service.log.foreign.foreign import FOREIGN_ADD, foreign_commit
-from tidegate_service.core.catalog_managed.set_back import check_ahead
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable, TableQuarantined
-from tidegate_service.core.log.catching_up.sight import SeenBefore
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_a_look_is_two_reads_at_once_at_the_start_and_after_a_quiet_time(
-    made, database_url, monkeypatch
-):
-    world = made.instance(database_url)
-    table = await world.create(catalog_managed=True)
-    await commit(world, table, "a")
-    await publish(world, table)
-    reads, both = [], asyncio.Barrier(2)
-    log_of = made.storage.log
-
-    def counted(location, *, who=None):
-        log = log_of(location, who=who)
-        read = log.read
-
-        async def noted(version):
-            reads.append(version)
-            # Neither ends before the other has begun.
-            await asyncio.wait_for(both.wait(), 30)
-            return await read(version)
-
-        log.read = noted
-        return log
-
-    monkeypatch.setattr(made.storage, "log", counted)
-    fresh = made.instance(database_url)
-    await commit(fresh, table, "b")
-    assert reads == [1, 2]
-    await commit(fresh, table, "c", "d")
-    await asyncio.gather(*(commit(fresh, table, name) for name in "efgh"))
-    assert reads == [1, 2]
-    quiet(database_url, table)
-    fresh.context.heads.known(table.id).checked_ms -= 60_000
-    await commit(fresh, table, "i")
-    assert reads == [1, 2, 1, 2]
 
 
 async def left_alone(url, world, table):
@@ -60,64 +21,6 @@ async def left_alone(url, world, table):
     head.timestamp -= 60_000
     head.checked_ms -= 60_000
     head.seen_s -= 60
-
-
-class Calls:
-    """The groups that an instance begins, and whether a lock was held at its reads of the store."""
-
-    def __init__(self, world, storage, monkeypatch):
-        self.groups, self.locked_reads = [], []
-        index, locked = world.context.index, []
-        begin, log_of = index.commit_group, storage.log
-
-        @asynccontextmanager
-        async def begun(asked, *, wait):
-            self.groups.append((sorted(asked), wait))
-            async with begin(asked, wait=wait) as group:
-                locked.append(group)
-                try:
-                    yield group
-                finally:
-                    locked.remove(group)
-
-        def watched(location, *, who=None):
-            log = log_of(location, who=who)
-            read = log.read
-
-            async def noted(version):
-                self.locked_reads.append(bool(locked))
-                return await read(version)
-
-            log.read = noted
-            return log
-
-        monkeypatch.setattr(index, "commit_group", begun)
-        monkeypatch.setattr(storage, "log", watched)
-
-
-async def test_a_quiet_table_costs_a_read_and_its_share_of_a_group(made, database_url, monkeypatch):
-    world = made.instance(database_url)
-    table = await world.create(catalog_managed=True)
-    await commit(world, table, "a")
-    await left_alone(database_url, world, table)
-    calls = Calls(world, made.storage, monkeypatch)
-    await commit(world, table, "b")
-    assert calls.groups == [([table.id], False)]
-    assert calls.locked_reads == [False]
-
-
-async def test_what_is_to_be_found_was_seen_without_the_lock(made, database_url, monkeypatch):
-    world = made.instance(database_url)
-    table = await world.create(catalog_managed=True)
-    await publish(world, table)
-    foreign_commit(world, table, 1, FOREIGN_ADD)
-    world = made.instance(database_url)
-    calls = Calls(world, made.storage, monkeypatch)
-    with pytest.raises(TableQuarantined, match="did not write"):
-        await propose(world.context, table.id, body("a"))
-    assert calls.groups == [([table.id], False), ([table.id], True)]
-    # Of the last version that is published, and of the next one.
-    assert calls.locked_reads == [False, False]
 
 
 async def test_a_store_that_is_slow_keeps_no_answer_back_that_is_known(
@@ -142,30 +45,6 @@ async def test_a_store_that_is_slow_keeps_no_answer_back_that_is_known(
     async with asyncio.timeout(30):
         again = await propose(world.context, table.id, body("a"))
     assert (again.record.version, again.replayed) == (1, True)
-
-
-async def test_a_look_ahead_forgets_nothing_that_is_known_by_then(made, database_url, monkeypatch):
-    """A commit that lands while the log is read moves on what this instance knows."""
-    world = made.instance(database_url)
-    table = await world.create(catalog_managed=True)
-    await commit(world, table, "a")
-    head = world.context.heads.known(table.id)
-    log_of = made.storage.log
-
-    def overtaken(location, *, who=None):
-        log = log_of(location, who=who)
-        read = log.read
-
-        async def late(version):
-            head.version += 1
-            return await read(version)
-
-        log.read = late
-        return log
-
-    monkeypatch.setattr(made.storage, "log", overtaken)
-    assert not await check_ahead(world.context, table.id, SeenBefore())
-    assert world.context.heads.known(table.id).version == 2
 
 
 async def test_a_look_keeps_no_other_table_waiting(made, database_url, monkeypatch):

@@ -1,7 +1,6 @@
 """Files of a plain table's group that are put together, and what may befall them."""
 
 import asyncio
-import importlib
 from functools import partial
 
 import psycopg
@@ -73,68 +72,6 @@ async def test_the_files_of_a_group_are_put_at_once(world, watched, database_url
     await in_the_log(world, table, told, sent)
     head = await one.context.index.table(table.id)
     assert (head.latest_version, head.num_files, head.size_bytes) == (6, 7, 70)
-
-
-async def test_no_more_than_so_many(world):
-    faults, one, table = await watching(world.limited(buffered_files=2))
-    told = await one.at_once(table, *(proposal(add(f"f{n}")) for n in range(5)))
-    assert [outcome.record.version for outcome in told] == [2, 3, 4, 5, 6]
-    assert faults.puts == 3
-
-
-@pytest.mark.parametrize("bad", [0, 2, 4])
-@pytest.mark.parametrize(
-    "where",
-    [
-        "core.commit.batches.table_batch.ratified",
-        "core.instance.locked_table.summarize",
-        "index.locking.section.effects_of",
-    ],
-)
-async def test_a_commit_that_is_not_appended_leaves_no_file(
-    world, watched, monkeypatch, where, bad
-):
-    """It was decided by then; its version is the next one's."""
-    faults, one, table = await watched()
-    module, _, name = f"tidegate_service.{where}".rpartition(".")
-    real, culprit = getattr(importlib.import_module(module), name), f"f{bad}"
-
-    def defective(*args, **options):
-        for of in args:
-            for action in getattr(of, "actions", of if isinstance(of, tuple) else ()):
-                if getattr(action, "path", None) == culprit:
-                    raise RuntimeError("a defect")
-        return real(*args, **options)
-
-    monkeypatch.setattr(f"{module}.{name}", defective)
-    sent = [proposal(add(f"f{n}")) for n in range(5)]
-    told = await one.at_once(table, *sent)
-    assert isinstance(told.pop(bad), RuntimeError)
-    del sent[bad]
-    assert [outcome.record.version for outcome in told] == [2, 3, 4, 5]
-    assert faults.puts == 1
-    await in_the_log(world, table, told, sent)
-    assert not world.log_file(table, 6).exists()
-    assert culprit not in await paths(one.context.index, table, 5)
-
-
-async def test_a_lone_file_is_put_as_ever(watched):
-    faults, one, table = await watched()
-    assert (await one.propose(table, proposal(add("c")))).record.version == 2
-    assert faults.puts == 1
-
-
-async def test_each_is_decided_behind_the_one_before(watched):
-    _, one, table = await watched()
-    told = await one.at_once(
-        table,
-        proposal(remove("a"), read_version=1, files=frozenset({"a"})),
-        proposal(remove("a"), read_version=1, files=frozenset({"a"})),
-        proposal(remove("b"), read_version=1, files=frozenset({"b"})),
-    )
-    assert [type(outcome) for outcome in told] == [Committed, Conflict, Committed]
-    assert told[1].winner.version == told[0].record.version == 2
-    assert await paths(one.context.index, table, 3) == []
 
 
 async def test_who_asks_the_index_has_the_files_put_first(watched, database_url):

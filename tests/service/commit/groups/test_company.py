@@ -13,7 +13,6 @@ from tidegate_service.core.access.roles import Caller, Grant, Principal, Role
 from tidegate_service.core.commit.group import (
     FILES_IN_COMPANY,
     LONGEST_IN_COMPANY_S,
-    LONGEST_S,
     run_group,
 )
 from tidegate_service.core.commit.queue.table_queue import MEMBERS_IN_COMPANY
@@ -92,10 +91,6 @@ async def landed(world, store: SlowStore, *callers: str) -> int:
     return count
 
 
-async def test_one_callers_are_all_decided(world):
-    assert await landed(world, SlowStore(alone_for=99), "a") == SENT
-
-
 @pytest.mark.parametrize(("callers", "alone_for"), [("a", 0), ("ab", 99)])
 async def test_in_company_so_many_are(world, callers, alone_for):
     """Whether the others are in the group, or came since it began."""
@@ -104,21 +99,7 @@ async def test_in_company_so_many_are(world, callers, alone_for):
     assert store.puts == MEMBERS_IN_COMPANY / FILES_IN_COMPANY
 
 
-async def test_whoever_comes_meanwhile_ends_a_group_that_has_done_so_much(world):
-    store = SlowStore(alone_for=1)
-    files = world.context.limits.buffered_files
-    assert files >= MEMBERS_IN_COMPANY
-    assert await landed(world, store, "a") == files
-    assert store.puts == 1
-
-
 @pytest.mark.parametrize("callers", ["a", "ab"])
 async def test_on_a_slow_store_in_company_few_are(world, callers):
     store = SlowStore(took_s=LONGEST_IN_COMPANY_S * 1.1)
     assert await landed(world, store, *callers) == FILES_IN_COMPANY
-
-
-async def test_on_a_slow_store_one_callers_take_their_time(world):
-    assert LONGEST_S > 2 * LONGEST_IN_COMPANY_S
-    store = SlowStore(took_s=LONGEST_IN_COMPANY_S * 1.1, alone_for=99)
-    assert await landed(world, store, "a") == SENT

@@ -130,18 +130,6 @@ async def test_a_database_that_goes_away_before_the_commit(world, severed, catal
     assert await paths(cut_index, table, 3) == ["b"]
 
 
-async def test_a_connection_that_has_died_in_the_pool_is_replaced(world, severed):
-    cut_index, between = severed
-    one = instance(world, index=cut_index)
-    tables = [await world.create(catalog_managed=True) for _ in range(2)]
-    sent = [(table, proposal(add("a"))) for table in tables]
-    # The first that is sent of them is the question whether they have landed.
-    between.watch(sent[0][1].transaction_id.encode(), Cut.BEFORE_IT_ARRIVES)
-    told = await one.of_many(sent)
-    assert [outcome.record.metrics.attempts for outcome in told] == [1, 1]
-    assert len(one.groups) == 1
-
-
 LARGE = {"user_metadata": "x" * 70_000}
 """A file of this size is put by itself."""
 

@@ -3,7 +3,6 @@
 Small files are put together (`test_buffered_files`); these are put as larger ones are.
 """
 
-import asyncio
 import json
 
 import pytest
@@ -17,7 +16,6 @@ from tests.service.faults import Fault, FaultyStorage
 from tests.service.world import World
 from tidegate_protocol.proposal.transaction import Conflict
 from tidegate_service.core.errors import CommitStateUnknown, StorageUnavailable
-from tidegate_service.core.observe.faults import Side, Step
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import TableRecord
 
@@ -89,20 +87,6 @@ async def test_a_foreign_file_may_be_what_the_rest_conflicts_with(world, faults)
     assert await paths(one.context.index, table, 4) == ["c"]
 
 
-@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.LOST])
-async def test_a_put_without_an_answer_in_the_middle(world, faults, database_url, fault):
-    one = instance(world)
-    table = await world.create()
-    faults.faults.extend([Fault.NONE, Fault.NONE, fault])
-    sent = [proposal(add(f"a{n}")) for n in range(5)]
-    told = await one.at_once(table, *sent)
-    assert [outcome.record.version for outcome in told] == [1, 2, 3, 4, 5]
-    assert len(one.groups) == transactions(database_url, table) == 1
-    for outcome, asked in zip(told, sent, strict=True):
-        info, _ = world.actions_of(table, outcome.record.version)
-        assert info["commitInfo"]["txnId"] == asked.transaction_id
-
-
 async def test_a_put_that_stays_without_an_answer_stops_the_group(world, faults):
     """The first to try again is whose file may be there."""
     one = instance(world)
@@ -138,41 +122,6 @@ async def test_a_store_that_refuses_in_the_middle(world, faults, database_url):
     assert [len(group) for group in one.groups] == [5, 2]
     assert transactions(database_url, table) == 2
     assert await paths(one.context.index, table, 4) == ["a0", "a1", "a3", "a4"]
-
-
-async def test_an_unreadable_file_in_the_middle_keeps_what_landed_before_it(world, faults):
-    one = instance(world)
-    table = await world.create()
-    write_past(world, faults, table, b"torn")
-    told = await one.at_once(table, *(proposal(add(f"a{n}")) for n in range(4)))
-    assert [outcome.record.version for outcome in told[:2]] == [1, 2]
-    assert [outcome.code.value for outcome in told[2:]] == ["table-quarantined"] * 2
-    head = await one.context.index.table(table.id)
-    assert (head.latest_version, head.state.value) == (2, "quarantined")
-
-
-async def test_the_index_is_written_while_the_files_are(world):
-    """The rows of those before are on their way when a file is begun that is put by itself."""
-    begun = []
-
-    class Watching:
-        async def reached(self, step: Step, side: Side) -> None:
-            if (step, side) == (Step.O6_PUT, Side.BEFORE):
-                begun.append(is_written_ahead())
-            if (step, side) == (Step.O6_PUT, Side.AFTER):
-                while is_written_ahead():
-                    await asyncio.sleep(0)
-
-    one = instance(world.limited(files_a_write=1), faults=Watching())
-    table = await world.create()
-    large = {"user_metadata": "x" * 70_000}
-    told = await one.at_once(table, *(proposal(add(f"a{n}"), **large) for n in range(4)))
-    assert [outcome.record.version for outcome in told] == [1, 2, 3, 4]
-    assert begun == [False, True, True, True]
-
-
-def is_written_ahead() -> bool:
-    return any(task.get_name() == "write-ahead" for task in asyncio.all_tasks())
 
 
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.LOST])

@@ -88,11 +88,3 @@ async def test_an_id_is_asked_for_each_time(world, saves):
             await propose(world.context, table.id, body)
         assert refused.value.code is code
     assert saves == [[table.name]] * 2
-
-
-async def test_a_plain_table_s_log_is_what_it_is_based_on(world, saves):
-    table = await world.create()
-    await propose(world.context, table.id, proposal(add("x=1/a")))
-    saves.clear()
-    await conflicting(another(world), table)
-    assert saves == []

@@ -58,48 +58,6 @@ async def test_rests_for_as_long_as_its_group_took():
     await crowd.end()
 
 
-@pytest.mark.slow
-async def test_rests_no_longer_than_the_limit():
-    crowd = Crowd(rest_s=TOOK_S / 10)
-    await decided(crowd, "of_b", "b0", who="b")
-    await decided(crowd, "of_a", "a0", "a1", "a2", "a3", who="a", took_s=TOOK_S)
-    await asyncio.sleep(TOOK_S / 5)
-    assert await begun(crowd, "of_a", "a4", who="a")
-    await crowd.end()
-
-
-@pytest.mark.parametrize("who", ["a", None])
-async def test_nobody_rests_where_nobody_else_commits(who):
-    crowd = Crowd(rest_s=10.0)
-    for turn in range(3):
-        ids = [f"{turn}{n}" for n in range(4)]
-        await decided(crowd, "t", *ids, who=who, took_s=TOOK_S / 10)
-    await crowd.end()
-
-
-async def test_a_few_commits_at_once_are_no_flood():
-    crowd = Crowd(rest_s=10.0)
-    await decided(crowd, "of_b", "b0", who="b")
-    for turn in range(5):
-        await decided(crowd, "of_a", f"{turn}a", f"{turn}b", who="a", took_s=TOOK_S / 10)
-    await crowd.end()
-
-
-@pytest.mark.slow
-async def test_who_does_as_much_as_others_does_not_rest():
-    crowd = Crowd(rest_s=10.0)
-    for turn in range(3):
-        for who in ("a", "b"):
-            crowd.send("of_both", *(f"{who}{turn}{n}" for n in range(4)), who=who)
-        await crowd.settle()
-        # All eight are in one group, which began at once.
-        assert [len(group.ids) for group in crowd.groups] == [8] * (turn + 1)
-        await asyncio.sleep(TOOK_S)
-        crowd.groups[-1].tell()
-        await crowd.settle()
-    await crowd.end()
-
-
 async def test_shared_groups_are_small_in_company():
     """Alone, one caller's group is as large as any."""
     crowd = Crowd()
@@ -157,34 +115,4 @@ async def test_has_fewer_groups_of_its_own_while_passes_of_the_loop_are_long():
     crowd.groups[-1].tell()
     while running(crowd, "a") < OWN:
         await ended(crowd)
-    await crowd.end()
-
-
-@pytest.mark.slow
-async def test_has_some_where_it_does_too_little_to_make_passes_long():
-    crowd = Crowd(long_pass_s=LONG_S)
-    await with_plain_tables(crowd)
-    for _ in range(2 * OWN):
-        await ended(crowd, pass_s=LONG_S)
-    assert running(crowd, "a") == 4
-    await crowd.end()
-
-
-async def test_has_as_many_as_ever_where_passes_are_short():
-    crowd = Crowd(long_pass_s=60)
-    await with_plain_tables(crowd)
-    for _ in range(2 * OWN):
-        await ended(crowd)
-        assert running(crowd, "a") == OWN
-    await crowd.end()
-
-
-async def test_has_as_many_as_ever_where_nobody_else_commits():
-    crowd = Crowd(long_pass_s=0)
-    for n in range(200):
-        crowd.send(f"of_a{n}", f"a{n}", who="a", plain=True)
-    await crowd.settle()
-    for _ in range(2 * OWN):
-        await ended(crowd)
-        assert running(crowd, "a") == OWN
     await crowd.end()

@@ -5,12 +5,6 @@ import asyncio
 import pytest
 
 from tests.service.commit.queue.crowds import Crowd
-from tidegate_protocol.proposal.transaction import (
-    BYTES_AN_ACTION,
-    LONG_PREDICATES,
-    VERY_LONG_PREDICATES,
-    Reads,
-)
 from tidegate_service.core.commit.queue.table_queue import GROUP_ACTIONS, GROUP_MEMBERS
 
 pytestmark = pytest.mark.anyio
@@ -93,55 +87,6 @@ async def test_a_large_proposal_goes_by_itself():
     assert crowd.is_forgotten()
 
 
-async def test_a_proposal_of_many_bytes_goes_by_itself():
-    crowd = Crowd()
-    crowd.send("t", "a")
-    crowd.send("t", "heavy", size=(GROUP_ACTIONS + 1) * BYTES_AN_ACTION)
-    crowd.send("t", "b")
-    for _ in range(3):
-        await crowd.settle()
-        crowd.groups[-1].tell()
-    await crowd.settle()
-    assert [group.ids for group in crowd.groups] == [["a"], ["heavy"], ["b"]]
-    assert crowd.is_forgotten()
-
-
-@pytest.mark.parametrize(
-    ("length", "most"), [(9, 55), (LONG_PREDICATES - 65, 32), (VERY_LONG_PREDICATES - 65, 4)]
-)
-async def test_predicates_count_in_a_group(length, most):
-    """So that a group reads, and judges by, no more than some milliseconds' worth of them."""
-    crowd = Crowd()
-    reads = Reads(predicates=("x" * length,))
-    for number in range(60):
-        crowd.send(f"t{number}", f"a{number}", reads=reads)
-    await crowd.settle()
-    assert [len(group.members) for group in crowd.groups] == [most, min(most, 60 - most)]
-    await crowd.end()
-
-
-async def test_very_long_predicates_go_by_themselves():
-    crowd = Crowd()
-    crowd.send("t", "a", reads=Reads(predicates=("x" * VERY_LONG_PREDICATES,)))
-    crowd.send("u", "b")
-    await crowd.settle()
-    assert [(group.ids, group.wait) for group in crowd.groups] == [(["a"], True), (["b"], False)]
-    await crowd.end()
-
-
-async def test_a_member_that_is_alone_goes_by_itself():
-    crowd = Crowd()
-    crowd.send("t", "a", plain=True)
-    crowd.send("t", "alone", alone=True, plain=True)
-    crowd.send("t", "b", plain=True)
-    for _ in range(3):
-        await crowd.settle()
-        crowd.groups[-1].tell()
-    await crowd.settle()
-    assert [group.ids for group in crowd.groups] == [["a"], ["alone"], ["b"]]
-    assert crowd.is_forgotten()
-
-
 async def test_a_plain_table_has_groups_of_its_own():
     crowd = Crowd()
     crowd.send("p", "a", "b", plain=True)
@@ -151,37 +96,6 @@ async def test_a_plain_table_has_groups_of_its_own():
     await crowd.settle()
     found = sorted((group.ids, group.wait) for group in crowd.groups)
     assert found == [(["a", "b"], True), (["c"], True), (["d", "e"], False)]
-    await crowd.end()
-
-
-async def test_what_makes_a_group_large_is_its_members_and_their_actions():
-    crowd = Crowd(shared=1)
-    crowd.send("t", *(f"a{n}" for n in range(GROUP_MEMBERS + 1)))
-    await crowd.settle()
-    assert len(crowd.groups[0].ids) == GROUP_MEMBERS
-    crowd.groups[0].tell()
-    await crowd.settle()
-    assert crowd.groups[1].ids == [f"a{GROUP_MEMBERS}"]
-    crowd.groups[1].tell()
-    half = GROUP_ACTIONS // 2 - 1
-    crowd.send("t", "b", "c", "d", actions=half)
-    await crowd.settle()
-    assert crowd.groups[2].ids == ["b", "c"]
-    crowd.groups[2].tell()
-    await crowd.settle()
-    assert crowd.groups[3].ids == ["d"]
-    crowd.groups[3].tell()
-    await crowd.settle()
-    assert crowd.is_forgotten()
-
-
-async def test_what_one_group_has_no_room_for_goes_in_the_next_that_may_run():
-    crowd = Crowd(shared=2)
-    for n in range(GROUP_MEMBERS + 1):
-        crowd.send(f"t{n}", "a")
-    await crowd.settle()
-    await crowd.settle()
-    assert [len(group.ids) for group in crowd.groups] == [GROUP_MEMBERS, 1]
     await crowd.end()
 
 
@@ -226,15 +140,6 @@ async def test_a_store_leaves_a_quarter_of_the_own_groups_to_others():
     crowd.groups[0].tell()
     await crowd.settle()
     assert crowd.groups[5].ids == ["a3"]
-    await crowd.end()
-
-
-async def test_what_waits_for_no_store_is_bounded_by_none():
-    crowd = Crowd(own=4)
-    for n in range(5):
-        crowd.send(f"m{n}", f"a{n}", alone=True)
-    await crowd.settle()
-    assert [group.ids for group in crowd.groups] == [["a0"], ["a1"], ["a2"], ["a3"]]
     await crowd.end()
 
 

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from tests.service.commit.queue.crowds import Crowd
-from tidegate_service.core.commit.queue.table_queue import GROUP_ACTIONS
 
 pytestmark = pytest.mark.anyio
 
@@ -50,23 +49,6 @@ async def test_those_who_come_back_go_together(clock):
     await crowd.settle()
 
 
-async def test_those_who_waited_already_go_with_them(clock):
-    crowd = Crowd(linger_s=LINGER_S)
-    crowd.send("t", "a", "b")
-    await crowd.settle()
-    crowd.send("t", "x", "y")
-    await crowd.settle()
-    clock.now_s += LINGER_S
-    crowd.groups[0].tell()
-    await crowd.settle()
-    assert len(crowd.groups) == 1
-    crowd.send("t", "a2", "b2")
-    await crowd.settle()
-    assert crowd.groups[1].ids == ["x", "y", "a2", "b2"]
-    crowd.groups[1].tell()
-    await crowd.settle()
-
-
 async def test_who_was_alone_is_not_waited_for(clock):
     crowd = Crowd(linger_s=LINGER_S)
     await told(crowd, clock, "a")
@@ -90,57 +72,9 @@ async def test_nobody_waits_longer_than_the_group_took(clock, took_s, most_s):
     await crowd.end()
 
 
-async def test_no_table_waits_for_those_of_another(clock):
-    crowd = Crowd(linger_s=LINGER_S)
-    await told(crowd, clock, "a", "b")
-    crowd.send("u", "c")
-    await crowd.settle()
-    assert crowd.groups[1].ids == ["c"]
-    crowd.groups[1].tell()
-    await crowd.settle()
-
-
-async def test_nobody_is_waited_for_who_has_no_answer_yet(clock):
-    crowd = Crowd(linger_s=LINGER_S)
-    crowd.send("t", "a", "b", "c")
-    await crowd.settle()
-    crowd.groups[0].leave(again=crowd.groups[0].members[:1])
-    await crowd.settle()
-    assert crowd.groups[1].ids == ["a"]
-    await crowd.end()
-
-
 async def test_a_table_that_nobody_comes_back_to_is_forgotten(clock):
     crowd = Crowd(linger_s=LINGER_S)
     await told(crowd, clock, "a", "b")
     clock.now_s += LINGER_S
     await crowd.settle()
     assert crowd.is_forgotten()
-
-
-async def test_nobody_is_waited_for_where_a_group_is_full(clock):
-    crowd = Crowd(linger_s=LINGER_S)
-    crowd.send("t", "a", "b")
-    await crowd.settle()
-    crowd.send("t", "x", "y", "z", actions=GROUP_ACTIONS // 3 + 1)
-    await crowd.settle()
-    crowd.groups[0].tell()
-    await crowd.settle()
-    assert crowd.groups[1].ids == ["x", "y"]
-    crowd.groups[1].tell()
-    await crowd.settle()
-    assert crowd.groups[2].ids == ["z"]
-    crowd.groups[2].tell()
-    await crowd.settle()
-
-
-async def test_nobody_is_waited_for_before_one_that_goes_alone(clock):
-    crowd = Crowd(linger_s=LINGER_S)
-    crowd.send("t", "a", "b")
-    await crowd.settle()
-    crowd.send("t", "x", alone=True)
-    await crowd.settle()
-    crowd.groups[0].tell()
-    await crowd.settle()
-    assert crowd.groups[1].ids == ["x"]
-    await crowd.end()

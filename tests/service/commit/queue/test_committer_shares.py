@@ -8,11 +8,8 @@ from tests.service.commit.queue.crowds import Crowd
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.queue.running_groups import HANGS_S, TABLES_OF_ONE
 from tidegate_service.core.commit.queue.table_queue import (
-    COMPANY_S,
     GROUP_ACTIONS,
-    GROUP_MEMBERS,
     MEMBERS_IN_COMPANY,
-    TableQueue,
 )
 from tidegate_service.core.errors import Unavailable
 
@@ -97,14 +94,6 @@ async def test_where_a_table_is_shared_its_own_groups_are_small():
     await crowd.end()
 
 
-async def test_whoever_came_long_ago_is_no_company():
-    queue = TableQueue(came={"a": COMPANY_S, "b": 1.0})
-    assert queue.in_company(COMPANY_S + 0.9)
-    assert queue.most_own(COMPANY_S + 0.9) == MEMBERS_IN_COMPANY
-    assert not queue.in_company(COMPANY_S + 1.1)
-    assert queue.most_own(COMPANY_S + 1.1) == GROUP_MEMBERS
-
-
 async def test_tables_of_callers_take_turns():
     """A hundred tables with a third of what a group holds do not come before another's one."""
     crowd = Crowd(shared=1)
@@ -131,47 +120,6 @@ async def test_a_callers_groups_of_their_own_leave_places_to_others():
     await crowd.settle()
     assert begun == crowd.committer._limits.own_of_a_caller == 7
     assert [group.ids for group in crowd.groups[begun:]] == [["b"]]
-    await crowd.end()
-
-
-async def test_small_bounds_let_each_in_once():
-    crowd = Crowd(waiting=1, own=1)
-    crowd.send("t", "a", plain=True, who="a")
-    await crowd.settle()
-    (second,) = crowd.send("t", "b", plain=True, who="b")
-    await crowd.settle()
-    assert not second.done()
-    await crowd.end()
-
-
-async def test_members_of_a_group_stay_in_order_where_they_are_one_callers():
-    crowd = Crowd()
-    crowd.send("t", "first", who="a")
-    await crowd.settle()
-    names = [f"a{n}" for n in range(GROUP_MEMBERS)]
-    crowd.send("t", *names, who="a")
-    await crowd.settle()
-    crowd.groups[0].tell()
-    await crowd.settle()
-    assert crowd.groups[1].ids == names
-    crowd.groups[1].leave(again=crowd.groups[1].members[3:5])
-    await crowd.settle()
-    assert crowd.groups[2].ids == names[3:5]
-    await crowd.end()
-
-
-async def test_one_has_so_many_tables_in_a_shared_group():
-    """And another, whose table comes then, goes with the next group."""
-    crowd = Crowd(shared=1)
-    for n in range(3 * TABLES_OF_ONE):
-        crowd.send(f"t{n}", f"a{n}", who="a")
-    await crowd.settle()
-    assert len(crowd.groups[0].ids) == TABLES_OF_ONE
-    crowd.send("u", "b", who="b")
-    crowd.groups[0].tell()
-    await crowd.settle()
-    assert len(crowd.groups[1].ids) == TABLES_OF_ONE + 1
-    assert crowd.groups[1].ids[0] == "b"
     await crowd.end()
 
 

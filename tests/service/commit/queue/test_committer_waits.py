@@ -1,8 +1,6 @@
 """Those who wait in a committer for long, go away, or wait for a group that fails."""
 
 import asyncio
-import gc
-import sys
 
 import pytest
 
@@ -27,18 +25,6 @@ class TestWaiting:
         assert not crowd.context.running.under_way(("t", "b"))
         crowd.groups[0].tell()
         assert (await first).transaction_id == "a"
-        await crowd.settle()
-        assert len(crowd.groups) == 1
-        assert crowd.is_forgotten()
-
-    async def test_a_table_that_nobody_waits_for_any_more_is_forgotten(self):
-        crowd = Crowd(own=1, wait_s=0.01)
-        crowd.send("p", "a", plain=True)
-        await crowd.settle()
-        (second,) = crowd.send("q", "b", plain=True)
-        with pytest.raises(IndexUnavailable):
-            await second
-        crowd.groups[0].tell()
         await crowd.settle()
         assert len(crowd.groups) == 1
         assert crowd.is_forgotten()
@@ -162,52 +148,3 @@ class TestLeaving:
         crowd.groups[1].tell()
         await crowd.settle()
         assert crowd.is_forgotten()
-
-    async def test_the_end_of_the_process_reaches_them_too(self):
-        class Ended(BaseException):
-            pass
-
-        crowd = Crowd()
-        sent = crowd.send("t", "a", "b")
-        await crowd.settle()
-        crowd.groups[0].end.set_exception(Ended())
-        for task in sent:
-            with pytest.raises(Ended):
-                await task
-        assert crowd.is_forgotten()
-
-    async def test_an_answer_counts_once(self):
-        crowd = Crowd()
-        one, two = crowd.send("t", "a", "b")
-        await crowd.settle()
-        a, _ = crowd.groups[0].members
-        a.tell(LookupError("first"))
-        crowd.groups[0].tell()
-        with pytest.raises(LookupError, match="first"):
-            await one
-        assert (await two).transaction_id == "b"
-        await crowd.settle()
-        assert crowd.is_forgotten()
-
-
-def test_a_group_ends_quietly_with_the_loop_that_was_closed_before_it():
-    """Others wait behind it, and a closed loop begins no group for them."""
-
-    async def leave() -> Crowd:
-        crowd = Crowd()
-        crowd.send("t", "a")
-        await crowd.settle()
-        crowd.send("t", "b")
-        await crowd.settle()
-        return crowd
-
-    loop, ignored = asyncio.new_event_loop(), list[object]()
-    crowd = loop.run_until_complete(leave())
-    loop.close()
-    hook, sys.unraisablehook = sys.unraisablehook, lambda why: ignored.append(why.exc_value)
-    try:
-        del crowd
-        gc.collect()
-    finally:
-        sys.unraisablehook = hook
-    assert ignored == []

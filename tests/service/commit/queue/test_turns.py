@@ -45,29 +45,6 @@ async def test_no_more_at_once_than_may_be():
     assert order == ["a", "a", "a", "b", "b"]
 
 
-async def test_who_leaves_the_line_has_no_turn():
-    turns, order = Turns(1), list[str]()
-    await turns.take("first")
-    gone, here = await waiting(turns, order, "a", "b")
-    gone.cancel()
-    await asyncio.wait([gone])
-    turns.end()
-    await here
-    assert order == ["b"]
-
-
-async def test_who_leaves_as_a_turn_ends_has_none():
-    turns, order = Turns(1), list[str]()
-    await turns.take("first")
-    gone, here = await waiting(turns, order, "a", "b")
-    gone.cancel()
-    # It has not noticed yet.
-    turns.end()
-    await asyncio.wait([gone])
-    await here
-    assert order == ["b"]
-
-
 async def test_no_turn_is_lost_whoever_leaves():
     turns, order = Turns(1), list[str]()
     await turns.take("first")
@@ -113,10 +90,6 @@ class TestPool:
         go.set()
         await after
         assert order == ["long", "short"]
-
-    async def test_what_work_raises_is_raised(self):
-        with pytest.raises(ZeroDivisionError):
-            await Pool("test", 1).run("a", lambda: 1 // 0)
 
 
 async def test_in_each_pass_some_begin_and_principals_have_their_turns():

@@ -1,9 +1,6 @@
 """The row's lock: one commit at a time on a table, whoever makes it."""
 
 import asyncio
-import subprocess
-import sys
-import uuid
 from contextlib import AsyncExitStack
 
 import psycopg
@@ -15,7 +12,6 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.ports.records import Aborted, CommitRecord
 from tidegate_service.index.commit_index import PostgresIndex
-from tidegate_service.index.locking.queues import TableQueues
 from tidegate_service.index.postgres.engine import ConnectionSettings, create_engine
 
 pytestmark = pytest.mark.anyio
@@ -163,41 +159,6 @@ async def test_an_id_lands_or_is_aborted_but_never_both(index, other_index):
         assert outcomes == expected | {"too late"}
 
 
-async def test_processes_at_once_make_one_contiguous_history(index, database_url):
-    table = await create(index)
-    writers = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.service.index.index_writer",
-                database_url,
-                table.id,
-                name,
-                "12",
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name in "abcd"
-    ]
-    told = [
-        line.split()
-        for writer in writers
-        for line in writer.communicate(timeout=120)[0].splitlines()
-    ]
-    assert [writer.returncode for writer in writers] == [0] * 4
-
-    history = await index.history(table.id, from_version=1, to_version=None, limit=100)
-    assert [record.version for record in history] == list(range(48, 0, -1))
-    assert {r.transaction_id for r in history} == {f"{n}-{i}" for n in "abcd" for i in range(12)}
-    # What each writer was told is what is there.
-    assert sorted((r.version, r.transaction_id, r.content_sha256) for r in history) == sorted(
-        (int(version), transaction_id, sha) for version, transaction_id, sha in told
-    )
-    assert (await index.table(table.id)).num_files == 48
-
-
 class TestQueues:
     async def test_waiting_writers_of_one_table_leave_connections_to_others(self, database_url):
         engine = create_engine(
@@ -238,24 +199,3 @@ class TestQueues:
         # Whoever gave up has left nothing behind.
         for table in held:
             await land(index, table)
-
-    async def test_empty_queues_are_forgotten(self):
-        queues = TableQueues(timeout_s=10, at_once=1)
-        table_id = uuid.uuid4()
-        inside, leave = asyncio.Event(), asyncio.Event()
-
-        async def stay():
-            async with queues.turn(table_id, None):
-                inside.set()
-                await leave.wait()
-
-        first = asyncio.create_task(stay())
-        await inside.wait()
-        gone = asyncio.create_task(stay())
-        last = asyncio.create_task(stay())
-        await asyncio.wait([gone, last], timeout=0)  # They queue up.
-        gone.cancel()
-        leave.set()
-        await asyncio.gather(first, last)
-        assert gone.cancelled()
-        assert queues._queues == {}

@@ -36,13 +36,6 @@ class Answering:
         return [2 * number for number in asked]
 
 
-async def test_those_of_one_moment_are_answered_together():
-    answering = Answering()
-    batching = Batching(answering, apart_s=0.0)
-    assert await asyncio.gather(*(batching.ask(n) for n in range(5))) == [0, 2, 4, 6, 8]
-    assert answering.asked == [[0, 1, 2, 3, 4]]
-
-
 async def test_who_asks_meanwhile_is_answered_with_all_who_did():
     answering = Answering()
     batching = Batching(answering, apart_s=0.0)
@@ -56,36 +49,12 @@ async def test_who_asks_meanwhile_is_answered_with_all_who_did():
     assert answering.asked == [[1], [2, 3]]
 
 
-async def test_answers_are_so_far_apart_and_the_first_is_not_kept_waiting():
-    answering = Answering()
-    batching = Batching(answering, apart_s=0.2)
-    began = asyncio.get_running_loop().time()
-    await batching.ask(1)
-    assert answering.times[0] - began < 0.2
-    assert await asyncio.gather(batching.ask(2), batching.ask(3)) == [4, 6]
-    assert answering.asked == [[1], [2, 3]]
-    assert answering.times[1] - answering.times[0] >= 0.2
-
-
 async def test_what_is_raised_is_raised_to_those_of_that_time_alone():
     answering = Answering()
     batching = Batching(answering, apart_s=0.0)
     found = await asyncio.gather(batching.ask(-1), batching.ask(1), return_exceptions=True)
     assert [type(one) for one in found] == [ZeroDivisionError] * 2
     assert await batching.ask(1) == 2
-
-
-async def test_one_who_leaves_takes_nothing_from_the_others():
-    answering = Answering()
-    batching = Batching(answering, apart_s=0.0)
-    answering.may.clear()
-    leaving, staying = (asyncio.create_task(batching.ask(n)) for n in (1, 2))
-    await answering.begun.wait()
-    leaving.cancel()
-    await asyncio.wait([leaving])
-    answering.may.set()
-    assert await staying == 4
-    assert leaving.cancelled()
 
 
 async def test_when_the_last_one_has_left_nothing_is_under_way():

@@ -171,24 +171,6 @@ async def test_a_session_that_is_none_of_ours_is_left_alone(database_url, other,
             assert await sweeper.sweep() == 0
 
 
-async def test_one_that_was_seen_going_on_is_counted_anew(database_url, other, sweeper):
-    with session(database_url) as victim:
-        within_a_copy(victim.pgconn)
-        await reached(other, victim, "active", "Client", "ClientRead")
-        for _ in range(TIMES_SILENT - 1):
-            assert await sweeper.sweep() == 0
-        victim.pgconn.put_copy_end()
-        victim.pgconn.get_result()
-        victim.pgconn.get_result()
-        assert await sweeper.sweep() == 0
-        victim.pgconn.exec_(b"COPY somewhere FROM STDIN")
-        victim.pgconn.flush()
-        await reached(other, victim, "active", "Client", "ClientRead")
-        for _ in range(TIMES_SILENT - 1):
-            assert await sweeper.sweep() == 0
-        assert await sweeper.sweep() == 1
-
-
 async def test_an_instance_looks_by_itself(database_url, engine, other):
     with session(database_url) as victim:
         within_a_copy(victim.pgconn)
@@ -244,13 +226,6 @@ class TestTransactionTimeout:
         world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
         table = await world.create()
         await self.slept(index, table, seconds=3, before=PostgresCommitSection.take_time)
-
-    async def test_the_bound_is_every_connections_and_the_larger_one_a_transactions(self, engine):
-        shown = text("SHOW transaction_timeout")
-        async with engine.connect() as connection:
-            assert (await connection.execute(shown)).scalar_one() == "1min"
-            await connection.rollback()
-            assert (await connection.execute(shown)).scalar_one() == "1min"
 
     async def test_forgetting_is_given_time(self, world, monkeypatch):
         """Each of its statements; a table of millions of files takes many of them."""

@@ -1,8 +1,6 @@
 """Large versions are read from the index in pieces, and held nowhere."""
 
-import asyncio
 import os
-import tracemalloc
 from contextlib import nullcontext
 from uuid import UUID
 
@@ -17,13 +15,9 @@ from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import IndexUnavailable, StorageUnavailable
 from tidegate_service.core.ports.index import TakesLong
 from tidegate_service.core.sharing.pools import Pool
-from tidegate_service.core.tables import history
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.index.limits import IndexLimits
-from tidegate_service.index.postgres.parameters import bytea, int8
-from tidegate_service.index.postgres.pipeline import Query, Statement
-from tidegate_service.index.reading.contents import stored_by
 from tidegate_service.index.rows.frames import Frame, ZstdError
 from tidegate_service.index.rows.records import compressed
 
@@ -122,26 +116,6 @@ async def test_all_of_it_comes_in_order_and_none_is_held(world, threads):
     assert content == world.log_file(table, 1).read_bytes()
 
 
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_those_who_take_it_slowly_hold_a_piece_each(world):
-    """A version that waits for publishing, asked for again and again."""
-    table = await large(world)
-    tracemalloc.start()
-    try:
-        begun = []
-        for _ in range(12):
-            found = await history.content(world.context, table.id, 1)
-            assert len(await anext(found.pieces)) < 2 * BLOCK + PIECE
-            begun.append(found.pieces)
-        assert tracemalloc.get_traced_memory()[0] < 12 * (3 * PIECE + 4 * BLOCK)
-        assert tracemalloc.get_traced_memory()[1] < 24 * MIB
-    finally:
-        tracemalloc.stop()
-    for pieces in begun:
-        await pieces.aclose()
-
-
 @pytest.mark.anyio
 @pytest.mark.parametrize("catalog_managed", [False, True])
 async def test_who_needs_all_of_it_gets_it_by_pieces_too(world, catalog_managed):
@@ -157,21 +131,6 @@ async def test_who_needs_all_of_it_gets_it_by_pieces_too(world, catalog_managed)
             await section.winners(0, 1, most_bytes=PIECE)
         (winner,) = await section.winners(0, 1)
         assert len(winner.adds) == 5
-
-
-@pytest.mark.anyio
-async def test_no_statement_brings_more_than_a_piece(engine):
-    """The driver takes a value out of the server's answer on the event loop."""
-    value = Statement("SELECT true, '', 1000, substring($1 FROM $2::int FOR 64)")
-    noise, asked = os.urandom(1000), []
-
-    def ask(after: int) -> Query:
-        asked.append(after)
-        return Query(value, bytea(noise), int8(after + 1))
-
-    async with engine.connect() as connection:
-        assert await stored_by(connection, ask) == noise
-    assert asked == list(range(0, 1000, 64))
 
 
 ANOTHER = "UPDATE commits SET content_sha256 = repeat('0', 64) WHERE version = 1"
@@ -206,24 +165,6 @@ async def test_what_goes_meanwhile_is_never_ended(world, threads):
     await world.lose(table)
     with pytest.raises(IndexUnavailable, match="not those any more"):
         await joined(pieces)
-
-
-@pytest.mark.anyio
-async def test_a_turn_at_the_database_is_one_of_the_caller_s(world):
-    """Whoever asks for many of them leaves a turn to others."""
-    table = await large(world)
-    found = await history.content(world.context, table.id, 1)
-    turns, who = world.context.scan_pages, world.context.caller.principal.name
-    held = [turns.take(who) for _ in range(2)]
-    for taking in held:
-        await taking
-    waiting = asyncio.create_task(joined(found.pieces))
-    done, _ = await asyncio.wait([waiting], timeout=0.3)
-    assert not done
-    turns.end(who)
-    assert len(await asyncio.wait_for(waiting, 20)) == found.size
-    turns.end(who)
-    assert turns.is_idle
 
 
 @pytest.mark.anyio

@@ -80,17 +80,6 @@ def test_more_rows_than_a_page(old_url):
     assert (len(keys), set(keys.values())) == (11_000, {'{"p":"1"}'})
 
 
-def test_rows_of_other_tables_are_not_written_again(old_url):
-    with psycopg.connect(old_url) as connection:
-        table_id = table_of_0006(connection)
-        connection.execute(FILE_OF_0006, (table_id, "a", "{}"))
-        before = connection.execute("SELECT ctid, xmin FROM files").fetchall()
-    migrate.upgrade(old_url)
-    with psycopg.connect(old_url) as connection:
-        assert connection.execute("SELECT ctid, xmin FROM files").fetchall() == before
-    assert keys_of(old_url, table_id) == {"a": ""}
-
-
 def test_what_the_release_before_writes_is_unknown(database_url):
     with psycopg.connect(database_url) as connection:
         table_id = table_of_0006(connection, "p")

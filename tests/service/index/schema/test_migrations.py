@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from tests.servers.postgres import cloned
@@ -45,31 +43,6 @@ def declared_url(postgres_server):
 def test_migrations_make_the_declared_schema(database_url, declared_url):
     assert schema_of(database_url) == schema_of(declared_url)
     assert "CREATE TABLE public.commits" in schema_of(database_url)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "ALTER TABLE tables DROP CONSTRAINT tables_published_version_check",
-        "ALTER TABLE commits DROP CONSTRAINT commits_previous_version_fkey",
-        "ALTER TABLE commits ALTER COLUMN content SET STORAGE EXTENDED",
-        "ALTER TABLE files ALTER COLUMN stats TYPE varchar",
-        "DROP INDEX commits_held_idx",
-        "DROP INDEX tables_name_key; CREATE UNIQUE INDEX tables_name_key ON tables (name)",
-    ],
-)
-def test_a_difference_is_noticed(database_url, declared_url, change):
-    with psycopg.connect(database_url) as connection:
-        connection.execute(change)
-    assert schema_of(database_url) != schema_of(declared_url)
-
-
-def test_alembic_finds_nothing_to_generate(database_url):
-    engine = create_engine(driver_url(database_url))
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
-        assert compare_metadata(context, metadata) == []
-    engine.dispose()
 
 
 def test_up_down_and_up_again(empty_database_url):

@@ -93,17 +93,6 @@ async def test_a_place_that_many_tables_were_at_is_asked_for_a_few_versions(
     assert sorted(set(behind)) == list(range(101, 101 + MOST_AWAITED))
 
 
-async def test_one_version_of_many_tables_is_looked_at_once(world, faults, database_url):
-    table = await made_again(world, faults, old_head=4)
-    forgotten_before(database_url, table, [100] * 200)
-    await faults.deliver()
-    left_alone(database_url)
-    reads: list[int] = []
-    with pytest.raises(TableQuarantined, match="late write of a table"):
-        await propose(told(world, reads.append).context, table.id, proposal(add("x=1/a")))
-    assert reads.count(101) == 1
-
-
 @pytest.fixture
 def cleaning(world, faults):
     """A table, and what others made of its log, which they clean up once version 5 is read."""

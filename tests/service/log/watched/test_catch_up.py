@@ -126,25 +126,6 @@ async def test_an_id_that_is_claimed_far_ahead_stays_whose_it_is(world, monkeypa
     assert (again.replayed, again.record) == (True, landed.record)
 
 
-async def test_a_version_that_a_put_finds_taken_is_read_once(world, store):
-    """One lock and one transaction are enough for it."""
-    table = await world.create()
-    written_past(world, table, 1, 1)
-    store.puts = []
-    await propose(world.context, table.id, proposal(add("x=1/mine")))
-    assert (store.puts, store.reads) == ([1, 2], [1])
-
-
-async def test_behind_a_few_that_are_taken_the_log_is_read_to_its_end(world, store):
-    table = await world.create()
-    written_past(world, table, 1, 4)
-    store.puts = []
-    await propose(world.context, table.id, proposal(add("x=1/mine")))
-    assert store.puts == [1, MOST_RACES, 5]
-    assert store.reads[:MOST_RACES] == [1, MOST_RACES]
-    assert set(range(MOST_RACES + 1, 6)) <= set(store.reads)
-
-
 async def test_what_was_read_is_kept_where_the_store_breaks_off(world, store):
     table = await world.create()
     written_past(world, table, 1, FAR)

@@ -10,32 +10,23 @@ import pytest
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.commit.committing import quarantine
-from tests.service.commit.far_ahead import written_past
 from tests.service.log.test_hidden_log import left_behind
-from tests.service.maintenance.pictures import checkpointed, picture
-from tests.service.storage.watched_store import WatchedStorage
+from tests.service.maintenance.pictures import picture
 from tests.service.world import World, make_world
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import (
     IndexUnavailable,
     NotFound,
     StorageUnavailable,
-    TableQuarantined,
 )
 from tidegate_service.core.instance.copy_limits import CopyLimits
-from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.log.copying import copy_file
 from tidegate_service.core.log.copying.copied_log import CopiedLog
-from tidegate_service.core.log.copying.copy_file import CopyFile
-from tidegate_service.core.log.files.log_file import SpooledFile
-from tidegate_service.core.log.loading.reading_time import ReadingTime
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.records import TableState
 from tidegate_service.core.tables.lookup import get_table
-from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.limits import StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -87,41 +78,6 @@ class TestRebuilds:
         assert done
         assert (after.latest_version, after.num_files) == (3, 3)
 
-    async def test_however_long_the_copy_is_read(self, world, store, monkeypatch):
-        """A second is for the store, not for what the section does besides."""
-        table = await committed(world, 2)
-
-        async def deed():
-            await propose(world.context, table.id, proposal(add("meanwhile")))
-
-        while_copied(store, deed, version=2)
-        now_s = [0.0]
-        text = CopyFile.text
-
-        async def slow(file, place):
-            now_s[0] += 10 * world.context.limits.copy_read_on_s
-            return await text(file, place)
-
-        monkeypatch.setattr(CopyFile, "text", slow)
-        context = replace(world.context, monotonic_s=lambda: now_s[0])
-        assert (await rebuild_table(context, table.id)).latest_version == 3
-
-    async def test_where_that_takes_long_more_is_copied(self, world, store, monkeypatch):
-        world = world.limited(copy_read_on_s=0.0)
-        table = await committed(world, 2)
-        copies = []
-        copy = CopiedLog.copy
-
-        async def copied(log, *, through):
-            await copy(log, through=through)
-            copies.append(len(copies))
-            if len(copies) < 3:
-                await propose(world.context, table.id, proposal(add(f"meanwhile-{len(copies)}")))
-
-        monkeypatch.setattr(CopiedLog, "copy", copied)
-        assert (await rebuild_table(world.context, table.id)).latest_version == 4
-        assert copies == [0, 1, 2]
-
     async def test_not_for_ever(self, world, monkeypatch):
         world = world.limited(copy_read_on_s=0.0)
         table = await committed(world, 1)
@@ -141,14 +97,6 @@ class TestRebuilds:
         assert head.epoch == table.epoch
         assert head.latest_version == 1 + next(numbers)
         assert (await picture(world, table))[1:3] != before[1:3]
-        assert world.context.copies.taken == 0
-
-    async def test_a_copy_has_an_end_in_time(self, world):
-        table = await committed(world, 3)
-        hasty = world.limited(log_s=-1.0, log_s_a_million=0.0)
-        with pytest.raises(IndexUnavailable, match="given up"):
-            await rebuild_table(hasty.context, table.id)
-        assert (await get_table(world.context, table.id)).epoch == table.epoch
         assert world.context.copies.taken == 0
 
     async def test_names_that_are_no_text_are_passed_over(self, world):
@@ -215,21 +163,6 @@ class TestReloads:
         assert (await get_table(world.context, table.id)).epoch == table.epoch + 1
         assert (await verify_table(world.context, table.id)).differences == ()
 
-    async def test_the_table_is_quarantined_meanwhile(self, world, store, database_url):
-        table, _ = await left_behind(world, database_url)
-        index = world.context.index
-        while_copied(store, lambda: quarantine(index, table, "to see"), version=3)
-        with pytest.raises(TableQuarantined):
-            await propose(world.context, table.id, proposal(add("x=1/ours")))
-        head = await get_table(world.context, table.id)
-        assert (head.state, head.epoch) == (TableState.QUARANTINED, table.epoch)
-
-    async def test_the_table_is_forgotten_meanwhile(self, world, store, database_url):
-        table, _ = await left_behind(world, database_url)
-        while_copied(store, lambda: forget_table(world.context, table.id), version=3)
-        with pytest.raises(NotFound):
-            await propose(world.context, table.id, proposal(add("x=1/ours")))
-
     async def test_it_takes_longer_than_a_request_may(self, world, store, database_url):
         """The copying goes on, and the next request finds the index made."""
         table, _ = await left_behind(world, database_url)
@@ -270,48 +203,3 @@ class TestTheDisk:
                 await rebuild_table(world.context, table.id)
         assert await picture(world, table) == before
         assert world.context.copies.taken == 0
-
-    async def test_nor_does_a_missing_folder(self, world, monkeypatch, tmp_path):
-        table = await committed(world, 2)
-        before = await picture(world, table)
-        with monkeypatch.context() as patched:
-            patched.setattr(copy_file.tempfile, "tempdir", str(tmp_path / "nothing"))
-            with pytest.raises(StorageUnavailable, match="folder for temporary files"):
-                await rebuild_table(world.context, table.id)
-        assert await picture(world, table) == before
-        assert world.context.copies.taken == 0
-
-    async def test_it_is_given_back(self, world):
-        table = await committed(world, 2)
-        await rebuild_table(world.context, table.id)
-        assert world.context.copies.taken == 0
-
-    async def test_large_versions_lie_there_and_not_in_memory(self, world, tmp_path):
-        small = ObjectStorage(tmp_path.as_uri(), limits=StorageLimits(large_bytes=100))
-        store = WatchedStorage(small)
-        table = await world.create()
-        written_past(world, table, 1, 3)
-        checkpointed(world, table, 2)
-        (checkpoint,) = (path.name for path in world.log_folder(table).glob("*.checkpoint.*"))
-        limits = CopyLimits()
-        log = store.log(table.location)
-        with CopyFile(limits, who=None) as file:
-            time = ReadingTime(CommitLimits(), lambda: 0.0)
-            copied = CopiedLog(
-                log, file, location=table.location, time=time, monotonic_s=lambda: 0.0
-            )
-            await copied.copy(through=3)
-            store.reads.clear()
-            content = await copied.read(2)
-            assert isinstance(content, SpooledFile)
-            assert content.stored_bytes == 0
-            assert b"".join(content.pieces()) == world.log_file(table, 2).read_bytes()
-            names = [entry.name async for page in copied.entries() for entry in page]
-            actions = [
-                action async for batch in copied.checkpoint_actions(checkpoint) for action in batch
-            ]
-            assert store.reads == []
-            assert limits.taken > 0
-        assert f"{3:020d}.json" in names
-        assert {type(action).__name__ for action in actions} >= {"Add", "Metadata", "Protocol"}
-        assert limits.taken == 0

@@ -117,15 +117,6 @@ async def test_ids_before_it_are_kept(world, database_url):
         assert (again.record.version, again.replayed) == (version, True)
 
 
-async def test_the_log_is_copied_once(world, store, database_url):
-    table = await with_checkpoints(world, database_url, 2, 4, 6, damaged=(2, 4))
-    store.reads.clear()
-    await rebuild(world, table)
-    assert (await get_table(world.context, table.id)).first_version == 6
-    commits = [one for one in store.reads if isinstance(one, int)]
-    assert sorted(set(commits)) == sorted(one for one in commits if one <= END)
-
-
 @CALLS
 async def test_not_more_than_three(world, database_url, call, monkeypatch):
     copies, copy = [], CopiedLog.copy

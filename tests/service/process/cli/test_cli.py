@@ -163,35 +163,5 @@ class TestOpenapi:
 
 
 class TestCommands:
-    def test_exactly_these(self):
-        assert commands(invoke("--help").output) == [
-            "verify",
-            "rebuild",
-            "vacuum",
-            "serve",
-            "migrate",
-            "health",
-            "openapi",
-            "table",
-            "token",
-        ]
-        assert commands(invoke("table", "--help").output) == [
-            "list",
-            "show",
-            "create",
-            "register",
-            "history",
-            "release",
-            "checkpoint",
-            "generate-manifest",
-            "forgotten",
-            "delete-forgotten",
-        ]
-
     def test_the_version(self):
         assert tidegate("--version").stdout == f"tidegate {application().version}\n"
-
-
-def commands(help_text: str) -> list[str]:
-    listed = help_text.partition("Commands")[2]
-    return re.findall(r"^\W*([a-z-]+)\s{2,}\w", listed, re.MULTILINE)

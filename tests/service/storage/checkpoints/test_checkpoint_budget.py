@@ -1,6 +1,5 @@
 """What checkpoint files may become goes by what they take where they are stored."""
 
-import io
 import os
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from tests.service.tables.delta_logs import DeltaLog, line
 from tidegate_protocol.log.actions import Txn
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.checkpoints import reading as module
 from tidegate_service.storage.checkpoints.budget import Budget
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.limits import CheckpointLimits, StorageLimits
@@ -53,14 +51,6 @@ async def test_what_is_stored_is(tmp_path):
     name = with_a_hole(log, 0)
     found = [action async for batch in stored.checkpoint_actions(name) for action in batch]
     assert len(found) == len(ROWS)
-
-
-def test_what_is_no_file_of_the_system_is_as_long_as_it_says():
-    budget = Budget(CheckpointLimits(free_bytes=0, ratio=1))
-    text = b'{"txn":{"appId":"a","version":1}}\n' * 9
-    (found,) = module._steps(module._json_batches, lambda _: io.BytesIO(text), "a", budget)
-    assert found is not None
-    assert len(found) == 9
 
 
 def test_no_length_grants_more_than_all_of_them_may_be():

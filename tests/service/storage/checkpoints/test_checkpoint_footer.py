@@ -7,18 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.service.storage.stepping import done, stepped
+from tests.service.storage.stepping import done
 from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.storage.checkpoints.apart.places import Places
 from tidegate_service.storage.checkpoints.budget import Budget
 from tidegate_service.storage.checkpoints.errors import TooLarge
 from tidegate_service.storage.checkpoints.footer import check_footer
-from tidegate_service.storage.checkpoints.parquet_pages import PAGES_AT_ONCE, columns_of
 from tidegate_service.storage.checkpoints.reading import checkpoint_actions
 from tidegate_service.storage.checkpoints.thrift import Thrift
-from tidegate_service.storage.limits import CHECKPOINT_LIMITS, CheckpointLimits
-
-MIB = 1024 * 1024
+from tidegate_service.storage.limits import CheckpointLimits
 
 
 def varint(number: int) -> bytes:
@@ -114,28 +111,6 @@ class TestFooters:
         with pytest.raises(pa.ArrowInvalid):
             done(check_footer(file(fields)))
 
-    @pytest.mark.parametrize(
-        "fields",
-        [b"\x55\0" * 5 + b"\x05\x0a\0" * 20_000, b"\x59\xfc" + varint(50_000) + b"\0" * 50_000],
-        ids=["fields", "structs"],
-    )
-    def test_it_is_read_in_steps(self, fields):
-        _, steps = stepped(check_footer(file(fields)))
-        assert steps > 4
-
-    def test_a_schema_is_read_in_steps(self):
-        _, steps = stepped(check_footer(file(b"\x19" + wide(9000), REST)))
-        assert steps > 8
-
-
-def test_columns_are_looked_at_in_steps_though_they_have_no_pages():
-    raw = io.BytesIO()
-    names = [f"c{each}" for each in range(2000)]
-    pq.write_table(pa.table({name: pa.array([], pa.int8()) for name in names}), raw)
-    for wanted in ([], names):
-        _, steps = stepped(columns_of(raw, pq.ParquetFile(raw), 0, wanted))
-        assert steps >= 2000 // PAGES_AT_ONCE
-
 
 @pytest.mark.parametrize(
     "header",
@@ -162,19 +137,6 @@ class Counting:
     async def run_rested(self, step: Callable[[], object]) -> object:
         self.steps += 1
         return step()
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("text", "least"),
-    [(b"\n" * 10 * CHECKPOINT_LIMITS.rows, 10), ((b" " * MIB + b"\n") * 40, 2)],
-    ids=["many", "long"],
-)
-async def test_blank_lines_are_read_in_steps(text, least):
-    share = Counting()
-    read = checkpoint_actions(lambda _: io.BytesIO(text), "a.json", Budget(), share, Places(1))
-    assert [batch async for batch in read] == []
-    assert share.steps > least
 
 
 @pytest.mark.anyio

@@ -1,6 +1,5 @@
 """Checkpoints whose lists have more values than anyone should make objects of at once."""
 
-import io
 import json
 
 import pyarrow as pa
@@ -10,12 +9,7 @@ import pytest
 from tests.service.tables.delta_logs import DeltaLog
 from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.checkpoints import parquet
-from tidegate_service.storage.checkpoints import parts as module
-from tidegate_service.storage.checkpoints.budget import Budget
-from tidegate_service.storage.checkpoints.errors import TooLarge
-from tidegate_service.storage.checkpoints.parquet_pages import Column
-from tidegate_service.storage.checkpoints.parts import VALUE_BYTES, Parts
+from tidegate_service.storage.checkpoints.parts import VALUE_BYTES
 from tidegate_service.storage.limits import CHECKPOINT_LIMITS, CheckpointLimits, StorageLimits
 
 pytestmark = pytest.mark.anyio
@@ -49,14 +43,6 @@ async def read(
     most = StorageLimits(checkpoints=CheckpointLimits(**limits))
     found = ObjectStorage(log.table.parent.as_uri(), limits=most).log(log.location)
     return [action async for batch in found.checkpoint_actions(path.name) for action in batch]
-
-
-def read_here(table: pa.Table, **limits: int) -> list:
-    """The same without a process for it."""
-    file = io.BytesIO()
-    pq.write_table(table, file, store_schema=False, compression="zstd")
-    batches = parquet.parquet_batches(file, "a.parquet", Budget(CheckpointLimits(**limits)))
-    return [action for batch in batches for action in batch or ()]
 
 
 def lists(count: int, values: pa.Array) -> pa.Array:
@@ -94,22 +80,6 @@ async def test_as_many_as_may_be_come_as_they_are(log):
     assert shown(found) == [1] * MOST
 
 
-async def test_rows_come_in_parts_that_have_no_more(monkeypatch):
-    converted: list[int] = []
-    real = parquet.actions_of
-
-    def noting(kind: str, rows: pa.StructArray):
-        converted.append(len(rows))
-        return real(kind, rows)
-
-    monkeypatch.setattr(parquet, "actions_of", noting)
-    found = read_here(files(64, lists(64, pa.array(list(range(640))))), part_values=100)
-    assert converted == [8] * 8
-    assert [shown(action) for action in found] == [
-        list(range(10 * row, 10 * row + 10)) for row in range(64)
-    ]
-
-
 async def test_what_values_take_is_counted_before_they_are_made(log):
     """As JSON they are two bytes each."""
     free = 50 * 500 * VALUE_BYTES
@@ -125,25 +95,6 @@ async def test_all_lists_of_a_row_group_have_so_many_values_together(log):
     )
     with pytest.raises(UnreadableFile, match=r"its lists and maps have 2\d\d values"):
         await read(log, files(10, both), list_values=150)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pa.large_list(pa.string()),
-        pa.list_view(pa.string()),
-        pa.large_list_view(pa.string()),
-        pa.list_(pa.string(), 300),
-        pa.struct([("x", pa.large_list(pa.string()))]),
-        pa.list_(pa.large_list(pa.string())),
-        pa.map_(pa.string(), pa.large_list(pa.string())),
-        pa.bool8(),
-    ],
-    ids=str,
-)
-async def test_lists_of_another_kind_are_not_looked_into(log, kind):
-    with pytest.raises(TooLarge, match=r"'add\.foo' is .*how many values"):
-        module.refuse_unknown(kind, "add.foo")
 
 
 @pytest.mark.parametrize("where", ["the file", "add", "add.foo"])
@@ -197,16 +148,3 @@ async def test_what_the_file_says_that_its_lists_are(log, kind):
         foo = pa.ListArray.from_arrays([0, 1], foo)
     with pytest.raises(UnreadableFile, match=r"'add\.foo' is '"):
         await read(log, files(1, foo), store_schema=True)
-
-
-def test_plain_columns_count_by_their_rows():
-    """Values of a byte, and those that are nowhere because they are null, are objects, too."""
-    names = [f"c{number}" for number in range(200)]
-    table = pa.table({"add": pa.array([dict.fromkeys(names, True)] * 4096)})
-    file = io.BytesIO()
-    pq.write_table(table, file)
-    found = [Column(f"add.{name}", within=f"add.{name}", repetition=0, width=1) for name in names]
-    column = table["add"].combine_chunks()
-    parts = [rows for rows in Parts("add", found).of(column, lambda _: None) if rows is not None]
-    assert {len(rows) for rows in parts} == {1024}
-    assert sum(len(rows) for rows in parts) == 4096

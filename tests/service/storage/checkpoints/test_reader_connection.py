@@ -2,7 +2,6 @@
 
 import io
 import socket
-import threading
 from collections.abc import Generator
 
 import msgspec
@@ -19,7 +18,6 @@ from tidegate_service.storage.checkpoints.apart.messages import (
     Content,
     Ended,
     Ready,
-    Refused,
     Rows,
     framed,
 )
@@ -42,31 +40,6 @@ def result(steps: Generator[object, None, object]) -> object:
             next(steps)
         except StopIteration as end:
             return end.value
-
-
-def test_a_message_in_pieces(sockets):
-    ours, theirs = sockets
-    received = Connection(ours, silence_s=20.0).receive()
-    for byte in framed(Rows([b"{}"], 2)):
-        assert next(received) == ()
-        theirs.send(bytes([byte]))
-    with pytest.raises(StopIteration) as end:
-        next(received)
-    assert end.value.value == Rows([b"{}"], 2)
-
-
-def test_one_that_is_larger_than_what_the_other_takes_at_once(sockets):
-    ours, theirs = sockets
-    sent = Connection(ours, silence_s=20.0).send(Content(b"a" * 5_000_000))
-    assert next(sent) == ()
-    found = bytearray()
-    thread = threading.Thread(
-        target=lambda: [found.extend(theirs.recv(100_000)) for _ in range(200) if len(found) < 5e6]
-    )
-    thread.start()
-    result(sent)
-    thread.join()
-    assert found == framed(Content(b"a" * 5_000_000))
 
 
 @pytest.mark.parametrize(
@@ -137,12 +110,6 @@ def test_rows_take_of_the_budget_before_they_come(monkeypatch):
     budget = Budget(CheckpointLimits(free_bytes=10, bytes=10))
     assert read(processes, budget) == [b"{}", b"{}"]
     assert budget.left == 4
-
-
-def test_what_it_says_of_the_file_is_cut_off(monkeypatch):
-    processes = scripted(monkeypatch, Refused("a" * 100_000, is_too_large=False, taken=0))
-    with pytest.raises(UnreadableFile, match=r"^a{4096}$"):
-        read(processes)
 
 
 def test_silence_is_not_of_the_file(monkeypatch):

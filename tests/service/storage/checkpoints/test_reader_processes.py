@@ -1,17 +1,12 @@
 """A file may end the process that reads it: that is not the service's."""
 
-import errno
-import gc
 import io
 import os
 import shutil
 import signal
-import socket
 import sys
-import threading
 import time
 from pathlib import Path
-from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -146,19 +141,6 @@ def test_what_is_taken_is_taken_of_the_callers_budget(checkpoint):
         read(io.BytesIO(checkpoint), Budget(CheckpointLimits(free_bytes=size, bytes=size)))
 
 
-def test_threads_have_a_reader_each(checkpoint):
-    counts: list[int] = []
-    threads = [
-        threading.Thread(target=lambda: counts.append(len(read(io.BytesIO(checkpoint)))))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert counts == [len(ROWS)] * 4
-
-
 @pytest.mark.parametrize("noticed", [False, True])
 def test_another_is_started_where_the_one_they_are_forked_from_is_gone(checkpoint, noticed):
     read(io.BytesIO(checkpoint))
@@ -185,36 +167,6 @@ def test_readers_have_no_socket_but_their_own(checkpoint):
         lines.close()
 
 
-def test_a_reader_that_is_forgotten_while_another_begins_holds_nobody_up(checkpoint, monkeypatch):
-    processes = ReaderProcesses()
-    forgotten = processes.lines(io.BytesIO(checkpoint), "a", Budget(), size=len(checkpoint))
-    next(forgotten)
-    processes.leave()
-    started = readers._started
-
-    def forgetting():
-        nonlocal forgotten
-        forgotten = None
-        gc.collect()
-        return started()
-
-    monkeypatch.setattr(readers, "_started", forgetting)
-    assert len(read(io.BytesIO(checkpoint), processes=processes)) == len(ROWS)
-    processes.end()
-
-
-def test_arrow_takes_no_more_of_the_bound_than_it_needs(checkpoint):
-    budget = Budget(CheckpointLimits(memory_bytes=192 * 1024**2))
-    assert len(read(io.BytesIO(checkpoint), budget)) == len(ROWS)
-
-
-def test_rows_of_many_bytes_come_in_parts(tmp_path):
-    rows = [line(Txn(app_id="a" * 100_000 + str(number), version=1)) for number in range(9)]
-    content = DeltaLog(tmp_path).checkpoint(0, rows).read_bytes()
-    lines = PROCESSES.lines(io.BytesIO(content), "a.parquet", Budget(), size=len(content))
-    assert [len(some) for some in lines if some] == [2, 2, 2, 2, 1]
-
-
 def test_it_knows_nothing_of_the_service(checkpoint, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     PROCESSES.end()
@@ -235,14 +187,6 @@ def test_nothing_of_the_folder_that_the_service_runs_in_is_imported(
     lines = processes.lines(io.BytesIO(checkpoint), "a", Budget(), size=len(checkpoint))
     assert sum(map(len, lines)) == len(ROWS)
     processes.end()
-
-
-def test_it_has_few_threads_whatever_the_machine_has(checkpoint):
-    """Each that numpy begins takes some of the memory that a reader may have."""
-    read(io.BytesIO(checkpoint))
-    environment = forked().environ()
-    assert environment["OPENBLAS_NUM_THREADS"] == environment["OMP_NUM_THREADS"] == "1"
-    assert forked().num_threads() <= 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -268,20 +212,6 @@ def test_a_stopped_forking_process_holds_nobody_up(checkpoint):
     finally:
         stopped.kill()
         processes.end()
-
-
-def test_no_more_sockets_are_no_broken_file(checkpoint, monkeypatch):
-    monkeypatch.setattr(socket, "socketpair", Mock(side_effect=OSError(errno.EMFILE, "")))
-    with pytest.raises(StorageUnavailable):
-        read(io.BytesIO(checkpoint))
-
-
-def test_what_is_refused_is_taken_of_the_budget(checkpoint):
-    size = sum(len(line) for line in read(io.BytesIO(checkpoint)))
-    budget = Budget(CheckpointLimits(free_bytes=size // 2, bytes=size // 2))
-    with pytest.raises(TooLarge):
-        read(io.BytesIO(checkpoint), budget)
-    assert budget.left < 0
 
 
 def test_no_reader_is_no_broken_file(monkeypatch):

@@ -25,8 +25,6 @@ from tidegate_protocol.log.codec import decode, encode
 from tidegate_protocol.replay.snapshot import Snapshot
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.checkpoints.budget import Budget
-from tidegate_service.storage.checkpoints.parquet import parquet_batches
 from tidegate_service.storage.limits import CheckpointLimits, StorageLimits
 
 pytestmark = pytest.mark.anyio
@@ -213,22 +211,6 @@ class TestParsedStatistics:
             "none": None,
         }
 
-    async def test_they_are_not_read_where_every_file_has_the_text(self, log, monkeypatch):
-        read_columns: list[str] = []
-        real = pq.ParquetFile.iter_batches
-
-        def watched(self, *args, columns, **options):
-            read_columns.extend(columns)
-            return real(self, *args, columns=columns, **options)
-
-        monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
-        rows = [{"stats": '{"numRecords":1}', "stats_parsed": {"numRecords": 2}}]
-        name = with_parsed_stats(log, rows, text=True)
-        with log.path(0, "checkpoint.parquet").open("rb") as file:
-            assert [batch for batch in parquet_batches(file, name, Budget()) if batch]
-        assert "add.stats" in read_columns
-        assert "add.stats_parsed" not in read_columns
-
 
 def _exact(text: str) -> object:
     return float(text) if len(text) < 10 else Decimal(text)
@@ -312,25 +294,3 @@ async def test_a_whole_snapshot(log):
     assert found.files.keys() == snapshot.files.keys()
     assert found.txns.keys() == snapshot.txns.keys()
     assert isinstance(found.metadata, Metadata)
-
-
-async def peak(log: DeltaLog, name: str, *, rows: int) -> int:
-    """The most that Arrow holds, in bytes, while a file is read; Python holds a batch."""
-    most, before = 0, pa.total_allocated_bytes()
-    async for batch in stored(log, rows=rows).checkpoint_actions(name):
-        assert len(batch) <= rows
-        most = max(most, pa.total_allocated_bytes() - before)
-    return most
-
-
-async def test_a_large_row_group_takes_no_more_memory_than_a_small_one(log):
-    sizes = {}
-    for count in (2_000, 10_000):
-        path = log.path(count, "checkpoint.parquet")
-        stats = json.dumps({"numRecords": 1, "minValues": {"v": "x" * 200}})
-        rows = [line(add(f"x=1/part-{n:0100d}", stats=stats)) for n in range(count)]
-        options = {"use_dictionary": False, "data_page_size": 64 * 1024}
-        write_rows(path, rows, row_group_size=count, **options)
-        sizes[count] = await peak(log, path.name, rows=400)
-    # Buffers fill up to their sizes; all of the larger one's rows would be over 4 MB.
-    assert sizes[10_000] < sizes[2_000] + 1_000_000

@@ -3,7 +3,6 @@
 import io
 import json
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -40,40 +39,6 @@ def written(columns: FileColumns, rows: FileRows) -> pq.ParquetFile:
     writer.take(rows)
     writer.end()
     return pq.ParquetFile(file)
-
-
-def statistics(number: int) -> dict:
-    return {"numRecords": 1, "minValues": {"c1": "NaN" if number == 7 else 1.5}}
-
-
-def test_statistics_that_arrow_does_not_read(monkeypatch):
-    """Whatever becomes Arrow's of Python's objects in one call holds the interpreter."""
-    cells, array = [], pa.array
-
-    def noted(values, data_type=None, *args, **kwargs):
-        if data_type is not None and pa.types.is_struct(data_type):
-            cells.append(len(values) * portions.width_of(data_type))
-        return array(values, data_type, *args, **kwargs)
-
-    monkeypatch.setattr(pa, "array", noted)
-    lines = [line(number, stats=statistics(number)) for number in range(300)]
-    file = written(WIDE, FileRows(adds=b"\n".join(lines), num_adds=len(lines)))
-    assert 0 < max(cells) <= portions.CELLS_OF_OBJECTS
-    stats = file.read(["add.path", "add.stats_parsed.minValues.c1"])["add"].to_pylist()
-    assert [one["path"] for one in stats] == [f"f{number}" for number in range(300)]
-    values = [one["stats_parsed"]["minValues"]["c1"] for one in stats]
-    assert values[:7] == [1.5] * 7
-    assert str(values[7]) == "nan"
-    assert values[8:] == [1.5] * 292
-
-
-def test_pieces_have_few_cells():
-    lines = [line(number, stats={"numRecords": number}) for number in range(300)]
-    pieces = list(FileBatches(WIDE).adds(b"\n".join(lines), len(lines)))
-    assert max(map(len, pieces)) <= portions.CELLS // MOST_TYPED
-    assert [row["path"] for piece in pieces for row in piece.to_pylist()] == [
-        f"f{number}" for number in range(300)
-    ]
 
 
 @pytest.mark.parametrize("fields", [{}, {"tags": {"k": "v"}}])

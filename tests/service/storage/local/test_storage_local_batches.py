@@ -2,14 +2,11 @@
 
 import contextlib
 import errno
-import itertools
 import math
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -95,80 +92,6 @@ def test_every_content_is_durable_before_its_name_and_all_names_before_the_answe
     assert temporaries(tmp_path) == []
 
 
-def noted(monkeypatch: pytest.MonkeyPatch, call: str, steps: list[str], root: Path) -> None:
-    """Note each use of a call of `os` for what is below `root`: a service of other tests may write
-    elsewhere meanwhile."""
-    real = getattr(os, call)
-
-    def noting(*args: Any, **options: Any) -> object:
-        inode = os.fstat(options.get("dst_dir_fd", args[0])).st_ino
-        if inode in inodes_below(root):
-            steps.append(call)
-        return real(*args, **options)
-
-    monkeypatch.setattr(os, call, noting)
-
-
-def test_the_disk_is_busy_with_all_of_them_before_one_is_waited_for(put, tmp_path, monkeypatch):
-    """And no name is made that the next sync would have to write, too."""
-    steps: list[str] = []
-    for call in ("write", "posix_fadvise", "fsync", "link"):
-        noted(monkeypatch, call, steps, tmp_path)
-    put()
-    runs = [(call, len(list(times))) for call, times in itertools.groupby(steps)]
-    *folders, first = runs[:2]
-    assert [call for call, _ in folders] == ["fsync"]
-    assert first == ("write", STAGED_AT_ONCE)
-    expected = []
-    for count in (STAGED_AT_ONCE, STAGED_AT_ONCE, 3):
-        expected += [(call, count) for call in ("write", "posix_fadvise", "fsync", "link")]
-    assert runs[1:] == [*expected, ("fsync", 1)]
-
-
-QUICK, SLOW, LATE, FAILS = range(4)
-"""What befalls a sync: `LATE` ends behind the time that there was for all."""
-
-
-@pytest.mark.parametrize(
-    ("course", "others", "expected"),
-    [
-        ([QUICK] * 9, 0, (9, None)),
-        ([SLOW, *[QUICK] * 8], 8, (9, None)),
-        ([*[QUICK] * 4, SLOW, *[QUICK] * 4], 4, (9, None)),
-        ([*[QUICK] * 7, SLOW, QUICK], 0, (9, None)),
-        ([*[QUICK] * 8, SLOW], 0, (9, None)),
-        ([*[QUICK] * 3, FAILS, *[QUICK] * 5], 0, (3, errno.EIO)),
-        ([*[QUICK] * 2, SLOW, *[QUICK] * 3, FAILS, *[QUICK] * 2], 6, (6, errno.EIO)),
-        ([SLOW, QUICK, FAILS, FAILS, *[QUICK] * 5], 6, (2, errno.EIO)),
-        ([LATE, *[QUICK] * 8], 0, (1, None)),
-        ([QUICK, LATE, *[QUICK] * 7], 0, (2, None)),
-    ],
-)
-def test_how_far_syncing_gets_and_by_whom(monkeypatch, course, others, expected):
-    now, by_others, lock = 0.0, [], threading.Lock()
-    here, sync = threading.current_thread(), os.fsync
-
-    def scripted(place: int) -> None:
-        nonlocal now
-        if place >= len(course):
-            # What other tests have left in the background has opened more files than these.
-            sync(place)
-            return
-        with lock:
-            if threading.current_thread() is not here:
-                by_others.append(place)
-            if course[place] is FAILS:
-                raise OSError(errno.EIO, "an I/O error")
-            now += {QUICK: 0.0, SLOW: 1.0, LATE: 100.0}[course[place]]
-
-    monkeypatch.setattr(os, "fsync", scripted)
-    monkeypatch.setattr(local_files.time, "monotonic", lambda: now)
-    with ThreadPoolExecutor(4) as syncing:
-        synced, failed = local_files._sync(range(len(course)), 60.0, syncing, 0.5)
-    assert (synced, failed and failed.errno) == expected
-    assert len(by_others) == others
-
-
 def open_below(root: Path) -> int:
     """How many files below a folder this process has open, folders left out.
 
@@ -180,21 +103,6 @@ def open_below(root: Path) -> int:
             target = Path(os.readlink(f"/proc/self/fd/{name}"))
             count += target.is_relative_to(root) and not target.is_dir()
     return count
-
-
-@pytest.mark.slow
-def test_no_more_files_are_open_than_are_written_at_once(put, tmp_path, monkeypatch):
-    most, link = 0, os.link
-
-    def counted(*args: object, **options: object) -> None:
-        nonlocal most
-        most = max(most, open_below(tmp_path))
-        link(*args, **options)
-
-    monkeypatch.setattr(os, "link", counted)
-    put()
-    assert most == STAGED_AT_ONCE
-    assert open_below(tmp_path) == 0
 
 
 @pytest.mark.parametrize("place", [2, STAGED_AT_ONCE, STAGED_AT_ONCE + 5])

@@ -168,9 +168,3 @@ async def test_absolute_paths_are_one_file_in_every_spelling(world, tmp_path, go
 async def files_at(world, table, version):
     found = await scan(world.context, table.id, ScanRequest(version=version))
     return await scanned(found)
-
-
-async def test_all_of_them_are_there():
-    if not TABLES:
-        pytest.skip(ABSENT)
-    assert len(TABLES) >= 40

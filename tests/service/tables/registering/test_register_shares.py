@@ -1,20 +1,16 @@
 """What registering takes of an instance, whoever owns the log."""
 
 import asyncio
-import tracemalloc
 from dataclasses import replace
 
 import pytest
 
-from tests.builders.by_x import add
 from tests.service.tables.delta_logs import DeltaLog
 from tests.service.world import make_world
 from tidegate_service.core.access.roles import Caller, Grant, Principal, Role
 from tidegate_service.core.sharing.turns import OwnTurns
 from tidegate_service.core.tables.register import RegisterTable, register_table
-from tidegate_service.index.locking.section import PostgresCommitSection
 from tidegate_service.storage import ObjectStorage
-from tidegate_service.storage.local import listing
 
 pytestmark = pytest.mark.anyio
 
@@ -24,33 +20,6 @@ PATIENCE_S = 60
 @pytest.fixture
 def world(index, tmp_path):
     return make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
-
-
-@pytest.mark.slow
-async def test_names_of_a_log_are_not_held_while_it_is_read(world, tmp_path, monkeypatch):
-    held = []
-    append = PostgresCommitSection.append
-
-    async def noting(section, *args, **kwargs):
-        snapshot = tracemalloc.take_snapshot()
-        of_names = snapshot.filter_traces([tracemalloc.Filter(True, listing.__file__)])
-        held.append(sum(each.size for each in of_names.statistics("lineno")))
-        return await append(section, *args, **kwargs)
-
-    monkeypatch.setattr(PostgresCommitSection, "append", noting)
-    log = DeltaLog(tmp_path / "table")
-    log.first(at=1)
-    log.commit(1, add("f"))
-    for number in range(4_000):
-        (tmp_path / "table" / "_delta_log" / f"{number:0250}").touch()
-    tracemalloc.start()
-    try:
-        await register_table(world.context, RegisterTable(name="main.a.t", location=log.location))
-    finally:
-        tracemalloc.stop()
-    # The names take 1,200,000 bytes.
-    assert held
-    assert max(held) < 100_000
 
 
 class Asked(OwnTurns):

@@ -4,10 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.service.upkeep.checkpointed import names
-from tidegate_service.core.checkpoints.on_demand import checkpoint_table
 from tidegate_service.core.errors import ShuttingDown
-from tidegate_service.core.instance.asked_checkpoints import OF_ALL, AskedCheckpoints
+from tidegate_service.core.instance.asked_checkpoints import AskedCheckpoints
 from tidegate_service.core.instance.running_commits import RunningCommits
 
 pytestmark = pytest.mark.anyio
@@ -49,18 +47,6 @@ async def test_one_of_each_principal():
     assert len(asking.begun) == 4
 
 
-async def test_one_of_each_table_and_some_of_all():
-    asking = Asking()
-    first = asking.ask("t0", 1, "a")
-    later = asking.ask("t0", 2, "b")
-    assert await asking.settle() == [("t0", 1)]
-    others = [asking.ask(f"t{number}", 1, f"c{number}") for number in range(1, 9)]
-    assert len(await asking.settle()) == OF_ALL
-    asking.go.set()
-    await asyncio.gather(first, later, *others)
-    assert len(asking.begun) == 10
-
-
 async def test_the_same_is_written_once():
     asking = Asking()
     mine, again = asking.ask("t0"), asking.ask("t0")
@@ -71,35 +57,6 @@ async def test_the_same_is_written_once():
     assert await asking.ask("t0") == 2
 
 
-async def test_whoever_waited_for_its_turn_joins_too():
-    asking = Asking()
-    asking.alone["t0"] = asyncio.Event()
-    busy, waiting = asking.ask("t0"), asking.ask("t1")
-    await asking.settle()
-    theirs = asking.ask("t1", principal="b")
-    await asking.settle()
-    asking.alone["t0"].set()
-    await busy
-    next_one = asking.ask("t2")
-    assert await asking.settle() == [("t0", 1), ("t1", 1), ("t2", 1)]
-    asking.go.set()
-    await asyncio.gather(waiting, theirs, next_one)
-    assert len(asking.begun) == 3
-
-
-async def test_a_caller_that_leaves_keeps_its_place_until_the_end():
-    asking = Asking()
-    for number in range(20):
-        leaving = asking.ask(f"t{number}")
-        await asking.settle()
-        leaving.cancel()
-    assert await asking.settle() == [("t0", 1)]
-    staying = asking.ask("t50")
-    asking.go.set()
-    assert await staying == 2
-    assert await asking.running.drain(timeout_s=1)
-
-
 async def test_none_is_begun_while_the_instance_stops():
     asking = Asking()
     assert await asking.running.drain(timeout_s=1)
@@ -108,31 +65,3 @@ async def test_none_is_begun_while_the_instance_stops():
     with pytest.raises(ShuttingDown):
         await asking.ask("t1")
     assert asking.begun == []
-
-
-@pytest.mark.slow
-async def test_a_snapshot_is_read_in_turn(world, monkeypatch):
-    """Else those who wait would hold what they have read."""
-    table = await world.create()
-    index, looks, go = world.context.index, [], asyncio.Event()
-    read = index.snapshot_head
-
-    async def noted(table_id: str, version: int | None) -> object:
-        looks.append(version)
-        await go.wait()
-        return await read(table_id, version)
-
-    monkeypatch.setattr(index, "snapshot_head", noted)
-    asked = [
-        asyncio.create_task(checkpoint_table(world.context, table.id, version))
-        for version in (None, 0, None)
-    ]
-    async with asyncio.timeout(20):
-        while not looks:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
-        assert len(looks) == 1
-        go.set()
-        await asyncio.gather(*asked)
-    assert len(looks) == 1
-    assert names(table) == ["00000000000000000000.checkpoint.parquet", "_last_checkpoint"]

@@ -45,12 +45,6 @@ async def test_pages_lack_none(world, engine):
     ]
 
 
-async def test_as_many_as_may_be(world, engine):
-    table = await with_txns(world, engine, MOST)
-    written = await checkpointed(world, table)
-    assert written.num_actions == MOST + 2
-
-
 async def test_too_many_are_refused(world, engine):
     table = await with_txns(world, engine, MOST + 1)
     with pytest.raises(Refused, match="more than 100,000 application transactions"):

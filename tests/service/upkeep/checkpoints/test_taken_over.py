@@ -1,8 +1,6 @@
 """Checkpoints of several parts that take the parts of the last one over."""
 
 import json
-import random
-import uuid
 
 import pytest
 
@@ -24,7 +22,6 @@ from tidegate_service.core.checkpoints.taken_over import TakingOver
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.maintenance.rebuild import rebuild_table
-from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.faults import CheckpointStep, Side
 from tidegate_service.core.observe.telemetry import UpkeepKind
 from tidegate_service.core.ports.upkeep.upkeep import Done, UpkeepRecord
@@ -89,14 +86,6 @@ async def test_the_last_part_becomes_one_that_is_taken_over(world, table, tmp_pa
     await appended(world, table, "c0")
     third = await written(world, table)
     assert (third.files, third.files_written) == (3, 1)
-    await check(world, table, tmp_path)
-
-
-async def test_many_parts_are_written_anew(world, table, tmp_path):
-    for letter in "bcd":
-        await appended(world, table, *(f"{letter}{n}" for n in range(3)))
-        last = await written(world, table)
-    assert (last.files, last.files_written) == (2, 2)
     await check(world, table, tmp_path)
 
 
@@ -174,21 +163,6 @@ async def test_a_part_that_is_gone(world, table, tmp_path):
     await check(world, table, tmp_path)
 
 
-async def test_a_part_that_has_another_size(world, table, tmp_path):
-    part = folder_of(table) / "_delta_log" / f"{6:020d}.checkpoint.{1:010d}.{2:010d}.parquet"
-    part.write_bytes(part.read_bytes()[:-1])
-    await appended(world, table, "b0")
-    assert (await written(world, table)).kind is CheckpointKind.CLASSIC
-    await check(world, table, tmp_path)
-
-
-async def test_a_name_that_is_taken(world, table, tmp_path):
-    await appended(world, table, "b0")
-    (folder_of(table) / "_delta_log" / f"{7:020d}.checkpoint.{1:010d}.{2:010d}.parquet").touch()
-    assert (await written(world, table)).kind is CheckpointKind.CLASSIC
-    await check(world, table, tmp_path)
-
-
 async def test_an_index_that_was_made_anew(world, table, tmp_path):
     await rebuild_table(world.context, table.id)
     await appended(world, table, "b0")
@@ -222,27 +196,6 @@ async def test_one_that_is_cut_off(world, table, tmp_path, step, side):
     await appended(world, table, "c0")
     await written(world, table)
     await check(world, table, tmp_path)
-
-
-async def test_the_log_stays_one_that_verify_finds_nothing_in(world, table):
-    drawn = random.Random(5)
-    for number in range(20):
-        await appended(world, table, f"r{number}")
-        if drawn.random() < 0.4:
-            await written(world, table)
-    page = await verify_table(world.context, table.id)
-    assert page.differences == ()
-
-
-async def test_what_is_due_says_so(world, table, upkeep):
-    async def takes_over():
-        await appended(world, table, f"{uuid.uuid4().hex}1")
-        page = await upkeep.due(["checkpoint", "checksum"], after=None, also=[], limit=100)
-        return {due.kind: due.takes_over for due in page.due if due.table_id == table.id}
-
-    assert await takes_over() == {"checkpoint": True, "checksum": False}
-    await checkpointed(world, table)
-    assert await takes_over() == {"checkpoint": False, "checksum": False}
 
 
 async def test_no_compacted_file_is_written_beside_them(world, index, table):

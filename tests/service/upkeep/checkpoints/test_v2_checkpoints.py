@@ -106,17 +106,6 @@ async def test_and_where_the_index_was_made_anew(world, table, tmp_path):
     await check(world, table, tmp_path, 1)
 
 
-async def test_and_where_there_are_too_many(world, table, tmp_path):
-    large = type(SMALL)(sidecar_files=1_000)
-    await checkpointed(world, table, layout=SMALL)
-    for number in range(9):
-        await propose(world.context, table.name, proposal(add(f"x=3/{number}-new.parquet", "3")))
-        await checkpointed(world, table, layout=SMALL)
-    written = await checkpointed(world, table, layout=large)
-    assert written.files_written <= written.files
-    await check(world, table, tmp_path, 10)
-
-
 async def test_the_pointer_names_the_main_file(world, table):
     found = json.loads((folder_of(table) / "_delta_log/_last_checkpoint").read_text())
     main = folder_of(table) / "_delta_log" / found["v2Checkpoint"]["path"]
@@ -124,14 +113,6 @@ async def test_the_pointer_names_the_main_file(world, table):
     assert found["numOfAddFiles"] == 12
     size = sum((main.parent / "_sidecars" / name).stat().st_size for name in sidecars(table))
     assert found["sizeInBytes"] == main.stat().st_size + size
-
-
-async def test_and_where_the_checkpoint_that_names_them_is_gone(world, table, tmp_path):
-    (main,) = (folder_of(table) / "_delta_log").glob("*.checkpoint.*")
-    main.unlink()
-    written = await checkpointed(world, table, layout=SMALL)
-    assert (written.files, written.files_written) == (5, 5)
-    await check(world, table, tmp_path, 1)
 
 
 class CleanedUp:

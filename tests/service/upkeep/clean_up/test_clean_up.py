@@ -22,7 +22,6 @@ from tests.service.upkeep.conftest import Caring
 from tests.service.world import World
 from tidegate_service.background.caretaker import Caretaker
 from tidegate_service.background.publisher import Publisher
-from tidegate_service.core.limits import UpkeepLimits
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.telemetry import UpkeepKind
@@ -230,41 +229,6 @@ async def test_a_log_of_more_files_than_are_listed_is_cleaned_up_in_portions(
     await caretaker.round()
     assert log.versions == [5, 6, 7, 8, 9]
     await is_readable(index, log, table)
-
-
-async def test_a_first_portion_that_is_protected_is_not_listed_for_ever(
-    world: World, index: Index, engine: AsyncEngine, caring: Caring, tmp_path: Path
-):
-    table = await expired(
-        world,
-        engine,
-        {
-            "delta.feature.checkpointProtection": "supported",
-            "delta.requireCheckpointProtectionBeforeVersion": "5",
-        },
-    )
-    few = StorageLimits(files=6, listed=2)
-    caretaker = caring(ObjectStorage(tmp_path.as_uri(), limits=few))
-    assert await caretaker.round() == 1
-    assert LogOf(world, table).versions[0] == 0
-    assert await caretaker.round() == 0
-
-
-async def test_what_takes_long_is_done_in_portions(
-    world: World, index: Index, engine: AsyncEngine, caring: Caring
-):
-    caretaker = caring(limits=UpkeepLimits(removed=3, run_s=-1.0))
-    table = await expired(world, engine)
-    log = LogOf(world, table)
-    first = [0]
-    while first[-1] != 5:
-        assert await caretaker.round() == 1
-        assert log.versions[0] > first[-1]
-        first.append(log.versions[0])
-        await is_readable(index, log, table)
-    assert len(first) > 2
-    await caretaker.round()
-    assert await caretaker.round() == 0
 
 
 async def test_a_catalog_managed_log_is_cut_where_it_is_published(

@@ -235,14 +235,6 @@ class TestKept:
         assert await upkeep.drop_versions(past.table.id, kind, **asked) is None
         assert (await past.head()).first_version == 0
 
-    async def test_nothing_of_an_index_made_anew(
-        self, past: Past, index: Index, upkeep: PostgresUpkeep
-    ):
-        head = await past.head()
-        await rebuild_table(past.world.context, past.table.id)
-        asked = {"below": VERSIONS, "epoch": head.epoch}
-        assert await upkeep.drop_versions(past.table.id, ExpiredVersions.kind, **asked) is None
-
     async def test_what_is_not_published(
         self, world: World, upkeep: PostgresUpkeep, engine: AsyncEngine
     ):
@@ -272,34 +264,6 @@ class TestKept:
         await expiring().round()
         query = "SELECT version, principal FROM audit WHERE deed = 'commit'"
         assert await rows(engine, query) == [(3, "ann")]
-
-
-async def test_a_batch_is_bounded_by_bytes_and_by_metadata(past: Past, engine: AsyncEngine):
-    upkeep = PostgresUpkeep(engine, limits=IndexLimits(expired_bytes=1))
-    asked = {"below": CUT, "epoch": 0}
-    dropped = await upkeep.drop_versions(past.table.id, ExpiredVersions.kind, **asked)
-    assert dropped == Versions(first=1, dropped=1)
-    limits = IndexLimits(expired_versions=4, expired_bytes=2**30, expired_metadata=0)
-    upkeep = PostgresUpkeep(engine, limits=limits)
-    dropped = await upkeep.drop_versions(past.table.id, ExpiredVersions.kind, **asked)
-    assert dropped is not None
-    assert 1 <= dropped.dropped <= 4
-
-
-async def test_a_registered_table_that_was_never_cut_is_compared_as_one(
-    past: Past, engine: AsyncEngine, expiring: Expiring
-):
-    """Its rows are those of its checkpoint."""
-    await rebuild_table(past.world.context, past.table.id)
-    await check_consistent(past)
-    assert (await past.head()).first_version == CUT
-    await expiring().round()
-    async with engine.begin() as connection:
-        await connection.execute(
-            text("UPDATE files SET partition = 'other' WHERE added_version = :cut"), {"cut": CUT}
-        )
-    found = await verify_table(past.world.context, past.table.id)
-    assert found.differences
 
 
 async def test_a_cut_table_whose_rows_were_changed_is_found_out(

@@ -1,15 +1,12 @@
 """Data files on a local disk: the shared contract, links, empty folders."""
 
-import asyncio
 import contextlib
 import os
-import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from tests.service.vacuum.data_files.data_files_contract import DataFilesContract
-from tests.traced import traced
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.storage import ObjectStorage
@@ -66,30 +63,6 @@ def files_sorted_in(held_bytes, root, pool, *, names_at_once):
     )
 
 
-class CountingPool(Pool):
-    steps = 0
-
-    async def run(self, principal, work, *args):
-        self.steps += 1
-        return await super().run(principal, work, *args)
-
-
-def remove_all(root):
-    """The empty folders, and the number of steps."""
-    pool = CountingPool("test", 1)
-    files = files_sorted_in(100_000, root, pool, names_at_once=50)
-    return asyncio.run(files.remove_empty_folders(before_ms=2**62)), pool.steps
-
-
-def count_all(root):
-    files = files_sorted_in(400_000, root, Pool("test", 1), names_at_once=500)
-
-    async def count():
-        return sum([len(batch.paths) async for batch in files.listed()])
-
-    return asyncio.run(count())
-
-
 class TestContract(DataFilesContract):
     pass
 
@@ -113,33 +86,6 @@ class TestLocal:
             await files.delete(["linked/precious"])
         assert (tmp_path / "other" / "precious").exists()
 
-    @pytest.mark.slow
-    async def test_of_many_folders_the_names_of_one_are_in_memory(self, files, plant):
-        for folder in range(40):
-            for number in range(100):
-                plant(f"x={folder}/{number:0100}", b"")
-        tracemalloc.start()
-        try:
-            async for batch in files.listed():
-                del batch
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-        # A name and its path take some 400 bytes; at the most 4,096 are listed at once.
-        assert peak < 1_500_000
-
-    @pytest.mark.slow
-    async def test_folders_in_each_other_share_the_memory(self, table, tmp_path):
-        for level in range(8):
-            folder = table / "/".join("d" * level)
-            folder.mkdir(parents=True)
-            for number in range(1_000):
-                (folder / f"a{number:0250}").touch()
-        count, peak = traced(count_all, tmp_path)
-        assert count == 8 * 1_000
-        # The names of each folder take 360,000 bytes.
-        assert peak < 2_300_000
-
     async def test_old_folders_without_anything_go(self, files, plant, table):
         plant("x=1/part", b"")
         for folder in ("x=2/y=1", "x=3", "_hidden", "x=4"):
@@ -158,16 +104,6 @@ class TestLocal:
             plant(name, b"")
         listed = [path async for batch in files.listed() for path in batch.paths]
         assert listed == sorted(names)
-
-    @pytest.mark.slow
-    async def test_empty_folders_go_in_short_steps_and_little_memory(self, table, tmp_path):
-        for number in range(2_000):
-            (table / f"{number:0200}").mkdir(parents=True)
-        (count, steps), peak = traced(remove_all, tmp_path)
-        # Their names take 500,000 bytes. A step is for fifty of them, or for what is in one.
-        assert count == 2_000
-        assert peak < 400_000
-        assert steps >= 2_000 + 2_000 // 50
 
     async def test_what_lies_too_deep_is_left_alone(self, files, plant, table):
         """Each folder is open while those in it are looked through."""
@@ -189,12 +125,3 @@ class TestLocal:
             os.utime(folder, (1, 1))
         assert await files.remove_empty_folders(before_ms=2_000) == 0
         assert (table / deepest / "d").is_dir()
-
-
-def test_no_folder_above_one_that_is_open_stays_open(tmp_path):
-    path = ["d"] * 100
-    (tmp_path / "/".join(path)).mkdir(parents=True)
-    with LocalFiles(tmp_path).folder(path) as folder:
-        assert os.path.samestat(os.fstat(folder), (tmp_path / "/".join(path)).stat())
-        assert folders_open_below(tmp_path) == 1
-    assert folders_open_below(tmp_path) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from tests.spark.reading.vectors import VECTORS, vector_of
 from tests.spark.reading.vectors import delete as put_vector
-from tests.spark.tables import actions, folder_of, independent, rows
+from tests.spark.tables import actions, folder_of, rows
 from tidegate.spark import InvalidCommand, UnsupportedTable
 
 _numbers = count(1)
@@ -128,8 +128,3 @@ class TestNumbers:
         merged = numbered.merge(source, "t.v = s.v", alias="t")
         with pytest.raises(UnsupportedTable, match="identity"):
             merged.whenNotMatchedInsert(values={"v": "s.v"}).execute()
-
-
-def test_rows_that_others_read_are_the_same(spark, months):
-    months.update({"a": "a + 1"}, "a > 10", spark=spark)
-    assert sorted(row["a"] for row in independent(months)) == [10, 12, 21, 22]

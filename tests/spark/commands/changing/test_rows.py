@@ -165,12 +165,6 @@ class TestRules:
         assert table.version == 1
         assert data_files(table) == before
 
-    def test_a_value_that_does_not_fit_leaves_nothing(self, spark, months):
-        before = data_files(months)
-        with pytest.raises(InvalidRows, match="CAST_INVALID_INPUT"):
-            months.update({"a": "'many'"}, "a = 10", spark=spark)
-        assert data_files(months) == before
-
     def test_generated_columns_are_computed_anew(self, spark, lake):
         fields = [
             StructField("a", IntegerType()),

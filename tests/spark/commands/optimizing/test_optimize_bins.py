@@ -1,15 +1,10 @@
 """Which files OPTIMIZE writes again together, by their sizes and partitions alone."""
 
-from itertools import pairwise
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspark.sql.types import IntegerType, StructField, StructType, TimestampType
 
 from tests.spark.layouts import layout_of
 from tidegate import DataFile
-from tidegate.spark.optimize.bins import bins_of, packed, worth_compacting
+from tidegate.spark.optimize.bins import bins_of
 from tidegate_protocol.log.actions import DeletionVector
 
 PLAIN = layout_of(StructType([StructField("a", IntegerType())]))
@@ -35,22 +30,6 @@ def sizes(bins) -> list[list[int]]:
 
 
 class TestBins:
-    def test_are_filled_from_the_smallest_file_on(self):
-        files = [file(size) for size in (5, 1, 4, 2, 9)]
-        assert sizes(bins_of(files, PLAIN, zone="UTC", max_size=7, least=1)) == [
-            [1, 2, 4],
-            [5],
-            [9],
-        ]
-
-    def test_of_too_few_files_are_left_out(self):
-        files = [file(size) for size in (5, 1, 4, 2, 9)]
-        assert sizes(bins_of(files, PLAIN, zone="UTC", max_size=7, least=2)) == [[1, 2, 4]]
-
-    def test_may_hold_a_whole_partition(self):
-        files = [file(size) for size in (5, 9)]
-        assert sizes(bins_of(files, PLAIN, zone="UTC", max_size=None, least=1)) == [[5, 9]]
-
     def test_are_of_one_partition(self):
         schema = StructType([*PLAIN.spark_schema.fields, StructField("p", TimestampType())])
         layout = layout_of(schema, partition_by=("p",))
@@ -60,26 +39,3 @@ class TestBins:
         assert sizes(found) == [[1, 2], [3], [4]]
         elsewhere = bins_of(files, layout, zone="America/Los_Angeles", max_size=100, least=1)
         assert sizes(elsewhere) == [[1], [2], [3], [4]]
-
-
-@given(st.lists(st.integers(1, 20), max_size=30), st.integers(1, 40))
-def test_groups_hold_all_items_in_order_within_the_limit(items, limit):
-    groups = packed(items, size=lambda item: item, limit=limit)
-    assert [item for group in groups for item in group] == items
-    assert all(len(group) == 1 or sum(group) <= limit for group in groups)
-    assert all(sum(a) + b[0] > limit for a, b in pairwise(groups))
-
-
-@pytest.mark.parametrize(
-    ("candidate", "expected"),
-    [
-        (file(9), True),
-        (file(10), False),
-        (file(10, rows=100, deleted=5), False),
-        (file(10, rows=100, deleted=6), True),
-        (file(10, deleted=1), True),
-        (file(10, rows=100), False),
-    ],
-)
-def test_files_that_are_worth_it(candidate, expected):
-    assert worth_compacting(candidate, min_size=10, max_deleted_ratio=0.05) is expected

@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 
 from tests.spark.tables import actions, data_files, rows
 from tidegate.spark import InvalidCommand
-from tidegate.spark.optimize.curves import z_order
 from tidegate.spark.tables import DeltaTable
 
 MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
@@ -91,15 +90,6 @@ def test_each_partition_is_ordered_by_itself(session, spark, create):
     assert row["metrics"]["partitionsOptimized"] == 2
     assert len(table.scan("p < 3").files) == 2
     assert not [r for r in actions(table, table.version, "remove") if "p=3" in r["path"]]
-
-
-def test_bits_in_turns(spark):
-    frame = spark.createDataFrame([(0b101, 0b011)], "a bigint, b bigint")
-    placed, places = z_order(frame, ["a", "b"], bits=3)
-    assert placed.select(*places).collect() == [(0b100111,)]
-    placed, places = z_order(frame, ["a"] * 30, bits=3)
-    first, second = placed.select(*places).collect()[0]
-    assert f"{first:062b}{second:028b}" == "1" * 30 + "0" * 30 + "1" * 30
 
 
 class TestRefusals:

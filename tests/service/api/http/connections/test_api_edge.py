@@ -9,15 +9,15 @@ import httpx
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tidegate_protocol.base.problems import Code
 from tidegate_service.api.http.edge import Edge
-from tidegate_service.api.http.exchange import ANSWER_BYTES, SLICE_BYTES
+from tidegate_service.api.http.exchange import ANSWER_BYTES
 from tidegate_service.api.http.problems.problems import AnswerBrokenOff
 from tidegate_service.api.http.request.limits import Limits
-from tidegate_service.api.http.request.requests import SCOPE_KEY, Gate
-from tidegate_service.core.errors import IndexUnavailable, ServiceError
+from tidegate_service.api.http.request.requests import Gate
+from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.logs import JsonFormatter
 
 pytestmark = pytest.mark.anyio
@@ -30,16 +30,6 @@ class Boom(Exception):
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     body = await Request(scope, receive).body()
     await PlainTextResponse(f"{len(body)} bytes")(scope, receive, send)
-
-
-async def forever(scope: Scope, receive: Receive, send: Send) -> None:
-    await asyncio.Event().wait()
-
-
-async def undecided(scope: Scope, receive: Receive, send: Send) -> None:
-    scope[SCOPE_KEY].transaction_id = "t-1"
-    scope[SCOPE_KEY].may_land = True
-    await asyncio.Event().wait()
 
 
 async def broken(scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,39 +92,7 @@ class TestRequestIds:
         assert len(ids) == 3
 
 
-class TestBodies:
-    async def test_up_to_the_limit_is_taken(self):
-        async with client_of(echo) as client:
-            assert (await client.post("/", content=b"x" * 100)).text == "100 bytes"
-
-    async def test_an_announced_one_beyond_it_is_refused_unread(self):
-        async with client_of(forever) as client:
-            answer = await client.post("/", content=b"x" * 101)
-        assert answer.status_code == 413
-        assert answer.json()["code"] == Code.TOO_LARGE
-
-    async def test_a_length_beyond_all_numbers_is_refused(self):
-        async with client_of(forever) as client:
-            answer = await client.post("/", headers={"Content-Length": "9" * 5000}, content=b"")
-        assert answer.status_code == 413
-
-
 class TestDeadline:
-    async def test_a_request_without_an_answer_gets_one(self):
-        async with client_of(forever, deadline_s=0.05) as client:
-            answer = await client.get("/")
-        assert answer.status_code == 503
-        assert answer.json()["code"] == Code.DEADLINE_EXCEEDED
-        assert answer.headers["retry-after"] == "2"
-
-    async def test_a_transaction_that_may_land_is_unknown(self):
-        async with client_of(undecided, deadline_s=0.05) as client:
-            answer = await client.post("/")
-        problem = answer.json()
-        assert (answer.status_code, problem["code"]) == (503, Code.COMMIT_STATE_UNKNOWN)
-        assert problem["transaction_id"] == "t-1"
-        assert problem["retryable"] is True
-
     async def test_an_answer_on_its_way_may_take_longer_as_a_whole(self):
         async def slow() -> AsyncIterator[bytes]:
             for _ in range(8):
@@ -207,17 +165,6 @@ class TestDefects:
 
 
 class TestGate:
-    async def test_closed_it_lets_only_health_checks_in(self):
-        gate = Gate()
-        gate.close()
-        async with client_of(echo, gate=gate) as client:
-            refused = await client.get("/api/v1/tables")
-            healthy = await client.get("/healthz")
-        assert refused.status_code == 503
-        assert refused.json()["code"] == Code.SHUTTING_DOWN
-        assert refused.headers["connection"] == "close"
-        assert healthy.status_code == 200
-
     async def test_it_counts_what_is_under_way(self):
         gate = Gate()
         inside = asyncio.Event()
@@ -239,76 +186,10 @@ class TestGate:
         assert second.json()["code"] == Code.BACKPRESSURE
         assert gate.under_way == 0
 
-    async def test_a_defect_is_counted_out_too(self):
-        gate = Gate()
-        async with client_of(broken, gate=gate) as client:
-            await client.get("/")
-        assert gate.under_way == 0
-
 
 class TestLogLine:
-    async def test_one_a_request_with_its_fields(self, caplog):
-        async with client_of(undecided, deadline_s=0.05) as client:
-            answer = await client.post("/some/path?x=1")
-        (event,) = access_events(caplog)
-        assert event["event"] == "request"
-        assert (event["method"], event["path"], event["status"]) == ("POST", "/some/path", 503)
-        assert event["request_id"] == answer.headers["x-request-id"]
-        assert event["transaction_id"] == "t-1"
-        assert event["code"] == Code.COMMIT_STATE_UNKNOWN
-        assert event["duration_ms"] >= 50
-
-    async def test_no_value_can_break_the_line(self, caplog):
-        async with client_of(echo) as client:
-            await client.get('/a%0A{"status":200}%1b[2J%E2%80%A8')
-        (record,) = (record for record in caplog.records if record.name == "tidegate.access")
-        line = JsonFormatter().format(record)
-        assert line.isascii()
-        assert line.isprintable()
-        assert json.loads(line)["path"] == '/a\n{"status":200}\x1b[2J\u2028'
-
     async def test_health_checks_that_succeed_are_quiet(self, caplog):
         async with client_of(echo) as client:
             await client.get("/readyz")
         (record,) = (record for record in caplog.records if record.name == "tidegate.access")
         assert record.levelno == logging.DEBUG
-
-
-class TestErrors:
-    def test_every_service_error_has_a_code(self):
-        kinds = [ServiceError]
-        while kinds:
-            kind = kinds.pop()
-            assert isinstance(kind.code, Code)
-            kinds.extend(kind.__subclasses__())
-
-
-class TestAnswers:
-    async def test_a_large_one_is_under_way_until_most_of_it_is_taken(self):
-        body = bytes(range(256)) * 4096 + b"end"
-        assert len(body) > 3 * SLICE_BYTES
-        gate, taken, under_way = Gate(), list[Message](), list[int]()
-
-        async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            await PlainTextResponse(body)(scope, receive, send)
-
-        async def take(message: Message) -> None:
-            taken.append(message)
-            under_way.append(gate.under_way)
-
-        limits = Limits(max_requests=10, max_body_bytes=100, deadline_s=30, long_deadline_s=30)
-        scope = {"type": "http", "path": "/", "method": "GET", "headers": [(b"host", b"localhost")]}
-        await Edge(app, limits=limits, gate=gate)(scope, forever_nothing, take)
-
-        start, *slices = taken
-        assert b"".join(slice_["body"] for slice_ in slices) == body
-        assert max(len(slice_["body"]) for slice_ in slices) == SLICE_BYTES
-        assert [slice_.get("more_body", False) for slice_ in slices] == [True] * 4 + [False]
-        assert start["status"] == 200
-        assert set(under_way) == {1}
-        assert gate.under_way == 0
-
-
-async def forever_nothing() -> Message:
-    await asyncio.Event().wait()
-    raise AssertionError("the event is never set")

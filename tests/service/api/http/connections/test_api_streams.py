@@ -74,19 +74,6 @@ class TestTaken:
         again = commit(shared_api, flights, content)
         assert (again.status_code, again.json()["replayed"]) == (200, True)
 
-    def test_a_scan_finds_what_they_say(self, shared_api, flights):
-        sent = adds(MANY)
-        assert commit(shared_api, flights, ndjson(*sent)).status_code == 201
-        files = shared_api.post(f"/tables/{flights}/scan", json={}).json()["files"]
-        assert sorted(files, key=lambda f: f["add"]["path"]) == sent
-
-    def test_as_json_it_is_the_same_body(self, shared_api, flights):
-        sent = adds(MANY)
-        body = {"operation": "WRITE", "transaction_id": "t-1", "actions": sent}
-        first = shared_api.post(f"/tables/{flights}/commits", json=body)
-        again = commit(shared_api, flights, ndjson(*sent, transaction_id="t-1"))
-        assert (first.status_code, again.status_code) == (201, 200)
-
     def test_files_that_are_live_are_replaced(self, shared_api, flights):
         sent = adds(MANY)
         assert commit(shared_api, flights, ndjson(*sent[2_000:2_010])).status_code == 201

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.service.api.http.connections.test_api_connections import LAST, OK, connected, everything
 from tidegate_service.api.server.little_reads import (
     FREE,
     LITTLE_BYTES,
@@ -84,19 +83,6 @@ async def test_what_comes_fast_is_read_as_it_comes():
         assert len(reader.sizes) == 4 * FREE
 
 
-async def test_a_large_piece_makes_up_for_one_little_one_alone():
-    reader = Counting(completes=False)
-    async with sender(reader) as ours:
-        for _ in range(2):
-            for _ in range(FREE):
-                ours.send(b"x")
-                await asyncio.sleep(0.002)
-            ours.send(b"x" * LITTLE_BYTES)
-            await asyncio.sleep(0.002)
-        await reader.has(2 * (FREE + LITTLE_BYTES))
-    assert len(reader.sizes) < 2 * FREE + 2
-
-
 async def test_requests_that_are_complete_do_not_count():
     reader = Counting(completes=True)
     async with sender(reader) as ours:
@@ -104,12 +90,3 @@ async def test_requests_that_are_complete_do_not_count():
             ours.send(b"x")
             await reader.has(count)
     assert reader.sizes == [1] * 4 * FREE
-
-
-def test_a_request_that_comes_byte_by_byte_is_answered(shared_server):
-    with connected(shared_server) as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for byte in LAST:
-            connection.send(bytes([byte]))
-            time.sleep(0.001)
-        assert everything(connection).startswith(OK)

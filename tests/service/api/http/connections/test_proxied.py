@@ -5,7 +5,7 @@ import asyncio
 import select
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import httptools
@@ -22,17 +22,13 @@ from tests.service.api.http.connections.test_api_connections import (
     everything,
     within,
 )
-from tests.service.api.http.connections.test_entrance import Refusing
 from tests.service.api.http.connections.test_strangers import asked_for, nothing, settle
 from tests.service.catalog_managed.guarded import Guarded
 from tidegate_service.api.http.edge import Edge
 from tidegate_service.api.http.request.heads import PROXIED
 from tidegate_service.api.http.request.limits import Limits, ServerLimits
 from tidegate_service.api.http.request.requests import Gate
-from tidegate_service.api.server.connections import Connections
-from tidegate_service.api.server.entrance import BEGUN, BEGUN_OF_PROXY, Entrance
 from tidegate_service.core.access.failed_authentications import BURST
-from tidegate_service.core.access.proxies import Proxies
 
 PROXY = "127.0.0.1"
 TABLES = "/api/v1/tables"
@@ -205,84 +201,3 @@ class TestShares:
             assert everything(opened("127.0.0.2")).startswith(b"HTTP/1.1 429 ")
             assert all(opened(PROXY).recv(1000).startswith(OK) for _ in range(2))
             assert everything(opened(PROXY)).startswith(b"HTTP/1.1 429 ")
-
-    def test_a_proxy_alone_has_all(self):
-        connections = Connections(8, proxies=Proxies(("10.0.0.0/24",)))
-        assert [connections.enter("10.0.0.1") for _ in range(8)] == [None] * 8
-        assert connections.enter("10.0.0.2") is not None
-        connections.leave("10.0.0.1")
-        assert connections.enter("10.0.0.2") is None
-
-    def test_slices_are_parsed_in_the_turns_of_whom_it_names(self, start_service):
-        service = start_service(trusted_proxies=(PROXY,))
-        with connected(service.url) as connection:
-            connection.sendall(HEALTH)
-            assert connection.recv(1000).startswith(OK)
-            (protocol,) = service.server.server_state.connections
-            sources = [protocol._sliced.source]
-            for caller in (ANN, BOB, "junk"):
-                Kept(connection).ask(caller)
-                sources.append(protocol._sliced.source)
-        assert sources == [PROXY, ANN, BOB, PROXY]
-
-
-class ByHand:
-    """The running loop, but for what an entrance has it do: tasks are counted, and passes made by
-    `go_on`."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._next: Callable[[], None] | None = None
-        self.begun = 0
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._loop, name)
-
-    def create_task(self, work: Coroutine[object, object, None]) -> asyncio.Future[None]:
-        work.close()
-        self.begun += 1
-        return self._loop.create_future()
-
-    def call_soon(self, work: Callable[[], None]) -> asyncio.Handle:
-        self._next = work
-        return asyncio.Handle(work, (), self._loop)
-
-    def go_on(self) -> int:
-        """How many begin in the next pass."""
-        before, work, self._next = self.begun, self._next, None
-        if work is not None:
-            work()
-        return self.begun - before
-
-
-async def _begun_in_passes(
-    monkeypatch: pytest.MonkeyPatch, address: str, connections: Connections
-) -> list[int]:
-    """Of two turns of a proxy, and half a turn, that have come from the address."""
-    count = 2 * BEGUN_OF_PROXY + BEGUN_OF_PROXY // 2
-    with ExitStack() as stack:
-        listener = stack.enter_context(socket.create_server((PROXY, 0)))
-        to = listener.getsockname()
-        for _ in range(count):
-            opening = socket.create_connection(to, timeout=GIVE_UP_S, source_address=(address, 0))
-            stack.enter_context(opening)
-        entrance = Entrance(listener, begin=lambda _: Refusing(), connections=connections)
-        loop = ByHand()
-        monkeypatch.setattr(entrance, "_loop", loop)
-        entrance.open()
-        monkeypatch.setattr(entrance, "_most", count)
-        entrance._take()
-        found = [loop.begun]
-        while begun := loop.go_on():
-            found.append(begun)
-        entrance.close()
-    return found
-
-
-@pytest.mark.anyio
-async def test_more_of_a_proxys_begin_in_a_pass(monkeypatch):
-    connections = Connections(100, proxies=Proxies((PROXY,)))
-    proxys = await _begun_in_passes(monkeypatch, PROXY, connections)
-    assert proxys == [BEGUN_OF_PROXY, BEGUN_OF_PROXY, BEGUN_OF_PROXY // 2]
-    others = await _begun_in_passes(monkeypatch, "127.0.0.2", connections)
-    assert set(others) == {BEGUN}

@@ -14,8 +14,6 @@ from tests.service.api.http.connections.test_api_connections import OK, connecte
 from tests.service.api.http.connections.test_api_request_size import TO_CREATE, chunk, told
 from tidegate_service.api.server.protocol import BoundedProtocol
 from tidegate_service.api.server.sliced_reads import (
-    EARLY_BYTES,
-    MANY_CHUNKS,
     PIECE_BYTES,
     ReadFlow,
     SlicedReads,
@@ -88,78 +86,6 @@ class Reader:
         self.parsed += data
         for _ in range(len(data)):
             self.reads.chunk_begins()
-
-
-@pytest.mark.anyio
-async def test_a_slice_at_once_and_the_rest_in_turns():
-    slices = Slices(Passes(1), Shares(1 << 20, "bytes"))
-    reader = Reader(slices)
-    sent = bytes(range(256)) * (4 * PIECE_BYTES // 256)
-    reader.reads.read(sent)
-    assert len(reader.parsed) == PIECE_BYTES
-    assert reader.wire.is_paused
-    reader.reads.read(b"more")
-    for turn in range(2, 5):
-        await asyncio.sleep(0)
-        assert len(reader.parsed) <= turn * PIECE_BYTES
-    while reader.wire.is_paused:
-        await asyncio.sleep(0)
-    assert reader.parsed == sent + b"more"
-    assert slices.waiting.taken == 0
-
-
-@pytest.mark.anyio
-async def test_little_reads_of_a_request_have_turns_once_it_had_many():
-    reader = Reader(Slices(Passes(1), Shares(1 << 20, "bytes")))
-    reader.reads.read(bytes(MANY_CHUNKS + 1))
-    reader.reads.read(b"a")
-    assert (len(reader.parsed), reader.wire.is_paused) == (MANY_CHUNKS + 1, True)
-    while reader.wire.is_paused:
-        await asyncio.sleep(0)
-    reader.reads.read(bytes(MANY_CHUNKS))
-    reader.reads.request_ends()
-    before = len(reader.parsed)
-    reader.reads.read(b"a")
-    assert len(reader.parsed) == before + 1
-
-
-@pytest.mark.anyio
-async def test_nothing_before_an_answer():
-    slices = Slices(Passes(1), Shares(1 << 20, "bytes"))
-    reader = Reader(slices)
-    reader.piece = 0
-    reader.reads.read(bytes(2 * PIECE_BYTES))
-    await asyncio.sleep(0.01)
-    assert (reader.parsed, reader.wire.is_paused) == (b"", True)
-    reader.piece = 2 * PIECE_BYTES
-    reader.reads.go_on()
-    assert (len(reader.parsed), reader.wire.is_paused) == (2 * PIECE_BYTES, False)
-    assert slices.waiting.taken == 0
-
-
-@pytest.mark.anyio
-async def test_what_comes_before_an_answer_takes_no_room():
-    """It may wait for long. Where it is much, it is dropped."""
-    slices = Slices(Passes(1), Shares(1 << 20, "bytes"))
-    little, much = Reader(slices), Reader(slices)
-    little.piece = much.piece = 0
-    little.reads.read(bytes(EARLY_BYTES))
-    assert (little.parsed, little.wire.is_paused) == (b"", True)
-    much.reads.read(bytes(EARLY_BYTES + 1))
-    assert (len(much.parsed), much.wire.is_paused) == (EARLY_BYTES + 1, False)
-    assert slices.waiting.taken == 0
-
-
-@pytest.mark.anyio
-async def test_who_has_no_share_has_all_of_it():
-    slices = Slices(Passes(1), Shares(64 * PIECE_BYTES, "bytes"))
-    readers = [Reader(slices, share=None) for _ in range(5)]
-    for reader in readers:
-        reader.reads.read(bytes(17 * PIECE_BYTES))
-    assert [reader.wire.is_aborted for reader in readers] == [False] * 4 + [True]
-    for reader in readers:
-        reader.reads.end()
-    assert slices.waiting.taken == 0
 
 
 @pytest.mark.anyio

@@ -14,11 +14,9 @@ from starlette.types import ASGIApp, Message, Scope
 from tests.service.api.http.connections.test_api_connections import asking, connected, everything
 from tests.service.catalog_managed.guarded import Guarded
 from tidegate_service.api.http.edge import Edge
-from tidegate_service.api.http.exchange import SLICE_BYTES
 from tidegate_service.api.http.request.limits import Limits, ServerLimits
 from tidegate_service.api.http.request.requests import Gate
 from tidegate_service.api.http.strangers import ANSWERS, Strangers
-from tidegate_service.core.errors import Unavailable
 from tidegate_service.core.sharing.shares import most_of_one
 
 GIVE_UP_S = 20.0
@@ -40,21 +38,6 @@ async def settle() -> None:
 
 @pytest.mark.anyio
 class TestTurns:
-    async def test_so_many_begin_and_the_others_wait(self):
-        line, at_end = line_of(), []
-        asked = [asyncio.create_task(line.enter("10.0.0.1", at_end)) for _ in range(5)]
-        await settle()
-        assert [task.done() for task in asked] == [True] * FEW + [False] * 3
-        for task in asked:
-            task.cancel()
-
-    async def test_a_turn_lasts_though_its_request_is_answered(self):
-        line = line_of(at_once=1, turn_s=0.2)
-        began = asyncio.get_running_loop().time()
-        for _ in range(3):
-            await line.wait("10.0.0.1")
-        assert asyncio.get_running_loop().time() - began >= 0.39
-
     async def test_addresses_have_them_in_turn(self):
         line, order = line_of(at_once=1, turn_s=0.0), []
 
@@ -66,18 +49,6 @@ class TestTurns:
         other = asyncio.create_task(ask("10.0.0.2"))
         await asyncio.gather(*flood, other)
         assert order.index("10.0.0.2") <= 2
-
-    async def test_too_many_of_an_address_are_refused(self):
-        line = line_of(waiting=8)
-        asked = [asyncio.create_task(line.wait("10.0.0.1")) for _ in range(FEW + 6)]
-        await settle()
-        with pytest.raises(Unavailable):
-            await line.wait("10.0.0.1")
-        other = asyncio.create_task(line.wait("10.0.0.2"))
-        await settle()
-        assert not other.done()
-        for task in (*asked, other):
-            task.cancel()
 
     async def test_who_leaves_waits_no_more(self):
         line = line_of(waiting=1)
@@ -184,16 +155,3 @@ async def test_a_refusal_that_nobody_reads_takes_no_place():
     await taken(asked_for(TABLES), nothing, read)
     assert statuses[0] == 401
     unread.cancel()
-
-
-@pytest.mark.anyio
-async def test_an_answer_that_many_get_is_not_copied_for_each():
-    body, taken = bytes(3 * SLICE_BYTES), list[Message]()
-
-    async def take(message: Message) -> None:
-        taken.append(message)
-
-    await edge(PlainTextResponse(body))(asked_for("/"), nothing, take)
-    slices = [message["body"] for message in taken[1:]]
-    assert [len(piece) for piece in slices] == [SLICE_BYTES] * 3
-    assert all(piece.obj is body for piece in slices)

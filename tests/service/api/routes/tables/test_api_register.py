@@ -143,14 +143,6 @@ class TestClient:
             assert again.head().id == table.head().id
             assert (table.head().version, table.head().num_files) == (1, 6)
 
-    def test_a_broken_log_is_an_invalid_request(self, server, folder):
-        (folder / "_delta_log" / f"{0:020}.json").unlink()
-        with (
-            tidegate.connect(server) as lake,
-            pytest.raises(tidegate.errors.InvalidRequest, match="version 0 is missing"),
-        ):
-            lake.register_table(TABLE, folder.as_uri())
-
 
 class TestCommandLine:
     def test_it_prints_the_head(self, server, folder):

@@ -1,16 +1,12 @@
 """Scans over HTTP: versions, timestamps, predicates, the forms of the answer."""
 
-import asyncio
 import json
-import threading
 
 import pytest
 
 from tests.builders.flights import add, proposal, remove
-from tidegate_service.api.answers import arrow
 from tidegate_service.api.http.request.requests import JSON, NDJSON
 from tidegate_service.api.routes.scan import ACCEPTED
-from tidegate_service.index.commit_index import PostgresIndex
 
 
 def paths(files: list[dict[str, dict[str, object]]]) -> list[object]:
@@ -160,29 +156,3 @@ class TestForms:
         shared_api.post(f"/tables/{flights}/commits", json=proposal(*many)).raise_for_status()
         found = shared_api.post(f"/tables/{flights}/scan", json={}).json()["files"]
         assert paths(found) == [file["add"]["path"] for file in many]
-
-    @pytest.mark.parametrize("kind", [JSON, NDJSON, arrow.MEDIA_TYPE])
-    def test_the_first_batch_is_given_before_the_second_is_read(
-        self, shared_api, flights, monkeypatch, kind
-    ):
-        many = [add(f"month=5/{number:05}.parquet") for number in range(5000)]
-        shared_api.post(f"/tables/{flights}/commits", json=proposal(*many)).raise_for_status()
-        stored_files, read, go_on = PostgresIndex.stored_files, [], threading.Event()
-
-        async def held(index, table_id, version, wanted):
-            async for batch in stored_files(index, table_id, version, wanted):
-                read.append(batch)
-                yield batch
-                assert await asyncio.to_thread(go_on.wait, 10), "nothing was given of it"
-
-        monkeypatch.setattr(PostgresIndex, "stored_files", held)
-        url, accept = f"/tables/{flights}/scan", {"Accept": kind}
-        with shared_api.stream("POST", url, json={}, headers=accept) as answer:
-            pieces, given = answer.iter_raw(), b""
-            while read[0].actions[-1] not in given:
-                given += next(pieces)
-            assert len(read) == 1
-            go_on.set()
-            given += b"".join(pieces)
-        assert len(read) > 1
-        assert read[-1].actions[-1] in given

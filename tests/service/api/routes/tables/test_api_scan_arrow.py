@@ -94,20 +94,6 @@ async def test_every_field_is_a_column():
 
 
 @pytest.mark.anyio
-async def test_the_head_is_in_the_schema():
-    schema = pa.ipc.open_stream(b"".join(await stream())).schema
-    assert schema.metadata == {
-        b"table": b"a.b.c",
-        b"table_id": b"id",
-        b"location": b"file:///x",
-        b"version": b"7",
-        b"timestamp": b"5",
-        b"protocol": b'{"minReaderVersion":1}',
-        b"metadata": b'{"id":"x"}',
-    }
-
-
-@pytest.mark.anyio
 async def test_only_a_whole_stream_has_its_end():
     parts = await stream(lines(FULL), lines(PLAIN, PLAIN))
     assert [END in part[-8:] for part in parts] == [False, False, False, True]

@@ -4,7 +4,6 @@ import json
 import uuid
 from pathlib import Path
 
-import deltalake
 import httpx
 import pytest
 
@@ -32,12 +31,6 @@ class TestCreate:
         assert json.loads(head["metadata"]["schemaString"]) == SCHEMA
         assert head["metadata"]["partitionColumns"] == ["month"]
         assert head["metadata"]["description"] == "c"
-
-    def test_the_log_is_one_that_others_read(self, api):
-        location = api.post("/tables", json=table_body()).json()["location"]
-        table = deltalake.DeltaTable(location.removeprefix("file://"))
-        assert table.version() == 0
-        assert table.metadata().partition_columns == ["month"]
 
     def test_the_schema_may_be_its_string(self, api):
         answer = api.post("/tables", json=table_body(schema=json.dumps(SCHEMA)))
@@ -135,13 +128,6 @@ class TestCreate:
         # Nor is anything left at its place: the name can be had.
         assert shared_api.post("/tables", json=table_body(name)).status_code == 201
         assert shared_api.delete(f"/tables/{name}").status_code == 204
-
-    def test_a_location_with_a_log_is_not_taken_over(self, api, tmp_path):
-        location = api.post("/tables", json=table_body()).json()["location"]
-        api.delete(f"/tables/{TABLE}")
-        answer = api.post("/tables", json=table_body("main.air.other", location=location))
-        assert (answer.status_code, answer.json()["code"]) == (409, "table-exists")
-        assert answer.json()["hint"]
 
 
 class TestGet:
