@@ -13,7 +13,6 @@ from typing import Any
 
 Line = dict[str, Any]
 TABLE_ID = "11111111-2222-4333-8444-555555555555"
-_OPTIONAL = ("deletionVectors", "columnMapping", "rowTracking", "v2Checkpoint", "typeWidening")
 _METADATA_CHANGES = (
     *("description", "property", "dropped property", "vectors", "policy"),
     *("mapping", "row ids", "wider", "column"),

@@ -84,8 +84,6 @@ LEFT_OUT = (
     "tests/service/commit/groups/test_group_windows.py",
     "tests/service/commit/test_large_commits.py",
     "tests/service/index/reading/test_contents.py",
-    "tests/service/index/reading/test_listed.py",
-    "tests/service/index/reading/test_location_plans.py",
     "tests/service/index/reading/test_pages.py",
     "tests/service/index/test_index_files.py::TestPlans",
     "tests/service/index/schema/test_migration",

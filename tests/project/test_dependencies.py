@@ -1,4 +1,4 @@
-"""Every dependency is pinned, installed as pinned, and explained in docs/dependencies.md."""
+"""Every dependency is pinned, and installed as pinned."""
 
 import re
 import tomllib

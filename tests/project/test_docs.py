@@ -1,4 +1,4 @@
-"""The documentation names only what is there."""
+"""Commands and links of the documentation lead somewhere."""
 
 import re
 import shlex

@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate_protocol.checkpoint.policy import CheckpointPolicy, policy_of
-from tidegate_protocol.features.upkeep import DAY_MS, LONGEST_RETENTION_MS
+from tidegate_protocol.features.upkeep import DAY_MS, LONGEST_RETENTION_MS, interval_ms
 from tidegate_protocol.log.actions import Metadata, Protocol
 
 WEEK_MS = 7 * DAY_MS
@@ -47,6 +47,26 @@ def test_v2_needs_the_feature_and_the_policy(protocol, policy, is_v2):
 def test_statistics(text, as_json, as_struct):
     found = asked(checkpoint_writeStatsAsJson=text, checkpoint_writeStatsAsStruct=text)
     assert (found.stats_as_json, found.stats_as_struct) == (as_json, as_struct)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("interval 1 week", WEEK_MS),
+        ("INTERVAL 2 Hours 30 minutes", 2 * HOUR_MS + HOUR_MS // 2),
+        ("168 hours", WEEK_MS),
+        ("  1 day  ", 24 * HOUR_MS),
+        ("interval 0 seconds", 0),
+        ("3 seconds 4 milliseconds 1500 microseconds", 3005),
+        ("interval 1 month", None),
+        ("interval", None),
+        ("", None),
+        ("interval 1 weekend", None),
+        (None, None),
+    ],
+)
+def test_intervals(text, expected):
+    assert interval_ms(text) == expected
 
 
 def test_how_long_things_stay():

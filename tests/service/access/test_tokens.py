@@ -134,6 +134,14 @@ class TestAuthenticator:
         assert await authenticator.principal(text, address=HERE)
         assert await authenticator.principal(text[:-2] + "00", address=HERE) is None
 
+    async def test_what_it_remembers_is_bounded(self):
+        store = Kept()
+        authenticator = Authenticator(store, monotonic_s=lambda: 0.0, cached=2)
+        for number in range(5):
+            text = await made(store, random=lambda size, n=number: bytes([n]) * size)
+            assert await authenticator.principal(text, address=HERE)
+        assert len(authenticator._known) <= 2
+
 
 class TestFailures:
     """Tokens that nobody has."""
@@ -220,6 +228,12 @@ class TestFailures:
         for number in range(BURST):
             await failures.failed(f"2001:db8::{number:x}")
         assert len(failures._of) == 1
+
+    async def test_what_is_remembered_is_bounded(self):
+        failures = FailedAuthentications(monotonic_s=lambda: 0.0, delay_s=0.0, addresses=2)
+        for number in range(5):
+            await failures.failed(f"10.0.0.{number}")
+        assert len(failures._of) == 2
 
 
 def undelayed() -> FailedAuthentications:

@@ -1,4 +1,4 @@
-"""How long a table rests between two batches, and that no wake-up is lost."""
+"""No wake-up is lost, and what is late holds the next proposals up."""
 
 import asyncio
 

@@ -1,5 +1,4 @@
-"""Many winners are read and judged before the table is locked, and have a bound. What else takes
-long for one proposal is done in a group of its own."""
+"""Many winners are read and judged before the table is locked, and have a bound."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.errors import IndexUnavailable, Refused, Unavailable
 from tidegate_service.core.instance.window_cache import WindowCache
+from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.maintenance.rebuild import rebuild
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit, WouldCommit
 from tidegate_service.index.commit_index import PostgresIndex
@@ -223,6 +223,17 @@ async def test_what_all_read_again_has_room_together(world):
     (told,) = await one.at_once(table, small())
     assert isinstance(told, Committed)
     assert memory.taken == 0
+
+
+def test_one_caller_leaves_room_to_another():
+    memory, each = WindowCache().memory, CommitLimits().winner_bytes
+    for _ in range(2):
+        memory.take("a", each)
+    with pytest.raises(Unavailable):
+        memory.take("a", each)
+    memory.take("b", each)
+    with pytest.raises(Unavailable):
+        memory.take("c", each)
 
 
 async def test_and_beyond_a_number_of_short_commits(world):

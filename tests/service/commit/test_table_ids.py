@@ -79,3 +79,25 @@ class TestForget:
         assert ids.known(old.id) is None
         ids.forget(old.id)
         assert ids.known(new.id) is learnt
+
+
+class TestBound:
+    def test_the_one_learnt_first_makes_room(self):
+        ids = TableCache(capacity=2)
+        tables = [table(f"main.air.t{number}") for number in range(4)]
+        for one in tables:
+            ids.learn(one)
+        for gone in tables[:2]:
+            assert ids.known(gone.name) is None
+            assert ids.known(gone.id) is None
+        for kept in tables[2:]:
+            assert ids.known(kept.name) == ids.known(kept.id)
+            assert ids.known(kept.id) is not None
+
+    def test_a_table_learnt_again_takes_no_more_room(self):
+        ids, first, second = TableCache(capacity=2), table("main.air.a"), table("main.air.b")
+        ids.learn(first)
+        for _ in range(5):
+            ids.learn(second)
+        assert ids.known(first.id) is not None
+        assert ids.known(second.id) is not None

@@ -306,3 +306,11 @@ async def test_a_table_that_is_not_there(index, table_id):
     assert await index.forget(table_id, by=OPERATOR) is False
     with pytest.raises(NotFound):
         await anext(index.files(table_id, 0))
+
+
+async def test_the_version_at_a_time(index):
+    table = await create(index)
+    for _ in range(2):
+        table = await land(index, table)
+    assert await index.version_at(table.id, 999) is None
+    assert [await index.version_at(table.id, t) for t in (1_000, 1_001, 1_999)] == [0, 1, 2]

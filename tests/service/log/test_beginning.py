@@ -1,5 +1,4 @@
-"""A log that begins without metadata is read, and its first version written, a portion at a
-time."""
+"""A log that begins without metadata is read within a bound."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was seen of a log without its table's lock, beside a table that goes on."""
+"""A request whose time is up does not look at a log for ever."""
 
 from dataclasses import replace
 

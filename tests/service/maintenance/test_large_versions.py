@@ -1,5 +1,4 @@
-"""A large version is compared and handed out a piece at a time, in threads that nobody's commits
-wait for."""
+"""A large version is compared a piece at a time, and is not expanded at once."""
 
 import re
 

@@ -1,5 +1,6 @@
 """Symlink manifests name the files of each partition, and nothing else is touched for them."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,10 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Add
 from tidegate_protocol.log.codec import encode_lines
 from tidegate_service.background.publisher import Publisher
+from tidegate_service.core.access.roles import Caller, Grant, Principal, Role
+from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
+from tidegate_service.core.manifests import generate
 from tidegate_service.core.manifests.generate import generate_manifests
 from tidegate_service.core.ports.records import TableRecord
 
@@ -129,3 +133,34 @@ def test_by_the_command_and_over_http(shared_api, shared_server, flights):
     assert '"manifests": 1' in as_json.output
     refused = shared_api.post("/tables/main.air.nowhere/manifest")
     assert (refused.status_code, refused.json()["code"]) == (404, "table-not-found")
+
+
+def called_by(world: World, name: str) -> Context:
+    principal = Principal(name=name, grants=(Grant(Role.ADMIN, "*"),))
+    return world.context.called_by(Caller(principal=principal))
+
+
+async def test_those_of_a_caller_who_left_keep_its_turn_to_their_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    table = await world.create()
+    goes_on, begun = asyncio.Event(), list[str]()
+
+    async def making(context: Context, of: TableRecord) -> None:
+        begun.append(context.caller.principal.name)
+        await goes_on.wait()
+
+    monkeypatch.setattr(generate, "_generate", making)
+    first = asyncio.create_task(generate_manifests(called_by(world, "a"), table.id))
+    while not begun:
+        await asyncio.sleep(0.01)
+    first.cancel()
+    again = asyncio.create_task(generate_manifests(called_by(world, "a"), table.id))
+    other = asyncio.create_task(generate_manifests(called_by(world, "b"), table.id))
+    while len(begun) < 2:
+        await asyncio.sleep(0.01)
+    assert begun == ["a", "b"]
+    goes_on.set()
+    await asyncio.gather(again, other)
+    assert begun == ["a", "b", "a"]
+    assert world.context.manifests.principals == 0

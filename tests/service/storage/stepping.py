@@ -11,20 +11,13 @@ from tidegate_service.storage.local.files import LocalFiles
 R = TypeVar("R")
 
 
-def stepped(work: Generator[object, None, R]) -> tuple[R, int]:
-    """What the work returns, and how many steps it took."""
-    steps = 0
+def done(work: Generator[object, None, R]) -> R:
+    """What the work returns."""
     while True:
-        steps += 1
         try:
             next(work)
         except StopIteration as end:
-            return end.value, steps
-
-
-def done(work: Generator[object, None, R]) -> R:
-    """What the work returns."""
-    return stepped(work)[0]
+            return end.value
 
 
 def content_of(files: LocalFiles, path: str | PurePosixPath) -> bytes | LogFile | None:

@@ -46,3 +46,24 @@ async def test_they_are_no_longer_and_none_is_left_out(
         assert sum(map(len, page.actions[:-1])) < PAGE_BYTES
     assert len(pages) > 3
     assert sorted(path for page in pages for path in page.paths) == [f"f{n:02}" for n in range(20)]
+
+
+async def test_nor_is_a_page_of_partitions(engine):
+    asked: list[list[str]] = []
+
+    async def long_ones(values):
+        asked.append(values)
+        return [len(value) > LONG for value in values]
+
+    files = [add(f"f{n:02}", partitionValues={"day": str(n)}) for n in range(20)]
+    # Lengths are read without their values: these are compressed to next to nothing.
+    files += [add(f"g{n:02}", partitionValues={"day": f"{n}" + "x" * LONG}) for n in range(20)]
+    index = PostgresIndex(engine)
+    table = await land(index, await create(index), *files)
+    wanted = Wanted(partitions=long_ones)
+    pages = [page async for page in index.stored_files(table.id, table.latest_version, wanted)]
+    values = [value for page in asked for value in page]
+    assert len(values) == len(set(values)) == 40
+    assert all(sum(map(len, page[:-1])) < PAGE_BYTES for page in asked)
+    assert len(asked) <= 20 / 2 + 1
+    assert sorted(path for page in pages for path in page.paths) == [f"g{n:02}" for n in range(20)]

@@ -1,4 +1,4 @@
-"""How the log is written: all of a turn at once, in order, and nothing is lost."""
+"""How the log is written: warnings at once, in order, and nothing is lost."""
 
 import asyncio
 import json

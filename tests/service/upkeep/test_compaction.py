@@ -18,6 +18,7 @@ from tidegate_protocol.log.actions import Txn
 from tidegate_service.background.publisher import Publisher
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.limits import UpkeepLimits
+from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.observe.faults import CompactionStep, Side
 from tidegate_service.core.observe.telemetry import UpkeepKind
@@ -247,3 +248,22 @@ class TestOthers:
         assert written(table) == []
         expected = f"version {version} in the log is not what the index has"
         assert await trouble(upkeep, table) == expected
+
+    async def test_an_index_that_is_made_anew_meanwhile(
+        self, world: World, upkeep: PostgresUpkeep, compacting: Compacting, monkeypatch
+    ):
+        table = await large(world)
+        await commit(world, table, 3)
+        read = Compactions._read
+
+        async def read_and_rebuilt(self, *args):
+            found = await read(self, *args)
+            await rebuild_table(world.context, table.id)
+            return found
+
+        monkeypatch.setattr(Compactions, "_read", read_and_rebuilt)
+        await compacting().round()
+        assert written(table) == []
+        monkeypatch.undo()
+        await compacting().round()
+        assert written(table) == [(2, 4)]

@@ -21,8 +21,6 @@ from tidegate_service.index.upkeep.standing import PostgresUpkeep
 
 pytestmark = pytest.mark.anyio
 
-SHORT_S = 0.1
-
 
 @pytest.fixture
 def world(world: World, engine: AsyncEngine) -> World:

@@ -1,4 +1,4 @@
-"""The merge of a listing and the index's rows, beside what the use case's tests show of it."""
+"""Names that are spelled beside their paths are passed over some at a time."""
 
 import pytest
 

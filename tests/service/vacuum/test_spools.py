@@ -1,4 +1,4 @@
-"""Spools: what lines take in memory, in open files and on the disk."""
+"""Spools: their room on the disk, and whose it is."""
 
 import resource
 

@@ -24,7 +24,6 @@ Staged = tuple[TableRecord, RatifiedCommit, Effects]
 """A commit to write, with the head that it follows."""
 
 STAGED_COMMITS = 500
-GIVES_UP_S = 20.0
 """After so long without an answer a session is given up by its client."""
 
 

@@ -1,4 +1,4 @@
-"""What a predicate costs is counted before it is parsed."""
+"""What is too much to judge may match."""
 
 from tests.builders.actions import add, metadata
 from tests.builders.lines import column

@@ -1,4 +1,4 @@
-"""Names and locations of megabytes, of which a body may have any: nothing goes through them."""
+"""Names and locations of megabytes, of which a body may have any, are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the service does, and the service does what it says."""
+"""The document has exactly the calls of the contract, and the service takes its examples."""
 
 import json
 import re

@@ -21,8 +21,10 @@ from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.commit_index import PostgresIndex
+from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres import migrate
 from tidegate_service.index.postgres.engine import create_engine
+from tidegate_service.index.publishing import unpublished
 from tidegate_service.storage import ObjectStorage
 
 pytestmark = pytest.mark.anyio
@@ -122,6 +124,27 @@ async def test_nothing_is_published_that_the_standby_has_not(pair, caplog):
     assert other.record.version == 2
     assert await pair.publisher.round() == 1
     assert b"other" in (pair.log / commit_name(2)).read_bytes()
+
+
+async def test_a_large_version_waits_by_itself(pair, monkeypatch):
+    """Its bytes are read after the rest, by when they may be others."""
+    assert await pair.publisher.round() == 1
+    few = PostgresIndex(pair.engine, answer_timeout_s=ANSWER_S, limits=IndexLimits(waiting_bytes=1))
+    publisher = Publisher(few, pair.world.context.storage)
+    await propose(pair.world.context, pair.table.id, body("a"))
+    assert await publisher.round() == 1
+
+    real = unpublished.unpublished_versions
+
+    async def then_alone(*args, **kwargs):
+        found = await real(*args, **kwargs)
+        pair.servers.cut_off()
+        return found
+
+    await propose(pair.world.context, pair.table.id, body("b"))
+    monkeypatch.setattr(unpublished, "unpublished_versions", then_alone)
+    assert await publisher.round() == 0
+    assert pair.files()[-1] == commit_name(1)
 
 
 @pytest.mark.parametrize("ask", [forget_table, rebuild_table])

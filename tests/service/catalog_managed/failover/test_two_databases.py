@@ -1,5 +1,6 @@
 """Work that was begun on one database and would end on another, which lacks some of it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tidegate_service.core.catalog_managed.publish import publish_batch, publish
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import IndexUnavailable, TableQuarantined
 from tidegate_service.core.instance.own_logs import OwnLogs
+from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.ports.files.scanned import Wanted
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import QuarantineCause, TableState, Waiting
@@ -89,6 +91,36 @@ async def test_a_log_is_the_tables_in_the_database_that_versions_were_read_from(
     with pytest.raises(IndexUnavailable, match="from another database"):
         await publish_table(index, made.storage, await get_table(world.context, table.id))
     assert not world.log_file(table, 3).exists()
+
+
+class ReadBefore:
+    """An index whose history was read in another database than all else."""
+
+    def __init__(self, before: Index, index: Index) -> None:
+        self._index = index
+        self.history = before.history
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._index, name)
+
+
+async def test_a_log_is_compared_with_what_the_database_has_by_now(made, database_url):
+    """The other one takes its own version 2 for the one that is published."""
+    world = made.instance(database_url)
+    table = await world.create(catalog_managed=True)
+    await commit(world, table, "a")
+    await publish(world, table)
+    other = made.instance(await made.copy(database_url))
+    await commit(other, table, "x")
+    await other.context.index.mark_published(table.id, 2, 2)
+    await commit(world, table, "b")
+    await publish(world, table)
+    index = ReadBefore(other.context.index, world.context.index)
+    with pytest.raises(IndexUnavailable, match="changed meanwhile"):
+        await forget_table(replace(world.context, index=index), table.id)
+    assert (await get_table(world.context, table.id)).state is TableState.ACTIVE
+    with pytest.raises(TableQuarantined, match="version 2 lies in the log with other bytes"):
+        await forget_table(other.context, table.id)
 
 
 async def test_a_version_that_the_database_has_not_is_no_snapshot(made, database_url):

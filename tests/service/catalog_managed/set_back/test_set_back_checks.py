@@ -1,4 +1,4 @@
-"""When a catalog-managed table is looked at, and what that costs."""
+"""Looks at a catalog-managed table: what they find, and what does not wait for them."""
 
 import asyncio
 

@@ -103,6 +103,20 @@ async def test_what_was_forgotten_is_read_again(world, commits):
     assert held.through - held.after == min(commits, 6 if commits > 3 else commits)
 
 
+async def test_tables_that_nobody_commits_to_make_room(world):
+    one = instance(world, windows=WindowCache(actions=12))
+    tables = [await world.create(catalog_managed=True) for _ in range(4)]
+    for table in tables:
+        await one.propose(table, proposal(*(add(name) for name in "abc")))
+        await one.propose(table, deletes("a", 1))
+    assert one.context.windows._weight <= 12
+    for table in tables:
+        (told,) = await one.at_once(table, deletes("a", 1))
+        assert conflicts_with(told, 2)
+        (told,) = await one.at_once(table, deletes("b", 1))
+        assert told.record.version == 3
+
+
 @pytest.mark.parametrize(
     ("changed", "database", "kept"),
     [

@@ -1,4 +1,4 @@
-"""Pages of tables by name: those of a narrow scope cost what they have, whatever others have."""
+"""Pages of tables by name have those that lie in the caller's scopes."""
 
 import random
 from collections.abc import Sequence

@@ -11,10 +11,12 @@ from tests.service.storage.checkpoints.test_reader_processes import ROWS, Watche
 from tests.service.tables.delta_logs import DeltaLog
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.sharing.pools import Pool
+from tidegate_service.storage import ObjectStorage
 from tidegate_service.storage.checkpoints.apart.places import Places
 from tidegate_service.storage.checkpoints.apart.readers import PROCESSES
 from tidegate_service.storage.checkpoints.budget import Budget
 from tidegate_service.storage.checkpoints.reading import checkpoint_actions
+from tidegate_service.storage.limits import StorageLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -104,3 +106,42 @@ async def test_whoever_leaves_frees_the_thread_and_ends_the_process(content, poo
     await left(task)
     assert await count(io.BytesIO(content), pool, "b", places) == 1000
     reader.wait(PATIENCE_S)
+
+
+async def test_a_place_is_held_until_the_process_is_ended(content, pool):
+    """Whoever asks and leaves again and again has no more processes than others."""
+    places = Places(1, wait_s=0.3)
+    within, goes_on = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def hold(file: Watched) -> None:
+        if file.reads == 3:
+            loop.call_soon_threadsafe(within.set)
+            asyncio.run_coroutine_threadsafe(goes_on.wait(), loop).result(PATIENCE_S)
+
+    task = asyncio.create_task(count(Watched(content, hold), pool, "a", places))
+    async with asyncio.timeout(PATIENCE_S):
+        await within.wait()
+    await left(task)
+    with pytest.raises(StorageUnavailable):
+        await count(io.BytesIO(content), pool, "b", places)
+    goes_on.set()
+    await until(lambda: readers() == [])
+    assert await count(io.BytesIO(content), pool, "b", places) == 1000
+
+
+@pytest.mark.slow
+async def test_of_one_storage_there_are_as_many_as_it_is_told(tmp_path, content, pool):
+    log = DeltaLog(tmp_path / "t")
+    log.path(0, "checkpoint.parquet").write_bytes(content)
+    storage = ObjectStorage(tmp_path.as_uri(), limits=StorageLimits(readers=1))
+    name = log.path(0, "checkpoint.parquet").name
+    first = storage.log(log.location, who="a").checkpoint_actions(name)
+    assert await anext(first)
+    second = storage.log(log.location, who="b").checkpoint_actions(name)
+    waits = asyncio.create_task(anext(second))
+    await asyncio.sleep(0.2)
+    assert not waits.done()
+    await first.aclose()
+    assert await waits
+    await second.aclose()

@@ -1,4 +1,4 @@
-"""A listing of a local folder: in order, and in little memory, however many files there are."""
+"""A listing of a local folder is in the order of the names' bytes."""
 
 import os
 

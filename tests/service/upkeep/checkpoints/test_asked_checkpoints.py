@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tidegate_service.core.errors import ShuttingDown
-from tidegate_service.core.instance.asked_checkpoints import AskedCheckpoints
+from tidegate_service.core.instance.asked_checkpoints import OF_ALL, AskedCheckpoints
 from tidegate_service.core.instance.running_commits import RunningCommits
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +47,18 @@ async def test_one_of_each_principal():
     assert len(asking.begun) == 4
 
 
+async def test_one_of_each_table_and_some_of_all():
+    asking = Asking()
+    first = asking.ask("t0", 1, "a")
+    later = asking.ask("t0", 2, "b")
+    assert await asking.settle() == [("t0", 1)]
+    others = [asking.ask(f"t{number}", 1, f"c{number}") for number in range(1, 9)]
+    assert len(await asking.settle()) == OF_ALL
+    asking.go.set()
+    await asyncio.gather(first, later, *others)
+    assert len(asking.begun) == 10
+
+
 async def test_the_same_is_written_once():
     asking = Asking()
     mine, again = asking.ask("t0"), asking.ask("t0")
@@ -55,6 +67,19 @@ async def test_the_same_is_written_once():
     asking.go.set()
     assert await asyncio.gather(mine, again, theirs) == [1, 1, 1]
     assert await asking.ask("t0") == 2
+
+
+async def test_a_caller_that_leaves_keeps_its_place_until_the_end():
+    asking = Asking()
+    for number in range(20):
+        leaving = asking.ask(f"t{number}")
+        await asking.settle()
+        leaving.cancel()
+    assert await asking.settle() == [("t0", 1)]
+    staying = asking.ask("t50")
+    asking.go.set()
+    assert await staying == 2
+    assert await asking.running.drain(timeout_s=1)
 
 
 async def test_none_is_begun_while_the_instance_stops():

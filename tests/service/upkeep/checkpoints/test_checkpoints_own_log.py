@@ -4,13 +4,17 @@ import shutil
 
 import pytest
 
+from tests.service.tables.delta_logs import line
 from tests.service.upkeep.aged import LogOf, commit, rows_of
 from tests.service.upkeep.checkpointed import checkpointed, forget_commits, names, pointer
 from tests.service.upkeep.checkpoints.test_checkpoints import KINDS
 from tests.service.world import World
+from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.checkpoints.comparison import difference
 from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.ports.checkpoints import SmallActionLimits
+from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio
@@ -119,6 +123,24 @@ async def test_a_schema_of_any_depth_is_another(world: World):
     checkpoint = Checkpoint(version=2, files=(f"{2:020d}.checkpoint.parquet",))
     of = world.context.storage.log(table.location)
     assert await difference(world.context.index, of, table, checkpoint) == "another metaData"
+
+
+@pytest.mark.parametrize("limits", [SmallActionLimits(number=3), SmallActionLimits(size=120)])
+async def test_and_none_is_compared_that_has_more_transactions_than_are_held(
+    world: World, limits: SmallActionLimits
+):
+    table = await world.create()
+    await commit(world, table, 2)
+    log = LogOf(world, table)
+    rows = await rows_of(world.context.index, table, 2)
+    three = [line(Txn(app_id=f"a{number}", version=1)) for number in range(3)]
+    index, of = world.context.index, world.context.storage.log(table.location)
+    checkpoint = Checkpoint(version=2, files=(f"{2:020d}.checkpoint.parquet",))
+    log.checkpoint(2, [*rows, *three])
+    assert await difference(index, of, table, checkpoint, limits=limits) is None
+    log.checkpoint(2, [*rows, *three, line(Txn(app_id="a0", version=1))])
+    with pytest.raises(UnreadableFile, match=r"more than .* transactions and domains"):
+        await difference(index, of, table, checkpoint, limits=limits)
 
 
 @pytest.mark.parametrize("content", ["torn", "other files"])

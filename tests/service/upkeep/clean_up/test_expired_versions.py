@@ -235,6 +235,14 @@ class TestKept:
         assert await upkeep.drop_versions(past.table.id, kind, **asked) is None
         assert (await past.head()).first_version == 0
 
+    async def test_nothing_of_an_index_made_anew(
+        self, past: Past, index: Index, upkeep: PostgresUpkeep
+    ):
+        head = await past.head()
+        await rebuild_table(past.world.context, past.table.id)
+        asked = {"below": VERSIONS, "epoch": head.epoch}
+        assert await upkeep.drop_versions(past.table.id, ExpiredVersions.kind, **asked) is None
+
     async def test_what_is_not_published(
         self, world: World, upkeep: PostgresUpkeep, engine: AsyncEngine
     ):

@@ -1,4 +1,4 @@
-"""Which files OPTIMIZE writes again together, by their sizes and partitions alone."""
+"""OPTIMIZE puts files of one partition together."""
 
 from pyspark.sql.types import IntegerType, StructField, StructType, TimestampType
 

@@ -1,4 +1,4 @@
-"""The edge around every request: ids, limits, deadlines, defects, the log line."""
+"""The edge around every request: ids, deadlines of answers, defects, the log line."""
 
 import asyncio
 import json

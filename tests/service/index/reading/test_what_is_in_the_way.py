@@ -1,4 +1,4 @@
-"""What lies in a new table's way is found by indexes, however many tables there are."""
+"""What lies in a new table's way is found."""
 
 import uuid
 
