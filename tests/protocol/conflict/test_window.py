@@ -9,7 +9,7 @@ from tests.builders.proposals import reads
 from tests.protocol.window_tables import BACKFILL, SUPPORTED, WEAK, at
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.conflict.window import CommitWindow
-from tidegate_protocol.proposal.transaction import WinningCommit
+from tidegate_protocol.proposal.transaction import PreparedTransaction, WinningCommit
 
 
 def held(*winners: WinningCommit, after: int = 0) -> CommitWindow:
@@ -96,6 +96,49 @@ class TestWhatIsHeld:
     def test_what_came_after_a_version_is_weighed(self):
         window = held(*(winner(add("a"), add("b"), version=v) for v in range(3, 6)), after=2)
         assert [window.weight_after(version) for version in (0, 2, 4, 5)] == [9, 9, 3, 0]
+
+
+def reader_of(x: str, version: int) -> PreparedTransaction:
+    mine = add("mine", {"x": x})
+    return prepared(mine, at=at("partitioned", version), reads=reads(f"x = {x}"))
+
+
+def adds_to(x: str, version: int) -> WinningCommit:
+    return winner(add(f"n{version}", {"x": x}), version=version)
+
+
+class TestAfterSomeWereJudged:
+    """What was looked into for one transaction is right for the next."""
+
+    @pytest.fixture
+    def window(self):
+        window = held(adds_to("1", 1), adds_to("0", 2), adds_to("1", 3))
+        assert window.check_conflicts(reader_of("0", 1)).winner.version == 2
+        return window
+
+    def test_what_was_taken_back_hides_nobody(self, window):
+        window.drop_after(2)
+        assert window.check_conflicts(reader_of("0", 1)).winner.version == 2
+
+    def test_what_was_taken_back_is_met_by_nobody(self, window):
+        window.drop_after(2)
+        assert window.check_conflicts(reader_of("1", 1)).checked_through == 2
+
+    def test_what_comes_in_its_place_is_met(self, window):
+        window.drop_after(2)
+        window.append(adds_to("2", 3))
+        assert window.check_conflicts(reader_of("1", 1)).checked_through == 3
+        assert window.check_conflicts(reader_of("2", 1)).winner.version == 3
+
+    def test_what_is_left_is_met_when_the_oldest_are_forgotten(self, window):
+        window.trim(commits=1, weight=100)
+        assert window.check_conflicts(reader_of("1", 2)).winner.version == 3
+        assert window.check_conflicts(reader_of("0", 2)).checked_through == 3
+
+    def test_who_was_never_looked_into_is_met_when_others_are_forgotten(self):
+        window = held(adds_to("1", 1), adds_to("0", 2), adds_to("1", 3))
+        window.trim(commits=2, weight=100)
+        assert window.check_conflicts(reader_of("0", 1)).winner.version == 2
 
 
 class TestWhereEvenQuietWinnersMatter:

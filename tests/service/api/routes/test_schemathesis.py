@@ -28,8 +28,8 @@ from tests.service.serving import OF_NO_PAGE, document
 OPERATIONS = [
     (method.upper(), path) for path, methods in document()["paths"].items() for method in methods
 ]
-EXAMPLES = 25
-"""Requests of each mode; two modes make 50 an operation."""
+EXAMPLES = 10
+"""Requests of each mode; two modes make 20 an operation."""
 TRANSACTION = "known-transaction"
 CONFIG = schemathesis.Config.from_dict(
     {
