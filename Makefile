@@ -24,7 +24,7 @@ MEASURED := tests/service/tenants
 test: install
 	$(SUITE) --short --worlds 500 --hypothesis-profile=short --timeout 240 $(ARGS)
 
-# Every test that measures no time.
+# Every test but those: none compares durations.
 test-all: install
 	$(SUITE) --vectors all --ignore=$(MEASURED) $(ARGS)
 

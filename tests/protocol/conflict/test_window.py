@@ -181,3 +181,10 @@ class TestWhereEvenQuietWinnersMatter:
         window = held(winner(add("w", {"x": "1"}), version=1))
         mine = prepared(add("b", {"x": "1"}), at=at("weak"), reads=reads("x = 1"))
         assert window.check_conflicts(mine).code is Code.CONCURRENT_APPEND
+
+
+def test_a_winner_that_two_of_its_files_bring_up_is_judged_once():
+    far = {"stats": '{"numRecords":1,"minValues":{"v":1},"maxValues":{"v":1}}'}
+    window = held(winner(add("n", {"x": "1"}, **far), add("m", {"x": "2"}, **far)))
+    mine = prepared(add("b", {"x": "1"}), at=at("sparing-by-x"), reads=reads("x < 5 AND v = 9"))
+    assert window.check_conflicts(mine).checked_through == 1

@@ -235,10 +235,8 @@ class TestTroubles:
             service = Service(process.pid, url_in(printed), tmp_path)
             httpx.post(f"{service.api}/tables", json=table_body()).raise_for_status()
             pids = service.processes().values()
-            told = time.monotonic()
             process.send_signal(number)
             assert process.wait(STOP_S) == 0
-            assert time.monotonic() - told < STOP_S
             assert not any(map(alive, pids))
         # The folder is free for the next one, which has what was written.
         with serving("--data-dir", tmp_path) as (_, printed):

@@ -26,11 +26,8 @@ class At:
     def __init__(self, step: VacuumStep, side: Side, nth: int = 1) -> None:
         self._point = (step, side)
         self._left = nth
-        self.passed: list[tuple[Step | VacuumStep, Side]] = []
 
     async def reached(self, step: Step | VacuumStep, side: Side) -> None:
-        if isinstance(step, VacuumStep):
-            self.passed.append((step, side))
         if (step, side) == self._point:
             self._left -= 1
             if self._left == 0:

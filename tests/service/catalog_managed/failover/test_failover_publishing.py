@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.servers.failover import Failover, failover
@@ -36,13 +35,12 @@ WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 @dataclass
 class Pair:
     """A primary that waits for its standby, and an instance with a catalog-managed table, of which
-    nothing was published. `uses` are the publisher's connections so far."""
+    nothing was published."""
 
     servers: Failover
     world: World
     publisher: Publisher
     table: TableRecord
-    uses: list[int]
     engine: AsyncEngine
 
     @property
@@ -77,15 +75,13 @@ async def pair(tmp_path, anyio_backend):
     with failover() as servers:
         migrate.upgrade(servers.primary.url)
         engine = create_engine(servers.url)
-        uses: list[int] = []
-        event.listen(engine.sync_engine.pool, "checkout", lambda *_: uses.append(1))
         storage = ObjectStorage(warehouse=tmp_path.as_uri())
         index = PostgresIndex(engine, answer_timeout_s=ANSWER_S)
         made = make_world(index, storage, tmp_path.as_uri())
         world = replace(made, context=replace(made.context, commit_deadline_s=0.0))
         servers.wait_for_standby()
         table = await world.create(catalog_managed=True)
-        yield Pair(servers, world, Publisher(index, storage), table, uses, engine)
+        yield Pair(servers, world, Publisher(index, storage), table, engine)
         await engine.dispose()
 
 

@@ -63,10 +63,8 @@ class TestServe:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_a_signal_ends_it_in_time(self, database_url, tmp_path, number):
         with serving("--database-url", database_url, "--data-dir", tmp_path) as (process, _):
-            told = time.monotonic()
             process.send_signal(number)
             assert process.wait(STOP_S) == 0
-            assert time.monotonic() - told < STOP_S
 
     def test_a_signal_while_it_starts_leaves_nothing_behind(self, tmp_path):
         process = subprocess.Popen(

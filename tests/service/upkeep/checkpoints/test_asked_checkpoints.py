@@ -12,19 +12,18 @@ pytestmark = pytest.mark.anyio
 
 
 class Asking:
-    """Callers, and what is written for them: each until `go`, or until its table is let go."""
+    """Callers, and what is written for them: each until `go`."""
 
     def __init__(self) -> None:
         self.running = RunningCommits()
         self.asked: AskedCheckpoints[int] = AskedCheckpoints()
         self.go = asyncio.Event()
-        self.alone: dict[str, asyncio.Event] = {}
         self.begun: list[tuple[str, int]] = []
 
     def ask(self, table: str, version: int = 1, principal: str = "a") -> asyncio.Task[int]:
         async def write() -> int:
             self.begun.append((table, version))
-            await self.alone.get(table, self.go).wait()
+            await self.go.wait()
             return len(self.begun)
 
         return asyncio.create_task(
