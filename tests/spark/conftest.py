@@ -23,6 +23,7 @@ from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.settings import Settings
 
 CreateTable = Callable[..., Table]
+LOOKED_UP = ("PythonUtils", "SerDeUtil", "functions", "org.apache.spark.sql.functions", "py4j")
 _numbers = itertools.count(1)
 
 
@@ -66,6 +67,10 @@ def spark(
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
+    # PySpark looks classes up at each call of a column, and the JVM the short names in all of
+    # Spark's jars: a tenth of what a command takes.
+    classes = vars(session._jvm)
+    classes |= {name: getattr(session._jvm, name) for name in LOOKED_UP}
     yield session
     session.stop()
 
