@@ -132,7 +132,7 @@ class Table(TableCommands):
         properties: Mapping[str, str] | None = None,
         comment: str | None = None,
         retries: int = 0,
-    ) -> Receipt:
+    ) -> Receipt | None:
         """Replace rows, columns, partitioning, clustering, properties and comment by a Spark
         DataFrame's and what is given, in one commit (REPLACE TABLE AS SELECT). `retries` are as in
         `append`. See `tidegate.spark.write.as_select`. Needs the `spark` extra."""

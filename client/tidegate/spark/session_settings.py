@@ -24,6 +24,8 @@ T = TypeVar("T")
 MERGE_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
 OPTIMIZE_WRITE = "spark.databricks.delta.optimizeWrite.enabled"
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+TXN_IS_RESET = f"{TXN_VERSION}.autoReset.enabled"
 PARTITION_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 COMMIT_ATTEMPTS = "spark.databricks.delta.maxCommitAttempts"
 DEFAULT_PROPERTIES = "spark.databricks.delta.properties.defaults."
@@ -33,6 +35,7 @@ _OF_WRITES = {
     "optimizeWrite": OPTIMIZE_WRITE,
     "userMetadata": USER_METADATA,
 }
+TXN = {"txnAppId": "spark.databricks.delta.write.txnAppId", "txnVersion": TXN_VERSION}
 _PROPERTIES = "delta."
 
 
@@ -42,15 +45,19 @@ def with_session(
     *,
     is_overwrite: bool = False,
     replace_where: str | None = None,
+    is_batch: bool = False,
 ) -> dict[str, OptionValue]:
     """The options of a write, with what the session says of those that were not given.
 
-    The session's mode of overwriting partitions is for an overwrite that says nothing else of what
+    A stream's batch is recorded under the stream's id, whatever `txnAppId` the session has. The
+    session's mode of overwriting partitions is for an overwrite that says nothing else of what
     it replaces, and it does not merge the columns of a rewrite, which changes none.
     """
     given = {name.lower(): value for name, value in options.items()}
     found: dict[str, OptionValue] = {}
-    for name, setting in _OF_WRITES.items():
+    has_own_txn = is_batch or given.keys() & {"txnappid", "txnversion"}
+    settings = _OF_WRITES if has_own_txn else _OF_WRITES | TXN
+    for name, setting in settings.items():
         value = spark.conf.get(setting, None)
         if value is not None and name.lower() not in given:
             found[name] = value

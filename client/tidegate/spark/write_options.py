@@ -220,13 +220,22 @@ def parse_app_id(name: str, value: OptionValue) -> str:
     return text
 
 
+def parse_txn(options: Mapping[str, OptionValue]) -> tuple[str, int] | None:
+    """An application's id and a version of its own. Raises `InvalidRequest`."""
+    return _txn(_Given(options, ("txnAppId", "txnVersion")))
+
+
 def _txn(given: _Given) -> tuple[str, int] | None:
     app_id = given.get("txnAppId", parse_app_id)
     version = given.get("txnVersion", _app_version)
     if app_id is None and version is None:
         return None
     if app_id is None or version is None:
-        raise _refused("txnAppId and txnVersion go together; expected both of them or none")
+        raise _refused(
+            "txnAppId and txnVersion go together, as options and as the session's settings "
+            "spark.databricks.delta.write.*; expected both of them or none",
+            error_class="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+        )
     return app_id, version
 
 

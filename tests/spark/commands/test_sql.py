@@ -67,15 +67,19 @@ class TestRows:
         assert named.value.getCondition() == "PARSE_SYNTAX_ERROR"
         assert months.head().version == 1
 
-    def test_commits_have_the_metadata(self, session, months, sql):
+    def test_commits_have_the_metadata(self, session, lake, months, sql):
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", "hourly")
         sql(f"DELETE FROM {months.name} WHERE a = 10", user_metadata="nightly")
         sql(f"COMMENT ON TABLE {months.name} IS 'all'")
         sql(f"RESTORE {months.name} VERSION AS OF 1")
         sql(f"UPDATE {months.name} SET a = 1 WHERE a = 10")
+        sql(f"MERGE INTO {months.name} t USING (SELECT 1 b) s ON t.a = b WHEN MATCHED THEN DELETE")
         sql(f"OPTIMIZE {months.name} ZORDER BY a")
-        said = [commit.user_metadata for commit in months.history(limit=5)]
-        assert said == [*["hourly"] * 4, "nightly"]
+        said = [commit.user_metadata for commit in months.history(limit=6)]
+        assert said == [*["hourly"] * 5, "nightly"]
+        sql(f"CREATE TABLE {months.name}_cloned SHALLOW CLONE {months.name}")
+        (creation,) = lake.table(f"{months.name}_cloned").history()
+        assert creation.user_metadata == "hourly"
 
 
 class TestMerge:

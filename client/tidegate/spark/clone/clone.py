@@ -27,6 +27,7 @@ from tidegate.spark.commands.target import size_of
 from tidegate.spark.data_files.staging import TransactionFolder, private_folder
 from tidegate.spark.errors import StorageError
 from tidegate.spark.expressions.errors import InvalidCommand
+from tidegate.spark.session_settings import metadata_of
 from tidegate.spark.storage.locations import place_url
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout, new_folder
@@ -93,6 +94,7 @@ def clone(
     clone stays. After a `ConflictError` of a table that is replaced it is done anew, `retries`
     times at most.
     """
+    user_metadata = metadata_of(user_metadata, spark)
     check_name(target.name, of="the target of CLONE", error_class="DELTA_INVALID_CLONE_PATH")
     found = _found(connection, target.name, handle)
     match target.making:

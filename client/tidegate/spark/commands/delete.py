@@ -24,6 +24,7 @@ from tidegate.spark.commands.target import Target, size_of, vectors_of
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.row_ids import ids_among
+from tidegate.spark.write.idempotence import is_done
 from tidegate.spark.write.repeats import redone
 
 _OPERATION = "DELETE"
@@ -50,6 +51,8 @@ def delete(
 
     def once(is_repeated: bool) -> Changed:
         target = Target.begin(table, spark, alias=alias, is_repeated=is_repeated)
+        if is_done(target.transaction, spark):
+            return Changed(receipt=None)
         with target.passes(_OPERATION) as passes:
             if condition is None:
                 return _whole(target, target.transaction.filter_files(), passes, {}, user_metadata)

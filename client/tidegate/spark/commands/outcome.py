@@ -16,6 +16,7 @@ from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, priv
 from tidegate.spark.session_settings import metadata_of
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.row_ids import ids_among, kept_tag
+from tidegate.spark.write import idempotence
 from tidegate.transaction_handle import TransactionHandle
 from tidegate_protocol.log.actions import DeletionVector
 
@@ -95,16 +96,17 @@ def commit(
     """Propose what the command did; None where that is nothing (`Transaction.commit_if_needed`).
     Files that are `marked` are among those that are removed, as they were before. As in Delta, the
     session's setting `spark.databricks.delta.skipRecordingEmptyCommits` false has nothing recorded,
-    too. A
+    too; and its application id and version are recorded. A
     `ConflictError` has a note of the rows that the command was of, and of the commit that won."""
     if written is not None:
         transaction.add(written.data.adds)
         add_changes(transaction, written.changes)
     transaction.remove(removed)
     transaction.add(marked)
+    txn = idempotence.record(transaction, spark)
     land = transaction.commit_if_needed if _skips_empty(spark) else transaction.commit
     try:
-        return land(
+        receipt = land(
             operation,
             parameters=parameters,
             metrics=metrics,
@@ -118,6 +120,8 @@ def commit(
                 f"that may be among them: {error.conflict}."
             )
         raise
+    idempotence.reset(spark, txn)
+    return receipt
 
 
 def _skips_empty(spark: SparkSession) -> bool:

@@ -39,6 +39,7 @@ from tidegate.spark.read.positions import only_rows
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.places import FILE, POSITION
 from tidegate.spark.tables.row_ids import ids_among, kept_ids
+from tidegate.spark.write.idempotence import is_done
 from tidegate.spark.write.repeats import redone
 
 _OPERATION = "UPDATE"
@@ -67,6 +68,8 @@ def update(
 
     def once(is_repeated: bool) -> Changed:
         target = Target.begin(table, spark, alias=alias, is_repeated=is_repeated)
+        if is_done(target.transaction, spark):
+            return Changed(receipt=None)
         return _Update(target, values, condition, user_metadata).run()
 
     return redone(once, retries=retries, clock_s=monotonic)

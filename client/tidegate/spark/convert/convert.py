@@ -14,7 +14,7 @@ from tidegate.spark.commands.creation import create_by, head_named
 from tidegate.spark.commands.making import check_name, exists
 from tidegate.spark.convert.folder import DeltaFolder, parquet_folder, unsupported
 from tidegate.spark.expressions.errors import InvalidCommand
-from tidegate.spark.session_settings import new_properties
+from tidegate.spark.session_settings import metadata_of, new_properties
 from tidegate.spark.storage.locations import place_url
 from tidegate.wire.connection import Connection
 from tidegate_protocol.features.properties import TableProperties
@@ -92,7 +92,7 @@ def convert(
             "sourceFormat": _PARQUET,
         },
         metrics={"numConvertedFiles": str(len(folder.files))},
-        user_metadata=user_metadata,
+        user_metadata=metadata_of(user_metadata, spark),
     )
     for warning in told:
         warnings.warn(warning, stacklevel=2)

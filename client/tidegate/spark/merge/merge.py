@@ -44,6 +44,7 @@ from tidegate.spark.session_settings import MERGE_SCHEMA
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.places import FILE, POSITION
 from tidegate.spark.write.files import writable_layout
+from tidegate.spark.write.idempotence import is_done
 from tidegate.spark.write.repeats import redone
 
 _OPERATION = "MERGE"
@@ -67,6 +68,8 @@ def merge(
         target = Target.begin(
             table, spark, alias=what.alias, removes=removes, is_repeated=is_repeated
         ).read_by(what.source, removes=removes)
+        if is_done(target.transaction, spark):
+            return Changed(receipt=None)
         evolves = what.evolves or str(spark.conf.get(MERGE_SCHEMA, "false")).lower() == "true"
         planner = Planner(what, target, evolves=evolves)
         return _Execution(what, target, planner).run(user_metadata)

@@ -22,8 +22,9 @@ from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.predicates import PartitionPredicate
 from tidegate.spark.tables.zones import task_zone
+from tidegate.spark.write.idempotence import is_recorded
 from tidegate.spark.write.replaced import files_of_partitions, outside
-from tidegate.spark.write.write import commit_write, is_recorded
+from tidegate.spark.write.write import commit_write
 from tidegate.spark.write_options import WriteOptions
 from tidegate.transaction_handle import TransactionHandle
 
@@ -100,7 +101,7 @@ class TidegateWriter(DataSourceArrowWriter):
                 transaction_id=self._transaction_id, head=self._head
             ) as transaction:
                 change_schema(transaction, self._schema, self._options)
-                is_done = is_recorded(transaction, self._options)
+                is_done = is_recorded(transaction, self._options.txn)
                 if not is_done:
                     zone = written[0].zone if written else None
                     self._commit(transaction, files, zone)

@@ -94,7 +94,7 @@ class Sink:
             # Spark fails a query whose batch was not computed to its end where it keeps state.
             df.write.format("noop").mode("overwrite").save()
             return
-        options = self._parsed(with_session(self._given, spark))
+        options = self._parsed(with_session(self._given, spark, is_batch=True))
         conformed = self._prepare(transaction, df)
         layout = writable_layout(transaction)
         # The batch's own plan begins at the rows of the query's. What the query itself is joined
@@ -116,7 +116,9 @@ class Sink:
     def _prepare(self, transaction: TransactionHandle, df: DataFrame) -> DataFrame:
         check_typed(df.schema)
         change_schema(
-            transaction, df.schema, self._parsed(with_session(self._given, df.sparkSession))
+            transaction,
+            df.schema,
+            self._parsed(with_session(self._given, df.sparkSession, is_batch=True)),
         )
         layout = writable_layout(transaction)
         if self._mode is OutputMode.COMPLETE:

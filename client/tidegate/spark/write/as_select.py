@@ -29,6 +29,7 @@ from tidegate.spark.session_settings import metadata_of, new_properties
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.refusals import check_writable
+from tidegate.spark.write import idempotence
 from tidegate.spark.write.beginning import begun_for, check_repeatable
 from tidegate.spark.write.clustering import replacing
 from tidegate.spark.write.files import writable_layout
@@ -142,9 +143,10 @@ def replace(
     operation: str = "REPLACE TABLE AS SELECT",
     user_metadata: str | None = None,
     retries: int = 0,
-) -> Receipt:
+) -> Receipt | None:
     """Replace the table's rows, columns, partitioning, clustering, properties and comment in one
-    commit (`operation` is Delta's name of it); its id, name, location and history stay.
+    commit (`operation` is Delta's name of it); its id, name, location and history stay. None where
+    the table has recorded the session's `txnAppId` and `txnVersion`.
 
     `retries` are as in `Table.overwrite`, and so is what it raises.
     """
@@ -176,10 +178,12 @@ def _replace(
     cluster_by: Sequence[str],
     operation: str,
     user_metadata: str | None,
-) -> Receipt:
+) -> Receipt | None:
     check_none_active(table.id)
     spark = df.sparkSession
     transaction = begun_for(table, df)
+    if idempotence.is_done(transaction, spark):
+        return None
     wanted = new_properties(spark, properties)
     head = transaction.head
     before = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
@@ -220,7 +224,8 @@ def _replace(
         passes.commits(len(files.adds) + len(removed))
         transaction.remove(removed)
         transaction.add(files.adds)
-        return transaction.commit(
+        txn = idempotence.record(transaction, spark)
+        receipt = transaction.commit(
             operation,
             parameters={
                 "isManaged": "false",
@@ -237,6 +242,8 @@ def _replace(
             },
             user_metadata=metadata_of(user_metadata, spark),
         )
+    idempotence.reset(spark, txn)
+    return receipt
 
 
 def columns_of(schema: StructType, properties: Mapping[str, str]) -> StructType:

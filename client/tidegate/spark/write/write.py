@@ -22,6 +22,7 @@ from tidegate.spark.tables.row_ids import kept_tag
 from tidegate.spark.tables.zones import session_zone
 from tidegate.spark.write.beginning import begun_for, check_repeatable, check_rewritten, join
 from tidegate.spark.write.files import writable_layout
+from tidegate.spark.write.idempotence import is_recorded, reset
 from tidegate.spark.write.repeats import refused, repeated
 from tidegate.spark.write.replaced import check_inside, files_of_partitions, replaced_files
 from tidegate.spark.write.replaced_rows import is_over_partitions
@@ -69,9 +70,11 @@ def append(
         check_repeatable(table, df)
     given = options_of(options, user_metadata=user_metadata, txn=txn)
     chosen = WriteOptions.parse(with_session(given, df.sparkSession), is_overwrite=False)
-    return repeated(
+    receipt = repeated(
         lambda: _append(table, df, chosen, partition_by), retries=retries, clock_s=monotonic
     )
+    reset(df.sparkSession, chosen.txn)
+    return receipt
 
 
 def _append(
@@ -87,7 +90,7 @@ def _append(
         Passes(spark, operation=_OPERATION, table=layout.name) as passes,
         private_folder(transaction, layout, spark) as folder,
     ):
-        if is_recorded(transaction, chosen):
+        if is_recorded(transaction, chosen.txn):
             return None
         passes.writes_rows()
         files = write_rows(transaction, folder, df, chosen.files)
@@ -139,7 +142,7 @@ def overwrite(
     )
     if transaction is None:
         chosen.check_changes_data(instead=_REWRITE)
-    return repeated(
+    receipt = repeated(
         lambda: _overwrite(
             table,
             df,
@@ -151,6 +154,8 @@ def overwrite(
         retries=retries,
         clock_s=monotonic,
     )
+    reset(df.sparkSession, chosen.txn)
+    return receipt
 
 
 def _overwrite(
@@ -190,7 +195,7 @@ def _overwrite(
         Passes(spark, operation=_OPERATION, table=layout.name) as passes,
         private_folder(transaction, layout, spark) as folder,
     ):
-        if is_recorded(transaction, chosen):
+        if is_recorded(transaction, chosen.txn):
             return None
         metrics: dict[str, str] = {}
         replaced: Sequence[DataFile]
@@ -226,12 +231,6 @@ def _overwrite(
             if refusal.code != Code.TRANSACTION_ID_REUSED:
                 raise
             return _landed_meanwhile(transaction, folder, refusal)
-
-
-def is_recorded(transaction: TransactionHandle, options: WriteOptions) -> bool:
-    """Whether the application has recorded this write, or a later one, already; recorded as
-    read."""
-    return options.txn is not None and transaction.txn_version(options.txn[0]) >= options.txn[1]
 
 
 def check_removable(layout: TableLayout) -> None:
