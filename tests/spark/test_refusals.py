@@ -32,6 +32,13 @@ def features(*names):
 
 
 class TestWriting:
+    def test_partition_columns_that_belong_into_files_are_named(self):
+        protocol = features("materializePartitionColumns")
+        for check in (check_writable, check_writable_by_arrow):
+            with pytest.raises(UnsupportedTable, match="materializePartitionColumns"):
+                check(layout_of("a int, p int", partition_by=("p",)), protocol)
+            assert check(layout_of("a int"), protocol) is None
+
     @pytest.mark.parametrize(("metadata", "named"), COLUMN_RULES)
     def test_a_rule_in_a_column_is_named(self, metadata, named):
         schema = StructType([StructField("a", StringType(), metadata=metadata)])

@@ -105,6 +105,14 @@ class TestRoundTrip:
         where = "a > 100" if place == "d" else "a.d > 100"
         assert table.read(session, where).count() == 1
 
+    def test_minus_zero_is_zero(self, session, create, source):
+        table = create("d double, f float, s struct<d:double>")
+        df = session.sql("SELECT -0.0D d, CAST(-0.0 AS float) f, named_struct('d', -0.0D) s")
+        source.write(df, table)
+        for where in ("d = 0.0", "f IN (0.0, 1.0)", "s.d >= 0.0"):
+            assert table.read(session).where(where).count() == 1, where
+        assert table.delete("d = 0.0", spark=session).deleted == 1
+
 
 class TestWriting:
     def test_each_task_writes_its_own_files_in_the_transactions_folder(

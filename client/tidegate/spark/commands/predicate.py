@@ -24,6 +24,7 @@ from tidegate.spark.expressions.resolution import (
     conjuncts,
     has_only_exists,
     has_subquery,
+    has_user_function,
     row_condition,
 )
 from tidegate.spark.tables.places import FILE
@@ -79,9 +80,11 @@ class RowCondition:
 
     def wholly(self, files: list[DataFile]) -> list[DataFile]:
         """Those of the files of which the log proves that it is true of every row."""
+        target = self.target
         if self._has_subquery or not self.resolved.is_deterministic:
             return []
-        target = self.target
+        if has_user_function(target.spark, self.resolved.java):
+            return []
         sql = without_alias(self.resolved.sql, target.alias)
         return wholly_matching(target.spark, target.layout, sql, files)
 

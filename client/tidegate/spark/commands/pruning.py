@@ -10,7 +10,12 @@ from collections.abc import Iterable
 from pyspark.sql import SparkSession
 
 from tidegate.models import DataFile
-from tidegate.spark.expressions.resolution import conjuncts, has_subquery, names_of
+from tidegate.spark.expressions.resolution import (
+    conjuncts,
+    has_subquery,
+    has_user_function,
+    names_of,
+)
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import otherwise, prunable
@@ -98,10 +103,9 @@ def _text(
 ) -> str | None:
     if not expression.deterministic() or has_subquery(spark, expression):
         return None
-    sql = without_alias(str(expression.sql()), alias)
-    if "${" in sql:
-        # Spark would put a variable in its place, within a literal, too.
+    if has_user_function(spark, expression):
         return None
+    sql = without_alias(str(expression.sql()), alias)
     try:
         parse_predicate(sql, layout.schema, layout.partition_columns)
     except InvalidPredicate:

@@ -185,6 +185,8 @@ class _File:
             filesystem=store.file_system,
             compression=_CODECS[options.codec],
             write_statistics=columns_with_statistics(layout.data_schema) or False,
+            # Spark's reader asks a dictionary whether it has 0.0, and finds no -0.0.
+            use_dictionary=columns_with_statistics(layout.data_schema) or False,
             metadata_collector=self._footers,
         )
 

@@ -16,6 +16,8 @@ from tidegate.spark.expressions.errors import InvalidCommand, of_spark
 from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 
 _SHOWN = 300
+_OF_USERS = ("PYTHON_UDF", "SCALA_UDF")
+"""Patterns of Catalyst's trees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -150,6 +152,13 @@ def has_subquery(spark: SparkSession, expression: JavaObject) -> bool:
     """Whether there is a subquery inside."""
     name = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
     return bool(java_class(jvm_of(spark), name).hasSubquery(expression))
+
+
+def has_user_function(spark: SparkSession, expression: JavaObject) -> bool:
+    """Whether there is a function of a user's inside, which may have the name of one of Spark's."""
+    patterns = java_class(jvm_of(spark), "org.apache.spark.sql.catalyst.trees.TreePattern")
+    found = (patterns.withName(name) for name in _OF_USERS)
+    return any(expression.containsPattern(pattern) for pattern in found)
 
 
 def has_only_exists(spark: SparkSession, expression: JavaObject) -> bool:

@@ -42,6 +42,7 @@ from tidegate.spark.merge.source import MergeSource, SourceFacts
 from tidegate.spark.merge.touched import Touched, acting, marked_rows
 from tidegate.spark.session_settings import MERGE_SCHEMA
 from tidegate.spark.storage.hadoop import JavaObject
+from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.places import FILE, POSITION
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.idempotence import is_done
@@ -186,7 +187,7 @@ class _Execution:
         """Write rows with their action by partition, so that no task writes into all of them."""
         columns = [c for c in self._layout.partition_columns if c in rows.columns]
         if columns:
-            rows = rows.repartition(*(F.col(f"`{c}`") for c in columns))
+            rows = rows.repartition(*map(quoted, columns))
         plan = self._first_plan
         written.write(with_numbers(rows, self._layout, plan))
         note_numbers(self._target.transaction, self._layout, written.data, plan.numbered)

@@ -108,8 +108,7 @@ class _Key:
                 return str(value)
             case str() if isinstance(self.data_type, DateType):
                 return f"DATE'{value}'" if _DATE.fullmatch(value) else None
-            # In Spark's SQL a variable is replaced within a literal, too.
-            case str() if len(value) <= _LONGEST_TEXT and "${" not in value:
+            case str() if len(value) <= _LONGEST_TEXT:
                 escaped = value.replace("\\", "\\\\").replace("'", "\\'")
                 return f"'{escaped}'"
         return None

@@ -92,6 +92,7 @@ def _literal(value: object) -> str | None:
             return f"TIMESTAMP_NTZ'{value:%Y-%m-%dT%H:%M:%S.%f}'"
         case date():
             return f"DATE'{value.isoformat()}'"
-        case str():
+        # The service refuses the first, and the second may stand for bytes that are no UTF-8.
+        case str() if "\0" not in value and "\ufffd" not in value:
             return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return None

@@ -54,7 +54,7 @@ from tidegate.spark.stream.sink import check_typed
 from tidegate.spark.tables.clustering import clustering_of
 from tidegate.spark.tables.layout import Reading, TableLayout
 from tidegate.spark.tables.predicates import PartitionPredicate
-from tidegate.spark.tables.refusals import check_writable_by_arrow
+from tidegate.spark.tables.refusals import check_rewritable, check_writable_by_arrow
 from tidegate.spark.tables.schemas import as_nullable
 from tidegate.spark.tables.source_plans import NAME
 from tidegate.spark.write.write import check_removable
@@ -205,6 +205,8 @@ class TidegateSource(DataSource):
         layout = TableLayout.of(name=head.name, location=head.location, metadata=planned.metadata)
         layout = replace(layout, clustering=clustering)
         check_writable_by_arrow(layout, head.protocol)
+        if not chosen.files.data_change:
+            check_rewritable(layout)
         ArrowStore(layout.location, self.storage).check()
         return head, layout
 

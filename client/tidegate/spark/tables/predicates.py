@@ -31,6 +31,9 @@ _OTHER_READINGS = {
     '"': "spark.sql.ansi.doubleQuotedIdentifiers",
 }
 """Settings of a session with which it reads what has this character otherwise."""
+_NEVER_ALIKE = ("${", "\0", "\ufffd")
+"""Spark puts a variable in the place of the first, within a text, too; the service refuses the
+second; and the third may stand for bytes that are no UTF-8."""
 _WORD = re.compile(r"\w+")
 _POSITION = "__tidegate_position"
 
@@ -62,6 +65,8 @@ def prunable(where: str | None, layout: TableLayout, spark: SparkSession) -> str
 def is_read_alike(where: str, spark: SparkSession) -> bool:
     """Whether this session reads the texts and names in a predicate as the service does, and as
     Catalyst writes them: with escapes by backslashes, and a text in double quotes."""
+    if any(mark in where for mark in _NEVER_ALIKE):
+        return False
     return not any(
         mark in where and str(spark.conf.get(setting, "false")).lower() == "true"
         for mark, setting in _OTHER_READINGS.items()

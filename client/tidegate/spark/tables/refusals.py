@@ -16,6 +16,7 @@ from tidegate_protocol.features.known import (
 from tidegate_protocol.features.table_features import (
     check_supported,
     required_features,
+    supports,
 )
 from tidegate_protocol.log.actions import Protocol
 from tidegate_protocol.schema.data_types import LENGTH_KEY, STRING, Field, walk
@@ -55,6 +56,7 @@ _DONE_IN_PLANS = frozenset(
 _FEATURES_OF_PLANS = frozenset(
     {"allowColumnDefaults", "checkConstraints", "generatedColumns", "identityColumns"}
 )
+_PARTITIONS_IN_FILES = "materializePartitionColumns"
 _BY_TABLE = "use Table.append or Table.overwrite, where Spark's plan enforces it"
 _DONE_IN_FIELDS = {
     key: feature for key, feature in FIELD_FEATURES.items() if feature not in _DONE_BY_WRITERS
@@ -69,7 +71,7 @@ def check_writable(layout: TableLayout, protocol: Protocol) -> None:
     its plan checks what the table asks of each row (`tidegate.spark.columns.constraints`)."""
     _check_protocol(layout, protocol)
     _check_fields(layout, _DONE_IN_PLANS)
-    _check_features(layout, _DONE_BY_WRITERS | _FEATURES_OF_PLANS)
+    _check_features(layout, protocol, _DONE_BY_WRITERS | _FEATURES_OF_PLANS)
 
 
 def check_writable_by_arrow(layout: TableLayout, protocol: Protocol) -> None:
@@ -83,7 +85,7 @@ def check_writable_by_arrow(layout: TableLayout, protocol: Protocol) -> None:
             hint=_BY_TABLE,
         )
     _check_fields(layout, frozenset(), hint=_BY_TABLE)
-    _check_features(layout, _DONE_BY_WRITERS)
+    _check_features(layout, protocol, _DONE_BY_WRITERS)
 
 
 def _check_fields(layout: TableLayout, done: frozenset[str], *, hint: str | None = None) -> None:
@@ -104,8 +106,22 @@ def _is_whole(key: str, field: Field) -> bool:
     return key != LENGTH_KEY or field.type == STRING
 
 
-def _check_features(layout: TableLayout, done: frozenset[str]) -> None:
+def check_rewritable(layout: TableLayout) -> None:
+    """Raise `UnsupportedTable` where rows that are written again, in files that change no data,
+    would have other ids."""
+    if layout.properties.row_tracking:
+        raise UnsupportedTable(
+            f"table {layout.name} tracks its rows, and rows that are written with dataChange false "
+            "would have new ids",
+            hint="rewrite files by table.optimize(spark=spark), which keeps them",
+        )
+
+
+def _check_features(layout: TableLayout, protocol: Protocol, done: frozenset[str]) -> None:
     used = required_features(layout.properties, layout.schema, catalog_managed=False)
+    if layout.partition_columns and supports(protocol, _PARTITIONS_IN_FILES):
+        # It binds writers whatever the table's property says.
+        used |= {_PARTITIONS_IN_FILES}
     if unknown := used - done:
         raise UnsupportedTable(
             f"table {layout.name} uses the features {sorted(unknown)}, which this client does not "

@@ -6,6 +6,7 @@ from tidegate.handle import TableHandle
 from tidegate.spark.application import table_of
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.plans import OwnReads, own_reads, reads_a_past
+from tidegate.spark.tables.refusals import check_rewritable
 from tidegate.spark.write.repeats import own_rows_refused, refused
 from tidegate.spark.write_options import FileOptions
 from tidegate.transaction_content import TransactionContent
@@ -53,11 +54,13 @@ def join(transaction: TransactionContent, df: DataFrame, layout: TableLayout) ->
 
 
 def check_rewritten(df: DataFrame, layout: TableLayout, options: FileOptions) -> None:
-    """Raise `InvalidRequest` where a write says that the table has its rows already (`dataChange`
+    """Raise `UnsupportedTable` where rows would lose their ids (`check_rewritable`), and
+    `InvalidRequest` where a write says that the table has its rows already (`dataChange`
     false), and the DataFrame reads them of a past, or of several versions. Nothing would check that
     the table has those rows: what others append is no conflict of such a write."""
     if options.data_change:
         return
+    check_rewritable(layout)
     reads = own_reads(df, layout)
     if reads is not None and reads.version != reads.latest:
         found = f"versions {reads.version} to {reads.latest}"

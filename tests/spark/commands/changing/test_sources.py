@@ -2,6 +2,7 @@
 
 from uuid import uuid4
 
+import pytest
 from pyspark.sql import functions as F
 
 from tests.spark.tables import rows
@@ -73,3 +74,28 @@ def test_text_that_reads_as_a_variable_of_sql_is_text(spark, create):
     merge = table.merge(source, "t.k = s.k", alias="t").whenMatchedUpdateAll()
     merge.whenNotMatchedInsertAll().execute()
     assert rows(table.read(spark)) == [(text, 2), ("b", 1)]
+
+
+@pytest.mark.parametrize("key", ["CAST(X'FF' AS STRING)", "concat('a', chr(0))"])
+def test_keys_that_are_no_text_of_the_services(spark, create, key):
+    table = create("k string, v int")
+    table.append(spark.sql(f"SELECT {key} k, 1 v"))
+    source = spark.sql(f"SELECT * FROM VALUES ({key}, 2), ('b', 2) AS s(k, v)").alias("s")
+    merge = table.merge(source, "t.k = s.k", alias="t").whenMatchedUpdateAll()
+    done = merge.whenNotMatchedInsertAll().execute()
+    assert (done.updated, done.inserted) == (1, 1)
+
+
+def test_partition_columns_of_any_name(spark, create):
+    table = create("`p``q` int, a int", "p`q")
+    table.append(spark.sql("SELECT 1 `p``q`, 1 a"))
+    source = spark.sql("SELECT 1 a, 2 `p``q`").alias("s")
+    table.merge(source, "t.a = s.a", alias="t").whenMatchedUpdateAll().execute()
+    assert rows(table.read(spark)) == [(2, 1)]
+
+
+def test_a_condition_with_a_text_that_the_service_refuses(spark, create):
+    table = create("k string")
+    table.append(spark.sql("SELECT explode(array('a', concat('a', chr(0)))) k"))
+    assert table.delete(F.col("k") == "a\0", spark=spark).deleted == 1
+    assert rows(table.read(spark).where(F.col("k") == "a\0")) == []
