@@ -1,6 +1,7 @@
 """Tables with optional features, written and left alone through the real service."""
 
 import pytest
+from pyspark.errors import PySparkException
 
 from tests.spark.tables import actions, data_files, independent, rows
 from tidegate.spark import UnsupportedTable
@@ -21,6 +22,18 @@ def test_row_ids_are_given_out_to_what_spark_writes(spark, create):
     assert third["baseRowId"] == 8
     assert rows(table.read(spark)) == [(0,), (1,)]
     assert independent(table) == [{"id": 0}, {"id": 1}]
+
+
+def test_a_rewrite_would_lose_the_ids_of_rows(spark, create, source):
+    table = create("a int", **{"delta.enableRowTracking": "true"})
+    table.append(spark.sql("SELECT 1 a"))
+    with table.transaction() as txn, pytest.raises(UnsupportedTable, match="new ids"):
+        table.overwrite(table.read(spark), transaction=txn, dataChange=False)
+    with pytest.raises(UnsupportedTable, match="new ids"):
+        table.append(spark.sql("SELECT 1 a"), dataChange=False)
+    with pytest.raises(PySparkException, match="new ids"):
+        source.write(spark.sql("SELECT 1 a"), table, dataChange="false")
+    assert table.version == 1
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from tests.spark.tables import actions, data_files, folder_of, independent, overtake, rows
@@ -132,17 +131,6 @@ class TestFiles:
         assert not any(action["dataChange"] for action in (*added, *removed))
         assert receipt.isolation_level == "SnapshotIsolation"
         assert sorted(row["a"] for row in independent(months)) == [10, 20, 30, 40]
-
-    def test_a_rewrite_would_lose_the_ids_of_rows(self, spark, create, source):
-        table = create("a int", **{"delta.enableRowTracking": "true"})
-        table.append(spark.sql("SELECT 1 a"))
-        with table.transaction() as txn, pytest.raises(UnsupportedTable, match="new ids"):
-            table.overwrite(table.read(spark), transaction=txn, dataChange=False)
-        with pytest.raises(UnsupportedTable, match="new ids"):
-            table.append(spark.sql("SELECT 1 a"), dataChange=False)
-        with pytest.raises(PySparkException, match="new ids"):
-            source.write(spark.sql("SELECT 1 a"), table, dataChange="false")
-        assert table.version == 1
 
     def test_a_rewrite_goes_past_an_append(self, spark, lake, months):
         txn = months.transaction()

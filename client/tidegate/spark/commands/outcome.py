@@ -96,7 +96,7 @@ def commit(
     """Propose what the command did; None where that is nothing (`Transaction.commit_if_needed`).
     Files that are `marked` are among those that are removed, as they were before. As in Delta, the
     session's setting `spark.databricks.delta.skipRecordingEmptyCommits` false has nothing recorded,
-    too; and its application id and version are recorded. A
+    too. The session's `txnAppId` and `txnVersion` are recorded (`idempotence`). A
     `ConflictError` has a note of the rows that the command was of, and of the commit that won."""
     if written is not None:
         transaction.add(written.data.adds)

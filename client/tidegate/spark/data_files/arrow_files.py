@@ -179,14 +179,16 @@ class _File:
         self._values = values
         self._footers: list[pq.FileMetaData] = []
         self._floats = FloatStatistics(layout.data_schema)
+        # All but those of floating-point numbers.
+        columns = columns_with_statistics(layout.data_schema) or False
         self._writer = pq.ParquetWriter(
             layout.path(relative),
             arrow_schema(layout.data_schema),
             filesystem=store.file_system,
             compression=_CODECS[options.codec],
-            write_statistics=columns_with_statistics(layout.data_schema) or False,
+            write_statistics=columns,
             # Spark's reader asks a dictionary whether it has 0.0, and finds no -0.0.
-            use_dictionary=columns_with_statistics(layout.data_schema) or False,
+            use_dictionary=columns,
             metadata_collector=self._footers,
         )
 

@@ -68,9 +68,10 @@ def merge(
         removes = not what.inserts_only
         target = Target.begin(
             table, spark, alias=what.alias, removes=removes, is_repeated=is_repeated
-        ).read_by(what.source, removes=removes)
+        )
         if is_done(target.transaction, spark):
             return Changed(receipt=None)
+        target = target.read_by(what.source, removes=removes)
         evolves = what.evolves or str(spark.conf.get(MERGE_SCHEMA, "false")).lower() == "true"
         planner = Planner(what, target, evolves=evolves)
         return _Execution(what, target, planner).run(user_metadata)

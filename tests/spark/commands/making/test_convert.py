@@ -177,10 +177,13 @@ class TestTable:
 
     def test_by_deltas_api(self, session, lake, folder, name, ddl):
         session.conf.set("spark.tidegate.url", lake.url)
+        session.conf.set("spark.databricks.delta.commitInfo.userMetadata", "hourly")
         write(folder, "p=1/a.parquet", i=[1])
         for schema in ("p INT", ddl("p INT")):
             found = DeltaTable.convertToDelta(session, f"parquet.`{folder}`", schema, name=name)
             assert rows(found.toDF()) == [(1, 1)]
+        (conversion,) = lake.table(name).history()
+        assert conversion.user_metadata == "hourly"
         with pytest.raises(InvalidCommand, match=r'name="catalog.schema.table"'):
             DeltaTable.convertToDelta(session, f"parquet.`{folder}`", "p INT")
 
