@@ -15,11 +15,15 @@ from tidegate import (
 
 
 @pytest.fixture
-def months(spark, create):
+def months(spark, create, copied):
     """A table of the rows (a, month) = (10, 1), (20, 2), of version 1."""
-    table = create("a int, month int", "month")
-    table.append(spark.sql("SELECT * FROM VALUES (10, 1), (20, 2) AS t(a, month)").coalesce(1))
-    return table
+
+    def make():
+        table = create("a int, month int", "month")
+        table.append(spark.sql("SELECT * FROM VALUES (10, 1), (20, 2) AS t(a, month)").coalesce(1))
+        return table
+
+    return copied(make)
 
 
 @pytest.fixture
@@ -156,10 +160,15 @@ class TestPredicates:
 
 class TestIsolation:
     @pytest.fixture
-    def table(self, spark, create):
-        table = create("a int, month int", "month", **{"delta.isolationLevel": "WriteSerializable"})
-        table.append(of_month(spark, 1, a=10))
-        return table
+    def table(self, spark, create, copied):
+        def make():
+            table = create(
+                "a int, month int", "month", **{"delta.isolationLevel": "WriteSerializable"}
+            )
+            table.append(of_month(spark, 1, a=10))
+            return table
+
+        return copied(make)
 
     def test_blind_appends_are_spared_where_the_level_spares_them(self, spark, lake, table):
         sums = total(table.read(spark))
@@ -304,6 +313,10 @@ class TestOfTheDataSource:
         assert lost.value.conflict.version == 2
         receipt = months.append(total(source.read(months)))
         assert (receipt.read_version, receipt.is_blind_append) == (2, False)
+
+    def test_the_name_of_the_format_is_read_in_any_case(self, spark, source, lake, months):
+        loaded = spark.read.format("TideGate").option("url", lake.url).load(months.name)
+        assert months.append(total(loaded)).is_blind_append is False
 
     def test_elsewhere_than_their_where_it_is_none(self, spark, source, months, other):
         sums = total(source.read(months, where="month = 1"))

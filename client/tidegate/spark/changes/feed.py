@@ -1,7 +1,7 @@
 """The changes of a span of versions: their files, and the schema that all of them are read by."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql.types import LongType, StringType, StructField, TimestampType
 from pyspark.sql.types import StructType as SparkStruct
@@ -12,7 +12,7 @@ from tidegate.spark.changes.commits import ChangedFile, Commit, changed_files, c
 from tidegate.spark.changes.compatible import is_read_as
 from tidegate.spark.changes.span import Span
 from tidegate.spark.errors import ChangesUnavailable
-from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.layout import Reading, TableLayout
 from tidegate.spark.tables.refusals import check_readable
 from tidegate.spark.tables.schemas import as_nullable
 from tidegate_protocol.features.properties import TableProperties
@@ -63,6 +63,7 @@ def feed_of(table: TableHandle, span: Span) -> Feed:
     back so far, and `UnsupportedTable`."""
     read = schema_version(table, span)
     layout = TableLayout.of(name=read.name, location=read.location, metadata=read.metadata)
+    layout = replace(layout, reading=Reading(version=None))
     check_readable(layout, read.protocol)
     check = FeedCheck(span=span, read=read, layout=layout)
     check.metadata(span.first, table.as_of(span.first).metadata)

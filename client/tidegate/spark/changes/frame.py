@@ -32,6 +32,7 @@ from tidegate.spark.read.rows import columns_of, scan
 from tidegate.spark.storage.locations import DataStore
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.places import FILE, POSITION
+from tidegate.spark.tables.plans import read_options
 
 _Moment = datetime | int | str
 
@@ -125,7 +126,7 @@ def _rows(
 ) -> DataFrame:
     files = [feed.files[number] for number in numbers]
     adds = [file.file for file in files]
-    df = scan(spark, feed.layout, adds, schema)
+    df = scan(spark, feed.layout, adds, schema, read_options(feed.layout))
     place = file_numbers(df, feed.layout, adds)
     df = df.select("*", place.alias(FILE), row_positions(df).alias(POSITION))
     at, position = F.col(FILE), F.col(POSITION)

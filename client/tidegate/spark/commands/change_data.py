@@ -27,7 +27,7 @@ POSTIMAGE = "update_postimage"
 
 def computed_once(rows: DataFrame) -> DataFrame:
     """The rows, kept in the executors: both the table's files and the change data are written of
-    them, in two jobs, and the time and chance are others in each. Raises `InvalidRows`."""
+    them, in two jobs, and chance is another in each. Raises `InvalidRows`."""
     try:
         return rows.localCheckpoint()
     except PySparkException as error:

@@ -18,7 +18,7 @@ from tidegate.spark.commands.outcome import (
     commit,
     rewriting,
 )
-from tidegate.spark.commands.predicate import RowCondition, is_true
+from tidegate.spark.commands.predicate import RowCondition
 from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.commands.target import Target, size_of, vectors_of
 from tidegate.spark.jobs.passes import Passes
@@ -171,7 +171,8 @@ def _marking(
 def _write(
     target: Target, condition: RowCondition, files: list[DataFile], written: Rewrite, *, keeps: bool
 ) -> None:
-    rows = target.rows(files, with_ids=True).select("*", is_true(condition.given).alias(_GOES))
+    rows = target.rows(files, with_ids=True)
+    rows = rows.select("*", condition.is_true(rows).alias(_GOES))
     has_changes = target.layout.properties.change_data_feed
     if has_changes:
         rows = computed_once(rows)

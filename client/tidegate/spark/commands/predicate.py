@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from pyroaring import BitMap64
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.models import DataFile
@@ -45,15 +45,23 @@ class RowCondition:
         """The target is another one where a subquery reads the table as of an earlier version.
         Raises `InvalidCommand` for what is no condition over the table's rows."""
         frame = target.nothing()
-        resolved = row_condition(Scope(frame), given, operation=operation)
+        resolved = row_condition(Scope(frame, target.instant), given, operation=operation)
         if not has_only_exists(target.spark, resolved.java):
             raise unsupported_subquery(operation, resolved.shown)
         if not has_subquery(target.spark, resolved.java):
             return cls(target=target, given=given, resolved=resolved)
         begun = target.read_by(frame.where(given))
         if begun is not target:
-            resolved = row_condition(Scope(begun.nothing()), given, operation=operation)
+            scope = Scope(begun.nothing(), begun.instant)
+            resolved = row_condition(scope, given, operation=operation)
         return cls(target=begun, given=given, resolved=resolved)
+
+    def is_true(self, rows: DataFrame) -> Column:
+        """The condition over rows of the target, false where it is null."""
+        return F.coalesce(self.target.condition(rows, self.given), F.lit(False))
+
+    def _true_of(self, files: list[DataFile]) -> DataFrame:
+        return self.target.where(self.target.rows(files), self.given)
 
     @property
     def _has_subquery(self) -> bool:
@@ -93,24 +101,14 @@ class RowCondition:
         out. One Spark job, which tells the driver the files alone."""
         if not files:
             return {}
-        counted = (
-            self.target.rows(files)
-            .where(self.given)
-            .groupBy(FILE)
-            .agg(F.count(F.lit(1)).alias(_COUNT))
-        )
+        counted = self._true_of(files).groupBy(FILE).agg(F.count(F.lit(1)).alias(_COUNT))
         return {files[row[FILE]].path: row[_COUNT] for row in counted.collect()}
 
     def positions(self, files: list[DataFile]) -> dict[int, BitMap64]:
         """Where the rows of which it is true are, by the place of their file among these; files
         without one are left out. One Spark job, which tells the driver sets of positions alone."""
-        return positions_of(self.target.rows(files).where(self.given)) if files else {}
+        return positions_of(self._true_of(files)) if files else {}
 
     def parameters(self) -> dict[str, str]:
         """How Delta's history has it."""
         return {"predicate": json.dumps([self.resolved.sql])}
-
-
-def is_true(condition: Column) -> Column:
-    """The condition, false where it is null."""
-    return F.coalesce(condition, F.lit(False))

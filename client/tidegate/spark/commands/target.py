@@ -15,6 +15,8 @@ from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.data_files.footers import num_records
 from tidegate.spark.errors import StorageError
 from tidegate.spark.expressions.errors import InvalidCommand
+from tidegate.spark.expressions.instant import Instant
+from tidegate.spark.expressions.resolution import Scope
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.read.rows import rows_of_files
 from tidegate.spark.storage.locations import StoredFile
@@ -26,7 +28,7 @@ from tidegate.spark.tables.plans import own_reads
 from tidegate.spark.tables.refusals import check_readable
 from tidegate.spark.tables.schemas import as_nullable
 from tidegate.spark.values.identity import identity_columns
-from tidegate.spark.write.beginning import record
+from tidegate.spark.write.beginning import check_known, record
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.repeats import own_rows_refused
 from tidegate.spark.write.write import check_removable
@@ -39,12 +41,14 @@ _NUMBER = "__tidegate_number"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A table at the read version of a command's transaction. `alias` is what the command calls it,
-    `layout` as it was read. `is_repeated` says that the command is done again after a conflict."""
+    `layout` as it was read, `instant` the command's current time. `is_repeated` says that the
+    command is done again after a conflict."""
 
     spark: SparkSession
     transaction: TransactionHandle
     layout: TableLayout
     alias: str
+    instant: Instant
     is_repeated: bool = False
 
     @classmethod
@@ -73,17 +77,21 @@ class Target:
             transaction=transaction,
             layout=layout,
             alias=alias or table.name.rpartition(".")[2],
+            instant=Instant(spark),
             is_repeated=is_repeated,
         )
 
     def read_by(self, rows: DataFrame, *, removes: bool = True) -> Self:
         """The target of a command that takes these rows. Where they are its own, that is recorded
         as read: as of the version that they are of, so that what others committed since is a
-        conflict. Raises as `begin` does, and `InvalidRequest` for a command that is repeated: it
-        would take rows of the version that was read for those of a later one."""
+        conflict. Raises as `begin` and, where it removes, `check_known` do, and `InvalidRequest`
+        for a command that is repeated: it would take rows of the version that was read for those of
+        a later one."""
         reads = own_reads(rows, self.layout)
         if reads is None:
             return self
+        if removes:
+            check_known(reads, self.layout)
         if self.is_repeated:
             raise own_rows_refused(self.layout.name)
         version = reads.version
@@ -119,6 +127,14 @@ class Target:
         )
         return rows.alias(self.alias)
 
+    def where(self, rows: DataFrame, condition: Column) -> DataFrame:
+        """The rows, which have the target's columns, of which the condition is true."""
+        return rows.where(self.condition(rows, condition))
+
+    def condition(self, rows: DataFrame, condition: Column) -> Column:
+        """The condition over these rows, with the command's current time."""
+        return Scope(rows, self.instant).condition(condition).column
+
     def partitions_where(self, files: Sequence[DataFile], condition: Column) -> list[DataFile]:
         """The files in whose partitions a condition over partition columns is true."""
         partitions = list({tuple(file.partition_values.items()): None for file in files})
@@ -133,7 +149,7 @@ class Target:
             for name, array in typed
         )
         frame = numbers.select(position, *values).alias(self.alias)
-        true = {row[0] for row in frame.where(condition).select(_NUMBER).collect()}
+        true = {row[0] for row in self.where(frame, condition).select(_NUMBER).collect()}
         chosen = {values for number, values in enumerate(partitions) if number in true}
         return [file for file in files if tuple(file.partition_values.items()) in chosen]
 

@@ -16,7 +16,7 @@ from tidegate.spark.columns.constraints import generated_columns, with_computed
 from tidegate.spark.commands.change_data import CHANGE_TYPE, POSTIMAGE, computed_once, images
 from tidegate.spark.commands.marking import Marks, Positions, mark
 from tidegate.spark.commands.outcome import Changed, Rewrite, commit, rewriting
-from tidegate.spark.commands.predicate import RowCondition, is_true
+from tidegate.spark.commands.predicate import RowCondition
 from tidegate.spark.commands.target import Target, size_of
 from tidegate.spark.expressions.assignments import (
     Assigned,
@@ -172,7 +172,7 @@ class _Update:
 
     def _flagged(self, rows: DataFrame) -> DataFrame:
         """The rows, and whether each is to change."""
-        condition = F.lit(True) if self._condition is None else is_true(self._condition.given)
+        condition = F.lit(True) if self._condition is None else self._condition.is_true(rows)
         return rows.select("*", condition.alias(_CHANGES))
 
     def _changed_columns(self, rows: DataFrame) -> dict[str, Column]:
@@ -184,7 +184,7 @@ class _Update:
             given = with_defaults(
                 target.spark, target.layout, self._paths, list(self._values.values())
             )
-            values = Scope(rows).resolve(given)
+            values = Scope(rows, target.instant).resolve(given)
             assigned = tree_of(self._paths, values)
             columns = {
                 field.name: new_value(

@@ -13,6 +13,7 @@ from pyspark.sql.types import BooleanType, DataType
 
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.expressions.errors import InvalidCommand, of_spark
+from tidegate.spark.expressions.instant import Instant, is_current
 from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 
 _SHOWN = 300
@@ -38,14 +39,16 @@ class Resolved:
 
 
 class Scope:
-    """The columns that an expression may name: those of a DataFrame, by its aliases."""
+    """The columns that an expression may name: those of a DataFrame, by its aliases. `instant` is
+    the time that a current one is."""
 
-    def __init__(self, frame: DataFrame) -> None:
+    def __init__(self, frame: DataFrame, instant: Instant) -> None:
         if not hasattr(frame, "_jdf"):
             raise UnsupportedSession(
                 "commands need a session with Spark's own driver, found one of Spark Connect"
             )
         self.frame = frame
+        self._instant = instant
         self._jvm = jvm_of(frame.sparkSession)
         self._output = frame._jdf.queryExecution().analyzed().outputSet()
 
@@ -64,11 +67,14 @@ class Scope:
         selected = self.frame.select(*named)
         plan = selected._jdf.queryExecution().analyzed()
         types = [field.dataType for field in selected.schema.fields]
+        has_time = is_current(self.frame.sparkSession, plan)
         found = []
         for i, data_type in enumerate(types):
             if plan.getClass().getSimpleName() != "Project":
                 raise _not_of_a_row(str(columns[i]))
             java = plan.projectList().apply(i).child()
+            if has_time:
+                java = self._instant.fixed(java)
             each = self._resolved(java, data_type)
             if not java.references().subsetOf(self._output):
                 raise _not_of_a_row(each.shown)
@@ -85,7 +91,7 @@ class Scope:
         no boolean."""
         filtered = self.frame.where(column)
         java = filtered._jdf.queryExecution().analyzed().condition()
-        return self._resolved(java, BooleanType())
+        return self._resolved(self._instant.fixed(java), BooleanType())
 
     def covers(self, expression: JavaObject) -> bool:
         """Whether the expression names columns of this side alone."""

@@ -263,7 +263,7 @@ class _Execution:
 
 def _own_conditions(plan: MergePlan) -> list[JavaObject]:
     """The parts of the condition that speak of the table alone."""
-    of_target = Scope(plan.target)
+    of_target = Scope(plan.target, plan.instant)
     return [part for part in conjuncts(plan.condition.java) if of_target.covers(part)]
 
 

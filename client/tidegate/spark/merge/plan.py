@@ -29,6 +29,7 @@ from tidegate.spark.expressions.assignments import (
 )
 from tidegate.spark.expressions.casts import Casts, preserved
 from tidegate.spark.expressions.errors import InvalidCommand, of_spark, unresolved
+from tidegate.spark.expressions.instant import Instant
 from tidegate.spark.expressions.resolution import Resolved, Scope, has_subquery
 from tidegate.spark.merge.clauses import Action, Clause, Merge, When
 from tidegate.spark.merge.evolution import evolved
@@ -56,6 +57,7 @@ class MergePlan:
 
     target: DataFrame
     source: DataFrame
+    instant: Instant
     condition: Resolved
     clauses: Sequence[ResolvedClause]
     current: Mapping[str, Column]
@@ -107,7 +109,7 @@ class Planner:
             raise of_spark(error) from error
 
     def _plan(self, target: DataFrame, source: DataFrame) -> MergePlan:
-        sides = _Sides(target, source)
+        sides = _Sides(target, source, self._target.instant)
         current = {field.name: self._current(sides, field.name) for field in self.schema.fields}
         condition = self._condition(sides.both, self._merge.condition, "search condition")
         clauses = [
@@ -117,7 +119,12 @@ class Planner:
         checked = [value for each in clauses for value in each.row.values()]
         sides.both.frame.select(*current.values(), *checked)
         return MergePlan(
-            target=target, source=source, condition=condition, clauses=clauses, current=current
+            target=target,
+            source=source,
+            instant=self._target.instant,
+            condition=condition,
+            clauses=clauses,
+            current=current,
         )
 
     def _current(self, sides: "_Sides", name: str) -> Column:
@@ -204,7 +211,7 @@ class Planner:
             row = dict(current) | row
         else:
             row = {
-                field.name: row.get(field.name, self._missing(field))
+                field.name: row[field.name] if field.name in row else self._missing(scope, field)
                 for field in self.schema.fields
             }
         layout = self._target.layout
@@ -220,10 +227,11 @@ class Planner:
             numbered=numbered,
         )
 
-    def _missing(self, field: StructField) -> Column:
+    def _missing(self, scope: Scope, field: StructField) -> Column:
         """What is inserted into a column that is not named."""
         if field.name in self._table.names and default_of(field) is not None:
-            return default_value(field, self._target.layout, self._target.spark)
+            value = default_value(field, self._target.layout, self._target.spark)
+            return scope.resolve([value])[0].column
         return F.lit(None).cast(field.dataType)
 
     def _assigned(
@@ -247,7 +255,9 @@ class Planner:
                 if self._evolves or field.name in generated_columns(self._target.layout):
                     continue
                 raise unresolved(
-                    field.name, f"{clause.action.value} clause", Scope(sides.source).columns
+                    field.name,
+                    f"{clause.action.value} clause",
+                    sides.scope(When.NOT_MATCHED).columns,
                 )
             keeps = self._evolves and clause.action is Action.UPDATE
             row[field.name] = (
@@ -289,11 +299,10 @@ class Planner:
 class _Sides:
     """The two sides of a MERGE as scopes, and their columns by name."""
 
-    def __init__(self, target: DataFrame, source: DataFrame) -> None:
-        self.source = source
-        self.both = Scope(target.crossJoin(source))
-        self._target = Scope(target)
-        self._source = Scope(source)
+    def __init__(self, target: DataFrame, source: DataFrame, instant: Instant) -> None:
+        self.both = Scope(target.crossJoin(source), instant)
+        self._target = Scope(target, instant)
+        self._source = Scope(source, instant)
         self.of_target = _columns(self._target)
         self.of_source = _columns(self._source)
 

@@ -22,17 +22,25 @@ from pyspark.sql.types import (
 
 from tidegate.spark.commands.pruning import names_partitions_only, without_alias
 from tidegate.spark.commands.target import Target
-from tidegate.spark.expressions.resolution import Scope, column_of, conjuncts
+from tidegate.spark.expressions.instant import is_current
+from tidegate.spark.expressions.resolution import (
+    Scope,
+    column_of,
+    conjuncts,
+    has_user_function,
+)
 from tidegate.spark.merge.plan import MergePlan
-from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
-from tidegate.spark.tables.plans import leaves_of
+from tidegate.spark.storage.hadoop import JavaObject, jvm_of
+from tidegate.spark.tables.plans import nodes_of
 from tidegate.spark.tables.predicates import is_read_alike
 
-_FIXED = frozenset({"LocalRelation", "OneRowRelation", "Range"})
-"""Leaves of a plan whose rows are the same each time. Others may read what changes meanwhile."""
-_MOVING = ("CURRENT_LIKE", "PYTHON_UDF", "SCALA_UDF")
-"""Patterns of a plan with the time of a job, and with functions of users, which often say that they
-are deterministic and are not."""
+_FIXED = frozenset(
+    {"LocalRelation", "OneRowRelation", "Range"}
+    | {"Filter", "Project", "SubqueryAlias", "Union", "View"}
+)
+"""Nodes of a plan whose rows are the same each time. Other leaves may read what changes meanwhile,
+and other nodes (`limit`, `dropDuplicates`, window functions) choose by the order in which rows
+come."""
 _INTEGRAL = (ByteType, ShortType, IntegerType, LongType)
 _MOST_VALUES = 200
 _LONGEST_TEXT = 100
@@ -52,12 +60,10 @@ class MergeSource:
         """Keep the rows in the executors, unless the plan always makes the same ones."""
         started = time.monotonic()
         plan = frame._jdf.queryExecution().analyzed()
-        names = {str(leaf.getClass().getSimpleName()) for leaf in leaves_of(plan)}
-        patterns = java_class(
-            jvm_of(frame.sparkSession), "org.apache.spark.sql.catalyst.trees.TreePattern"
-        )
-        moves = any(plan.containsPattern(patterns.withName(name)) for name in _MOVING)
-        if moves or not plan.deterministic() or names - _FIXED:
+        spark = frame.sparkSession
+        # Functions of users often say that they are deterministic, and are not.
+        moves = is_current(spark, plan) or has_user_function(spark, plan)
+        if moves or not plan.deterministic() or not all(map(_is_fixed, nodes_of(plan))):
             frame = frame.localCheckpoint()
         return cls(frame=frame, materialized_ms=round((time.monotonic() - started) * 1000))
 
@@ -114,8 +120,12 @@ class _Key:
         return None
 
 
+def _is_fixed(node: JavaObject) -> bool:
+    return node.getClass().getSimpleName() in _FIXED
+
+
 def _keys(plan: MergePlan, target: Target) -> list[_Key]:
-    of_target, of_source = Scope(plan.target), Scope(plan.source)
+    of_target, of_source = (Scope(side, plan.instant) for side in (plan.target, plan.source))
     jvm = jvm_of(target.spark)
     found = []
     for part in conjuncts(plan.condition.java):

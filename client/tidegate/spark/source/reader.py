@@ -8,7 +8,6 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import InvalidRequest
 from tidegate.models import Scan
-from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.source.options import SourceOptions
 from tidegate.spark.source.pushdown import conjunction
 from tidegate.spark.source.read_tasks import read_files, rows_of, tasks_of
@@ -16,7 +15,6 @@ from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.predicates import otherwise
 from tidegate.spark.tables.refusals import check_readable
-from tidegate.spark.tables.schemas import as_nullable
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.statistics import FileStatistics
 
@@ -30,7 +28,7 @@ class TidegateReader(DataSourceReader):
         schema: SparkStruct,
         *,
         storage: S3Settings,
-        version: int | None,
+        version: int,
     ) -> None:
         self._options = options
         self._storage = storage
@@ -48,26 +46,16 @@ class TidegateReader(DataSourceReader):
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """Raises `InvalidRequest` for an option `where` that does not decide about whole files,
-        and `SchemaMismatch` where the table no longer has the columns that were planned with."""
+        """Raises `InvalidRequest` for an option `where` that does not decide about whole files."""
         options = self._options
         texts = [f"({text})" for text in (options.where, self._pushed) if text is not None]
         with options.service.connect() as lake:
             table = lake.table(options.table)
-            scan = table.scan(
-                " AND ".join(texts) or None,
-                version=self._version,
-                timestamp=None if self._version is not None else options.timestamp,
-            )
+            scan = table.scan(" AND ".join(texts) or None, version=self._version)
         layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
         check_readable(layout, scan.protocol)
         # Says now what no worker could do.
         ArrowStore(layout.location, self._storage)
-        if as_nullable(layout.spark_schema) != as_nullable(self._schema):
-            raise SchemaMismatch(
-                f"table {layout.name} has the columns {layout.spark_schema.simpleString()} at "
-                f"version {scan.version}, the query was given {self._schema.simpleString()}"
-            )
         if options.where is not None:
             _check_decided(options.where, layout, scan)
         return tasks_of(layout, [rows_of(layout, file) for file in scan.files])

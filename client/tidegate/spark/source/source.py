@@ -99,6 +99,15 @@ class TidegateSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = self._parsed(known=FEED_NAMES)
+        if self._version is None:
+            # The plan would not say what it reads of the table, which whoever writes these rows
+            # begins with.
+            raise UnsupportedSession(
+                f"the table's own columns are read; expected no schema, found "
+                f"{schema.simpleString()}",
+                hint="read without .schema(...), and select the columns",
+                error_class="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+            )
         asked = FeedOptions.parse(options.chosen)
         if asked is not None:
             for name in ("where", "version", "timestamp"):
@@ -107,8 +116,7 @@ class TidegateSource(DataSource):
             with options.service.connect() as lake:
                 span = self._span or _span(lake.table(options.table), asked)
             return TidegateFeedReader(options, schema, storage=self.storage, span=span)
-        version = options.version if self._version is None else self._version
-        return TidegateReader(options, schema, storage=self.storage, version=version)
+        return TidegateReader(options, schema, storage=self.storage, version=self._version)
 
     def streamReader(self, schema: StructType) -> TidegateStreamReader:
         options = self._parsed(known=STREAM_NAMES)

@@ -89,7 +89,8 @@ class Sink:
 
     def _write(self, df: DataFrame, batch: StreamBatch, query: RunningQuery | None) -> None:
         spark = df.sparkSession
-        transaction = begun_for(self._table, df)
+        removes = self._mode is OutputMode.COMPLETE
+        transaction = begun_for(self._table, df, removes=removes)
         if batch.has_landed(transaction):
             # Spark fails a query whose batch was not computed to its end where it keeps state.
             df.write.format("noop").mode("overwrite").save()

@@ -7,7 +7,7 @@ begins at that version, so that what others committed since is a conflict, and n
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -33,12 +33,13 @@ class OwnReads:
     """What a DataFrame reads of a table as that which it has now.
 
     `version` is the earliest one that it reads, and `latest` the latest; None where its plan says
-    of none. `predicates` are those of its reads, which are all of that version; None where the
-    whole table has to be taken for read.
+    of none. `is_said` is whether each of its reads says its version. `predicates` are those of its
+    reads, which are all of that version; None where the whole table has to be taken for read.
     """
 
     version: int | None
     latest: int | None = None
+    is_said: bool = True
     predicates: tuple[str, ...] | None
 
 
@@ -70,11 +71,11 @@ def own_reads(
     asked for, or of files that `transaction` gave and has recorded. No job runs, and nothing is
     listed.
 
-    What the plan does not say is not found: rows of RDDs, of checkpoints, and of
-    `format("tidegate")` that was given a schema.
+    What the plan does not say is not found: rows of RDDs and of checkpoints.
     """
     if _plan_of(df) is None:
-        return OwnReads(version=None, predicates=None) if _has_files_at(layout, df) else None
+        unknown = OwnReads(version=None, predicates=None, is_said=False)
+        return unknown if _has_files_at(layout, df) else None
     found: list[Reading | None] = []
     for reading in _readings(df, layout):
         if reading is not None:
@@ -127,6 +128,7 @@ def _all_of(readings: list[Reading | None]) -> OwnReads | None:
     return OwnReads(
         version=min(versions, default=None),
         latest=max(versions, default=None),
+        is_said=len(said) == len(readings),
         predicates=tuple(dict.fromkeys(predicates)) if is_known else None,
     )
 
@@ -139,10 +141,26 @@ def plan_reads_table(plan: JavaObject, layout: TableLayout) -> bool:
 
 def leaves_of(plan: JavaObject) -> Iterator[JavaObject]:
     """What a logical plan begins with, in its subqueries, too."""
-    subqueries = plan.subqueriesAll()
-    for each in (plan, *(subqueries.apply(i) for i in range(subqueries.size()))):
-        leaves = each.collectLeaves()
-        yield from (leaves.apply(i) for i in range(leaves.size()))
+    for each in _with_subqueries(plan):
+        yield from _elements(each.collectLeaves())
+
+
+def nodes_of(plan: JavaObject) -> Iterator[JavaObject]:
+    """All nodes of a logical plan, those of its subqueries, too."""
+    left = list(_with_subqueries(plan))
+    while left:
+        node = left.pop()
+        left += _elements(node.children())
+        yield node
+
+
+def _with_subqueries(plan: JavaObject) -> Iterator[JavaObject]:
+    yield plan
+    yield from _elements(plan.subqueriesAll())
+
+
+def _elements(sequence: JavaObject) -> Iterator[JavaObject]:
+    return (sequence.apply(i) for i in range(sequence.size()))
 
 
 def _roots(leaf: JavaObject) -> list[str]:
@@ -192,7 +210,7 @@ def _text_of_none(leaf: JavaObject) -> str | None:
     return str(metadata.getString(_READ)) if metadata.contains(_READ) else None
 
 
-def _is_any_at(layout: TableLayout, paths: "map[str] | list[str]") -> bool:
+def _is_any_at(layout: TableLayout, paths: Iterable[str]) -> bool:
     root = layout.root.rstrip("/") + "/"
     for path in paths:
         try:

@@ -23,7 +23,7 @@ def said_by_source(leaf: JavaObject) -> tuple[str, Reading] | None:
     if leaf.getClass().getSimpleName() != _LEAF:
         return None
     table = leaf.table()
-    if table.getClass().getSimpleName() != _TABLE or table.name() != NAME:
+    if table.getClass().getSimpleName() != _TABLE or table.name().lower() != NAME:
         return None
     try:
         created = _field(_field(table, "ds"), "dataSourceInPython")

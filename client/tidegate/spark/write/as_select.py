@@ -181,7 +181,7 @@ def _replace(
 ) -> Receipt | None:
     check_none_active(table.id)
     spark = df.sparkSession
-    transaction = begun_for(table, df)
+    transaction = begun_for(table, df, removes=True)
     if idempotence.is_done(transaction, spark):
         return None
     wanted = new_properties(spark, properties)

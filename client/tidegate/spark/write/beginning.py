@@ -2,6 +2,7 @@
 
 from pyspark.sql import DataFrame
 
+from tidegate.errors import InvalidRequest
 from tidegate.handle import TableHandle
 from tidegate.spark.application import table_of
 from tidegate.spark.tables.layout import TableLayout
@@ -11,14 +12,16 @@ from tidegate.spark.write.repeats import own_rows_refused, refused
 from tidegate.spark.write_options import FileOptions
 from tidegate.transaction_content import TransactionContent
 from tidegate.transaction_handle import TransactionHandle
+from tidegate_protocol.base.problems import Code
 
 
-def begun_for(table: TableHandle, df: DataFrame) -> TransactionHandle:
+def begun_for(table: TableHandle, df: DataFrame, *, removes: bool = False) -> TransactionHandle:
     """A transaction at the latest version; where the DataFrame reads the table as that which it has
     now, at the earliest version that it reads, with what it reads recorded. What others committed
     since is a conflict then, where it touches that.
 
-    Raises `VersionNotFound` where the log of that version is gone.
+    Raises `VersionNotFound` where the log of that version is gone, and, of a write that `removes`
+    files, what `check_known` does.
     """
     table = table_of(table, df.sparkSession)
     transaction = TransactionHandle(table)
@@ -27,10 +30,25 @@ def begun_for(table: TableHandle, df: DataFrame) -> TransactionHandle:
     reads = own_reads(df, layout)
     if reads is None:
         return transaction
+    if removes:
+        check_known(reads, layout)
     if reads.version is not None and reads.version < head.version:
         transaction = TransactionHandle(table, head=table.as_of(reads.version))
     record(transaction, reads)
     return transaction
+
+
+def check_known(reads: OwnReads, layout: TableLayout) -> None:
+    """Raise `InvalidRequest` where nothing says as of which version rows of the table's own were
+    read: a write that begins at the latest one would remove what was committed in between."""
+    if not reads.is_said:
+        raise InvalidRequest(
+            f"the DataFrame reads files of table {layout.name}, and its plan does not say of which "
+            "version; expected rows of table.read in a session other than of Spark Connect",
+            code=Code.INVALID_REQUEST,
+            definite=True,
+            hint="or: with t.transaction() as txn: t.overwrite(..., transaction=txn)",
+        )
 
 
 def join(transaction: TransactionContent, df: DataFrame, layout: TableLayout) -> None:

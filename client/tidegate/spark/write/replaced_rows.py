@@ -18,7 +18,8 @@ from tidegate.models import DataFile
 from tidegate.spark.columns.conform import conform
 from tidegate.spark.columns.constraints import Constraint
 from tidegate.spark.errors import UnsupportedTable
-from tidegate.spark.expressions.resolution import has_subquery
+from tidegate.spark.expressions.instant import Instant
+from tidegate.spark.expressions.resolution import Scope, has_subquery
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.read.read import read_files_in
 from tidegate.spark.tables.layout import TableLayout
@@ -54,7 +55,7 @@ def is_over_partitions(where: str, layout: TableLayout, spark: SparkSession) -> 
     _check_text(where, spark)
     names = layout.partition_columns
     schema = layout.spark_schema
-    _resolve(where, spark, schema)
+    _check_deterministic(where, _resolve(where, spark, schema))
     if not names or _is_constant(where, spark):
         return False
     try:
@@ -101,8 +102,9 @@ def replaced_rows(
     if not candidates:
         return ReplacedRows(files=(), deleted=0, copied=0, kept=None)
     passes.scans(len(candidates))
-    is_true = F.coalesce(F.expr(where), F.lit(False))
-    counts = _counts(read_files_in(transaction, spark, candidates, located=True), is_true)
+    instant = Instant(spark)
+    rows = read_files_in(transaction, spark, candidates, located=True)
+    counts = _counts(rows, _is_true(where, rows, instant))
     files = [candidates[number] for number in counts]
     deleted = sum(deleted for deleted, _ in counts.values())
     partly = [candidates[number] for number, (going, rows) in counts.items() if going < rows]
@@ -114,7 +116,8 @@ def replaced_rows(
             "would need change data files, which this client does not write here",
             hint="replace whole partitions or files, or delete and append",
         )
-    kept = read_files_in(transaction, spark, partly, with_ids=True).where(~is_true)
+    kept = read_files_in(transaction, spark, partly, with_ids=True)
+    kept = kept.where(~_is_true(where, kept, instant))
     copied = sum(rows - going for going, rows in counts.values())
     return ReplacedRows(files=files, deleted=deleted, copied=copied, kept=kept)
 
@@ -132,6 +135,15 @@ def conformed_with_kept(
     return rows.select("*", *none).union(conform(kept, layout, is_copy=True, beside=ids))
 
 
+def _is_true(where: str, rows: DataFrame, instant: Instant) -> Column:
+    """The predicate over these rows, false where it is null. Two jobs ask for it: both are answered
+    with the same current time, other than in Spark Connect, which shows no expressions."""
+    condition = F.expr(where)
+    if _is_classic(rows.sparkSession):
+        condition = Scope(rows, instant).condition(condition).column
+    return F.coalesce(condition, F.lit(False))
+
+
 def _counts(rows: DataFrame, is_true: Column) -> dict[int, tuple[int, int]]:
     """Of how many rows of each file the condition is true, and how many it has, by the file's
     number; without the files where there are none."""
@@ -147,7 +159,7 @@ def _counts(rows: DataFrame, is_true: Column) -> dict[int, tuple[int, int]]:
 def _check_text(where: str, spark: SparkSession) -> None:
     if not where.strip():
         raise _refused("Cannot recognize the predicate ''")
-    if getattr(spark, "_jsparkSession", None) is None:
+    if not _is_classic(spark):
         return
     try:
         # In parentheses, because Spark takes a name behind a condition: `a = 1 AND` is `a = 1`.
@@ -170,10 +182,26 @@ def _is_constant(where: str, spark: SparkSession) -> bool:
     return True
 
 
-def _resolve(where: str, spark: SparkSession, schema: StructType) -> None:
-    """Raise `InvalidRequest` where the predicate is no condition over these columns."""
+def _check_deterministic(where: str, rows: DataFrame) -> None:
+    if not _is_classic(rows.sparkSession):
+        return
+    if not rows._jdf.queryExecution().analyzed().deterministic():
+        raise _refused(
+            f"the predicate {where!r} is not deterministic; expected one that is true of the same "
+            "rows each time",
+            error_class="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+        )
+
+
+def _is_classic(spark: SparkSession) -> bool:
+    return getattr(spark, "_jsparkSession", None) is not None
+
+
+def _resolve(where: str, spark: SparkSession, schema: StructType) -> DataFrame:
+    """The rows of none of which the predicate is true. Raises `InvalidRequest` where the predicate
+    is no condition over these columns."""
     try:
-        spark.createDataFrame([], schema).where(F.expr(where))
+        return spark.createDataFrame([], schema).where(F.expr(where))
     except (AnalysisException, ParseException) as error:
         text = f"the predicate {where!r} cannot be evaluated: {error.getMessage()}"
         raise _refused(text) from error

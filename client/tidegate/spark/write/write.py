@@ -169,7 +169,7 @@ def _overwrite(
 ) -> Receipt | None:
     check_none_active(table.id, but=transaction)
     is_given = transaction is not None
-    transaction = transaction or begun_for(table, df)
+    transaction = transaction or begun_for(table, df, removes=True)
     if transaction.table.id != table.id:
         raise ValueError(
             f"expected a transaction of table {table.name}, found one of {transaction.table.name}"

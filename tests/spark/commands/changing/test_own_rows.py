@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.tables import overtake, rows
+from tests.spark.tables import folder_of, overtake, rows
 from tidegate import ConflictError, InvalidRequest
 
 MONTHS = [(10, 1), (11, 1), (20, 2), (21, 2)]
@@ -94,6 +94,28 @@ class TestOverwrites:
         raise_one(spark, lake.table(months.id))
         months.overwrite(months.read(spark, version=first))
         assert rows(months.read(spark)) == MONTHS
+
+    def test_rows_of_no_known_version(self, spark, lake, months):
+        files = spark.read.option("recursiveFileLookup", "true").schema("a int")
+        some = files.parquet(str(folder_of(months))).selectExpr("a", "1 AS month").alias("s")
+        lake.table(months.id).append(spark.sql("SELECT 77 AS a, 1 AS month"))
+        merge = months.merge(some, "t.a = s.a", alias="t").whenMatchedDelete()
+        writes = (partial(months.overwrite, some), partial(months.replace, some), merge.execute)
+        mixed = partial(months.overwrite, some.union(months.read(spark)))
+        for write in (*writes, mixed):
+            with pytest.raises(InvalidRequest, match="does not say of which version"):
+                write()
+        with months.transaction() as txn:
+            months.overwrite(some, transaction=txn)
+        assert rows(months.read(spark)) == [(10, 1), (11, 1), (20, 1), (21, 1)]
+
+    def test_rows_of_the_change_feed_are_of_a_past(self, spark, create):
+        table = create("a int", **{"delta.enableChangeDataFeed": "true"})
+        table.append(spark.sql("SELECT 1 AS a"))
+        table.update({"a": "2"}, spark=spark)
+        feed = table.changes(spark, from_version=2).where("_change_type = 'update_preimage'")
+        table.overwrite(feed.select("a"))
+        assert rows(table.read(spark)) == [(1,)]
 
     def test_rows_that_a_transaction_has_read(self, spark, lake, months):
         with months.transaction():

@@ -9,6 +9,7 @@ from tidegate.spark.columns.conform import unchanged
 from tidegate.spark.commands.target import Target, size_of, vectors_of
 from tidegate.spark.data_files.staging import private_folder
 from tidegate.spark.expressions.errors import InvalidCommand
+from tidegate.spark.expressions.instant import Instant
 from tidegate.spark.read.rows import rows_of_files
 from tidegate.spark.session_settings import metadata_of
 from tidegate.spark.tables.refusals import check_readable
@@ -63,7 +64,13 @@ def remove_mapping(begin: Begin) -> None:
         own = columns_at(after.schema, [column.path for column in clustered])
         transaction.action(domain_of(own))
         after = replace(after, clustering=tuple(column.physical_path for column in own))
-    target = Target(spark=spark, transaction=transaction, layout=layout, alias=layout.name)
+    target = Target(
+        spark=spark,
+        transaction=transaction,
+        layout=layout,
+        alias=layout.name,
+        instant=Instant(spark),
+    )
     with (
         target.passes(REMOVE_COLUMN_MAPPING) as passes,
         private_folder(transaction, after, spark) as folder,

@@ -1,0 +1,71 @@
+"""The current time of a command: the same in each of its Spark jobs, as in Delta, where a command
+is one plan of Spark's."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate.spark.expressions.errors import InvalidCommand
+from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+_FUNCTIONS = ("current_timestamp", "now", "current_date", "localtimestamp", "current_timezone")
+_OTHERS = ("current_", "local")
+"""What the texts of functions of the current time with arguments begin with, such as
+`current_time(3)`, and those of `current_user()`, which is none."""
+
+
+class Instant:
+    """One instant, at which a command's expressions are evaluated: the first time that one of them
+    asks for the current time."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._literals: dict[str, JavaObject | None] = {}
+
+    def fixed(self, expression: JavaObject) -> JavaObject:
+        """Catalyst's expression with literals in the place of current times. Raises
+        `InvalidCommand` where an EXISTS asks for one."""
+        if not is_current(self._spark, expression):
+            return expression
+        if (literal := self._literal(str(expression.sql()))) is not None:
+            return literal
+        if expression.getClass().getSimpleName() == "Exists":
+            self._check_timeless(expression.plan())
+        children = expression.children()
+        inside = [self.fixed(children.apply(i)) for i in range(children.size())]
+        return expression.withNewChildren(jvm_of(self._spark).PythonUtils.toSeq(inside))
+
+    def _literal(self, sql: str) -> JavaObject | None:
+        if not self._literals:
+            self._ask({f"{name}()": F.call_function(name) for name in _FUNCTIONS})
+        if sql not in self._literals and sql.startswith(_OTHERS):
+            self._ask({sql: F.expr(sql)})
+        return self._literals.get(sql)
+
+    def _ask(self, functions: Mapping[str, Column]) -> None:
+        plan = self._spark.range(1).select(*functions.values())._jdf.queryExecution().analyzed()
+        values = self._with_time(plan).projectList()
+        for i, sql in enumerate(functions):
+            found = values.apply(i).child()
+            is_literal = found.getClass().getSimpleName() == "Literal"
+            self._literals[sql] = found if is_literal else None
+
+    def _check_timeless(self, plan: JavaObject) -> None:
+        if not self._with_time(plan).fastEquals(plan):
+            raise InvalidCommand(
+                "DELTA_UNSUPPORTED_SUBQUERY",
+                "Subqueries with the current time are not supported",
+                hint="give the time as a literal",
+            )
+
+    def _with_time(self, plan: JavaObject) -> JavaObject:
+        name = f"{_CATALYST}.optimizer.ComputeCurrentTime"
+        return java_class(jvm_of(self._spark), name).apply(plan)
+
+
+def is_current(spark: SparkSession, tree: JavaObject) -> bool:
+    """Whether an expression or plan holds a function of the current time, user or namespace."""
+    patterns = java_class(jvm_of(spark), f"{_CATALYST}.trees.TreePattern")
+    return bool(tree.containsPattern(patterns.withName("CURRENT_LIKE")))
