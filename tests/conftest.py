@@ -6,6 +6,7 @@ import os
 import ssl
 
 import pytest
+from hypothesis import settings
 
 from tests.memory import folder_of_tests
 
@@ -21,6 +22,9 @@ pytest_plugins = [
 # Of `tmp_path`: thousands of commits are synced there, each file and its folder.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder_of_tests()))
 
+
+# What `make chaos` tries properties with whose examples are logs, files and servers.
+settings.register_profile("long", max_examples=1_000)
 
 # An HTTP client begins by reading the certificates of all authorities, which takes as long as ten
 # requests. There are thousands of clients here: they share what the first has read.
@@ -41,14 +45,14 @@ def pytest_collection_finish() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--machine",
-        default="15x50",
+        default="6x50",
         metavar="RUNSxSTEPS",
         help="how much the state machine of tests/service/machine does",
     )
     parser.addoption(
         "--predicates",
         type=int,
-        default=3_000,
+        default=1_500,
         metavar="COUNT",
         help="how many predicates tests/spark/predicates/test_generated.py makes",
     )
@@ -56,14 +60,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzzing-seconds",
         type=int,
-        default=5,
+        default=2,
         metavar="SECONDS",
         help="how long each of the three targets of tests/fuzzing is searched",
     )
     parser.addoption(
         "--worlds",
         type=int,
-        default=3_000,
+        default=1_000,
         help="how many worlds of tests/simulation there are",
     )
     parser.addoption(
@@ -75,6 +79,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--schedules",
         type=int,
-        default=20,
+        default=5,
         help="how many schedules tests/interop/test_conflict_checker.py puts to Delta Spark",
+    )
+    parser.addoption(
+        "--http-vectors",
+        choices=("third", "all"),
+        default="third",
+        help="which conflict vectors tests/service/api/routes/test_vectors_http.py runs",
+    )
+    parser.addoption(
+        "--requests",
+        type=int,
+        default=3,
+        help="how many requests of each mode tests/service/api/routes/test_schemathesis.py makes",
     )

@@ -93,10 +93,10 @@ RELEASE = Size(
 )
 """Before a release: hours."""
 QUICK = Size(
-    commits=200,
-    instance_kills=6,
-    postgres_commits=100,
-    postgres_kills=2,
+    commits=120,
+    instance_kills=4,
+    postgres_commits=60,
+    postgres_kills=1,
     stop_commits=60,
     stops=2,
     faults_of_each=20,

@@ -7,7 +7,6 @@ import time
 from urllib.parse import quote
 
 import httpx
-import pytest
 
 from tests.interop.processes.foreign_spark import ForeignSpark
 from tests.interop.tables import append, check_agreement, folder_of, new_table
@@ -25,17 +24,8 @@ def wait_for_checksum(table: Table, version: int) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        {},
-        {"delta.enableDeletionVectors": "true", "delta.enableInCommitTimestamps": "true"},
-    ],
-    ids=["plain", "deletion vectors"],
-)
-def test_each_believes_the_others(
-    spark: ForeignSpark, lake: Lake, shared_server: str, properties: dict[str, str]
-):
+def test_each_believes_the_others(spark: ForeignSpark, lake: Lake, shared_server: str):
+    properties = {"delta.enableDeletionVectors": "true", "delta.enableInCommitTimestamps": "true"}
     table = new_table(lake, **properties)
     append(table, "ours", range(4))
     wait_for_checksum(table, 1)

@@ -11,11 +11,12 @@ from random import Random
 
 from tests.conflict_oracle import Judge, verdict
 from tests.conflict_schedules import Schedule, draw
-from tests.interop.processes.foreign_spark import ForeignTransactions, foreign_transactions
+from tests.interop.processes.foreign_spark import ForeignSpark
 from tests.protocol.schedules import judged
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 
 SEED = 4
+ENOUGH = 20
 _EXCEPTIONS = {
     "concurrent-append": "ConcurrentAppendException",
     "concurrent-delete-read": "ConcurrentDeleteReadException",
@@ -26,12 +27,12 @@ _EXCEPTIONS = {
 }
 
 
-def compare(delta: ForeignTransactions, schedule: Schedule, folder: str) -> str:
+def compare(spark: ForeignSpark, schedule: Schedule, folder: str) -> str:
     """Assert that Delta accepts what we accept, and that it says what the oracle says for it; what
     both said."""
     (winner,) = schedule.winners
     fields = {name: value for name, value in asdict(schedule).items() if name != "winners"}
-    answer = delta.run({**fields, "folder": folder, "winner": winner})
+    answer = spark.transact({**fields, "folder": folder, "winner": winner})
     # A scan is a read of the files that it finds.
     schedule = replace(schedule, files=answer["read"])
     ours = judged(schedule)
@@ -48,17 +49,18 @@ def compare(delta: ForeignTransactions, schedule: Schedule, folder: str) -> str:
     return f"refused by us alone: {told.ours.won.name.lower()}"
 
 
-def test_what_we_accept_delta_accepts(tmp_path, request):
+def test_what_we_accept_delta_accepts(spark, tmp_path, request):
     schedules = request.config.getoption("--schedules")
     rng = Random(SEED)
     answers: Counter[str] = Counter()
-    with foreign_transactions(tmp_path) as delta:
-        while answers.total() < schedules:
-            schedule = draw(rng, for_delta=True)
-            if isinstance(judged(schedule), Invalid):
-                continue
-            folder = tmp_path / f"table-{answers.total()}"
-            answers[compare(delta, schedule, str(folder))] += 1
+    while answers.total() < schedules:
+        schedule = draw(rng, for_delta=True)
+        if isinstance(judged(schedule), Invalid):
+            continue
+        folder = tmp_path / f"table-{answers.total()}"
+        answers[compare(spark, schedule, str(folder))] += 1
     print(dict(answers))
-    assert answers["accepted by both"] > schedules / 10
-    assert answers["refused by both"] > schedules / 3
+    # A few can all come to one answer.
+    if schedules >= ENOUGH:
+        assert answers["accepted by both"] > schedules / 10
+        assert answers["refused by both"] > schedules / 3

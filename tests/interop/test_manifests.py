@@ -37,9 +37,3 @@ def test_they_are_delta_sparks(spark, table, shared_server):
     assert len(ours) == len(WRITERS) + 2
     spark.sql("GENERATE symlink_format_manifest FOR TABLE {table}", table)
     assert manifests(table) == ours
-    spark.sql("DELETE FROM {table} WHERE writer IN ('50%', 'a/b') OR writer IS NULL", table)
-    append(table, "ours", [4])
-    ours = generated(shared_server, table)
-    assert len(ours) == len(WRITERS) - 1
-    spark.sql("GENERATE symlink_format_manifest FOR TABLE {table}", table)
-    assert manifests(table) == ours

@@ -45,8 +45,8 @@ def _managed(*kinds: managed.Kind) -> Case:
 
 
 GREEN = (
-    _plain(APPEND, OF_FOREIGN),
-    _plain(APPEND, NEEDS_OTHER),
+    _plain(APPEND, OF_FOREIGN, versions=2),
+    _plain(APPEND, NEEDS_OTHER, versions=2),
     _plain(READER, NEEDS_FOREIGN, versions=2),
     _managed(_M_APPEND, _M_APPEND),
     _managed(_M_APPEND, _M_READER),
@@ -56,6 +56,8 @@ GREEN = (
 LONG = (
     _plain(APPEND, APPEND),
     _plain(APPEND, READER),
+    _plain(APPEND, OF_FOREIGN),
+    _plain(APPEND, NEEDS_OTHER),
     _plain(APPEND, NEEDS_FOREIGN),
     _plain(READER, ENDS),
     _plain(NEEDS_OTHER, NEEDS_FOREIGN),

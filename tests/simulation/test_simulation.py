@@ -1,4 +1,4 @@
-"""Some thousand worlds hold (K7); `make chaos` runs an hour of them."""
+"""A thousand worlds hold (K7); `make chaos` runs an hour of them."""
 
 from collections import Counter
 

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,12 +18,14 @@ from tests.maven import jars
 from tests.servers.postgres import cloned
 from tests.service.serving import running
 from tests.spark.s3 import configure, settings_of
+from tests.spark.tables import folder_of
 from tidegate import Lake, Table, connect
 from tidegate.spark import register
 from tidegate_service.index.embedded.server import EmbeddedPostgres
 from tidegate_service.settings import Settings
 
 CreateTable = Callable[..., Table]
+CopyTable = Callable[[Callable[[], Table]], Table]
 LOOKED_UP = ("PythonUtils", "SerDeUtil", "functions", "org.apache.spark.sql.functions", "py4j")
 _numbers = itertools.count(1)
 
@@ -138,6 +141,38 @@ def create(lake: Lake) -> CreateTable:
         )
 
     return create_table
+
+
+@pytest.fixture(scope="session")
+def tables_to_copy() -> dict[str, Table]:
+    """The tables that were made to be copied, by what made them."""
+    return {}
+
+
+@pytest.fixture
+def copied(lake: Lake, tables_to_copy: dict[str, Table]) -> CopyTable:
+    """Register a copy of the table that a function makes. Spark writes it for the first test alone.
+
+    A copy has the files and the history of the table that was made, and its `metaData.id`.
+    """
+
+    def copy(make: Callable[[], Table]) -> Table:
+        maker = f"{make.__module__}.{make.__qualname__}"
+        if (made := tables_to_copy.get(maker)) is None:
+            made = tables_to_copy[maker] = make()
+        number = next(_numbers)
+        location = f"{made.location}-{number}"
+        folder = location.removeprefix("file://")
+        shutil.copytree(folder_of(made), folder, ignore=_beside_commits)
+        return lake.register_table(f"main.test.t{number}", location)
+
+    return copy
+
+
+def _beside_commits(folder: str, names: list[str]) -> list[str]:
+    """What is in a log but commits: the service writes it by itself, maybe while it is copied."""
+    is_log = Path(folder).name == "_delta_log"
+    return [name for name in names if is_log and not name.endswith(".json")]
 
 
 class Source:

@@ -7,11 +7,15 @@ from tidegate import ConcurrentAppendException
 
 
 @pytest.fixture
-def table(spark, create):
+def table(spark, create, copied):
     """A table of the rows (a, month) = (10, 1), (20, 2)."""
-    table = create("a int, month int", "month")
-    table.append(spark.sql("SELECT * FROM VALUES (10, 1), (20, 2) AS t(a, month)"))
-    return table
+
+    def make():
+        table = create("a int, month int", "month")
+        table.append(spark.sql("SELECT * FROM VALUES (10, 1), (20, 2) AS t(a, month)"))
+        return table
+
+    return copied(make)
 
 
 def is_blind(table, df):

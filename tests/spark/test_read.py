@@ -194,14 +194,13 @@ class TestFiles:
         table.append(spark.sql(f"SELECT 'mine' {TRANSACTION_KEY}, 1 p"))
         assert rows(table.read(spark)) == [("mine", 1)]
 
-    @pytest.mark.parametrize("name", ["we ird", "[ab]{c}", "100%", "ä", "star*", "a,b"])
-    def test_locations_may_hold_what_patterns_and_urls_are_made_of(self, spark, lake, create, name):
+    def test_locations_may_hold_what_patterns_and_urls_are_made_of(self, spark, lake, create):
         beside = create("a int")
         table = lake.create_table(
             f"{beside.name}x",
             schema=spark.sql("SELECT 1 a, 1 p").schema,
             partition_by="p",
-            location=f"{beside.location}-{name}",
+            location=f"{beside.location}-we ird[ab]{{c}}100%ästar*a,b",
         )
         table.append(spark.sql("SELECT 1 a, 2 p"))
         add_file(table, "x/part-1.parquet", {"a": pa.array([3], pa.int32())}, p="4")

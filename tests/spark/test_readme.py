@@ -1,5 +1,6 @@
 """What the README shows is what happens: its snippets run, in order, against a real service, by the
-Python that it names, which is not the first on the PATH, and with no variable set."""
+Python that it names, which is not the first on the PATH, and with no variable set but one that has
+Java start sooner."""
 
 import os
 import re
@@ -7,14 +8,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+from demo.spark import ARCHIVE
+
 README = Path(__file__).parents[2] / "README.md"
 ADDRESS = "http://127.0.0.1:8720"
+# What Java itself says goes beside what the snippets print.
+JAVA = (
+    f'"-XX:SharedArchiveFile={ARCHIVE}" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC '
+    "-Xlog:disable -Xlog:all=warning:stderr"
+)
 COUNTS = """
 reader = spark.read.format("tidegate").options(**options)
 print(reader.load("main.demo.events").count())
 print(reader.option("version", "1").load("main.demo.events").count())
 """
 """The README's comments name these, which its snippets do not print."""
+WITHOUT_JARS = """
+from tidegate.spark import UnsupportedSession
+from tidegate.spark.storage.hadoop import HadoopStore
+try:
+    HadoopStore(spark, "s3://bucket/t").check()
+except UnsupportedSession as refused:
+    print(refused)
+"""
+"""The session of the other tests may have the jars for S3, and the README's has none."""
 
 
 def blocks(language: str) -> list[str]:
@@ -23,9 +40,10 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_snippets_do_what_the_readme_says(server: str):
-    snippets = "".join([*blocks("python"), COUNTS]).replace(ADDRESS, server)
+    snippets = "".join([*blocks("python"), COUNTS, WITHOUT_JARS]).replace(ADDRESS, server)
     names = os.environ.keys() & {"HOME", "PATH", "JAVA_HOME"}
     environment = {name: os.environ[name] for name in names}
+    environment["JDK_JAVA_OPTIONS"] = JAVA
     environment["PATH"] = os.pathsep.join(
         folder
         for folder in environment["PATH"].split(os.pathsep)
@@ -47,7 +65,10 @@ def test_the_snippets_do_what_the_readme_says(server: str):
         ["3", "WRITE"],
         ["2", "DELETE"],
     ]
-    assert lines[7:] == ["2400", "1200"]
+    assert lines[7:9] == ["2400", "1200"]
+    refused = "\n".join(lines[9:])
+    assert "this Spark session has no file system for s3a://" in refused
+    assert "add org.apache.hadoop:hadoop-aws:" in refused
     (curl,) = (block for block in blocks("sh") if "curl" in block)
     answer = subprocess.run(
         ["bash", "-c", curl.replace(ADDRESS, server)], capture_output=True, text=True, check=True

@@ -22,11 +22,15 @@ from tidegate.spark import InvalidRows, SchemaMismatch
 
 
 @pytest.fixture
-def months(spark, create):
+def months(spark, create, copied):
     """A table of the rows (a, month) = (10, 1), (20, 2), (30, 3)."""
-    table = create("a int, month int", "month")
-    table.append(spark.sql("SELECT * FROM VALUES (10, 1), (20, 2), (30, 3) AS t(a, month)"))
-    return table
+
+    def make():
+        table = create("a int, month int", "month")
+        table.append(spark.sql("SELECT * FROM VALUES (10, 1), (20, 2), (30, 3) AS t(a, month)"))
+        return table
+
+    return copied(make)
 
 
 def one_more(spark, table):

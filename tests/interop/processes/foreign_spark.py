@@ -26,7 +26,6 @@ INSTALL_S = 300.0
 # What else the jar names as its needs, Spark has.
 _OURS = ("delta-", "unitycatalog-")
 _WRITER = Path(__file__).with_name("spark_writer.py")
-_TRANSACTIONS = Path(__file__).with_name("spark_transactions.py")
 
 
 class ForeignSpark:
@@ -42,15 +41,23 @@ class ForeignSpark:
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """The same for a statement as it is."""
-        return self._ask(statement)
+        return self._rows(statement)
 
     def stream(self, folder: Path, schema: str, checkpoint: Path, name: str) -> None:
         """Stream a folder's JSON files into the table of that name, a file a batch, up to those
         that are there."""
         places = {"folder": str(folder), "checkpoint": str(checkpoint)}
-        self._ask({**places, "schema": schema, "table": name})
+        self._rows({**places, "schema": schema, "table": name})
 
-    def _ask(self, asked: object) -> list[tuple[Any, ...]]:
+    def transact(self, schedule: Mapping[str, Any]) -> dict[str, Any]:
+        """Run transactions of Delta's own: what `spark_transactions.py` answers."""
+        came: dict[str, Any] = self._ask(schedule)["came"]
+        return came
+
+    def _rows(self, asked: object) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._ask(asked)["rows"]]
+
+    def _ask(self, asked: object) -> dict[str, Any]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -58,27 +65,8 @@ class ForeignSpark:
         stdin.flush()
         line = stdout.readline()
         assert line, "the foreign Spark ended"
-        answer = json.loads(line)
-        assert "error" not in answer, answer["error"]
-        return [tuple(row) for row in answer["rows"]]
-
-
-class ForeignTransactions:
-    """A Spark session with Delta that runs one schedule of transactions at a time."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
-
-    def run(self, schedule: Mapping[str, Any]) -> dict[str, Any]:
-        """What `spark_transactions.py` answers to it."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write(json.dumps(schedule) + "\n")
-        stdin.flush()
-        line = stdout.readline()
-        assert line, "the foreign Spark ended"
         answer: dict[str, Any] = json.loads(line)
+        assert "error" not in answer, answer["error"]
         return answer
 
 
@@ -88,27 +76,13 @@ def foreign_spark(
 ) -> Iterator[ForeignSpark]:
     """Run one with Spark settings and jars more than it needs; `folder` is for what it prints.
     Skips the test where it cannot be had."""
-    with _running(folder, _WRITER, json.dumps(settings or {}), more_jars=more_jars) as process:
-        yield ForeignSpark(process)
-
-
-@contextmanager
-def foreign_transactions(folder: Path) -> Iterator[ForeignTransactions]:
-    """The same for transactions."""
-    with _running(folder, _TRANSACTIONS) as process:
-        yield ForeignTransactions(process)
-
-
-@contextmanager
-def _running(
-    folder: Path, program: Path, *arguments: str, more_jars: Sequence[Path] = ()
-) -> "Iterator[subprocess.Popen[str]]":
     found = [str(jar) for jar in jars(DELTA) if jar.name.startswith(_OURS)]
     found += map(str, more_jars)
     environment = {**os.environ, "PYTHONPATH": str(_installed())}
+    arguments = [str(_WRITER), ",".join(found), str(folder), json.dumps(settings or {})]
     with (folder / "foreign-spark.log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, str(program), ",".join(found), str(folder), *arguments],
+            [sys.executable, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -117,7 +91,7 @@ def _running(
             cwd=folder,
         )
         try:
-            yield process
+            yield ForeignSpark(process)
         finally:
             process.kill()
             process.wait()

@@ -1,8 +1,9 @@
 """Run what comes in, one JSON value a line, in a Spark session with Delta: a text is an SQL
-statement, an object a stream of JSON files into a table, up to the files that are there.
-`spark_writer.py JARS FOLDER SETTINGS`, the settings as JSON. It knows nothing of the repository
-that it lies in."""
+statement, an object a schedule of transactions (`spark_transactions.py`) or a stream of JSON files
+into a table, up to the files that are there. `spark_writer.py JARS FOLDER SETTINGS`, the settings
+as JSON. It knows nothing of the repository that it lies in."""
 
+import importlib
 import json
 import os
 import sys
@@ -44,6 +45,8 @@ builder = SparkSession.builder.master("local[1]").appName("foreign")
 for name, value in settings.items():
     builder = builder.config(name, value)
 spark = builder.getOrCreate()
+# It lies beside this program, which is no part of a package.
+transactions = importlib.import_module("spark_transactions").Transactions(spark)
 
 
 def rows(asked):
@@ -56,9 +59,15 @@ def rows(asked):
     return []
 
 
+def answer_to(asked):
+    if isinstance(asked, dict) and "winner" in asked:
+        return {"came": transactions.run(asked)}
+    return {"rows": rows(asked)}
+
+
 for line in sys.stdin:
     try:
-        answer = {"rows": rows(json.loads(line))}
+        answer = answer_to(json.loads(line))
     except (PySparkException, Py4JJavaError) as error:
         answer = {"error": str(error)}
     print(json.dumps(answer, default=str), file=answers, flush=True)

@@ -7,7 +7,7 @@ import pytest
 
 from demo.s3_server import S3Server
 from tests.interop.processes.foreign_spark import ForeignSpark
-from tests.interop.stock_clients.catalog_session import catalog_session
+from tests.interop.stock_clients.catalog_session import catalog_session, connector
 from tests.maven import jars
 from tests.servers.postgres import cloned
 from tests.service.serving import running
@@ -23,6 +23,8 @@ def s3_lake(
     postgres_server, migrated_template, s3_server: S3Server, tmp_path_factory
 ) -> Iterator[Lake]:
     """A client of a service whose warehouse is in the server's bucket."""
+    # Without it, nothing is started.
+    connector()
     with cloned(postgres_server.url, migrated_template) as url:
         settings = Settings(
             database_url=url,

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.interop.processes.foreign_spark import ForeignSpark
-from tests.interop.stock_clients.catalog_session import catalog_session
+from tests.interop.stock_clients.catalog_session import catalog_session, connector
 from tests.interop.stock_clients.lost_answers import LossyProxy, lossy_proxy
 from tests.interop.tables import append, check_replay, replace
 from tests.service.instances import Instance, instances
@@ -27,6 +27,8 @@ def instance(
 ) -> Iterator[Instance]:
     from tests.servers.postgres import cloned
 
+    # Without it, nothing is started.
+    connector()
     with cloned(postgres_server.url, migrated_template) as url:
         folder = tmp_path_factory.mktemp("warehouse")
         with instances(Settings(database_url=url, data_dir=folder, port=0)) as (instance,):

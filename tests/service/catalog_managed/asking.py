@@ -1,5 +1,7 @@
 """What is asked of a catalog-managed table whose log or database is in doubt."""
 
+import pytest
+
 from tests.service.catalog_managed.restoring import body
 from tests.service.world import World
 from tidegate_service.core.commit.propose import conflict_check, propose
@@ -25,6 +27,11 @@ CALLS = {
     "an abort": lambda world, table: abort(world.context, table.name, "new"),
     "forgetting it": lambda world, table: forget_table(world.context, table.name),
 }
+
+
+def calls(*names: str) -> pytest.MarkDecorator:
+    """These calls, one each."""
+    return pytest.mark.parametrize("call", [CALLS[name] for name in names], ids=names)
 
 
 async def files_of(world: World, table: TableRecord) -> list[object]:

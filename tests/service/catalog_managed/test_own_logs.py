@@ -43,19 +43,25 @@ async def another_since(
     return made.instance(old), table
 
 
-OTHERS = pytest.mark.parametrize(
-    "commits", [-1, 1, 5, 7], ids=["none", "a shorter one", "one as long", "a longer one"]
-)
+OTHERS = {"none": -1, "a shorter one": 1, "a longer one": 7}
+"""Logs by the commits of whoever made them."""
+ASKED = [
+    *(("a commit", other) for other in (*OTHERS, "one as long")),
+    *(("forgetting it", other) for other in OTHERS),
+    ("a check", "a shorter one"),
+    ("an abort", "a shorter one"),
+]
+"""Every call, and every log: forgetting a table puts files back."""
 ANOTHER = "22222222-2222-4333-8444-555555555555"
 
 
-@OTHERS
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-async def test_nothing_is_acknowledged_or_put_there(made, database_url, commits, call):
+@pytest.mark.parametrize(("call", "other"), ASKED)
+async def test_nothing_is_acknowledged_or_put_there(made, database_url, call, other):
+    commits = OTHERS.get(other, 5)
     then, table = await another_since(made, database_url, commits=commits)
     before = log_of(then, table)
     with pytest.raises(TableQuarantined, match=r"version.* move nothing there"):
-        await call(then, table)
+        await CALLS[call](then, table)
     assert await is_closed(then, table)
     head = await get_table(then.context, table.id)
     assert head.latest_version == 5
@@ -65,7 +71,7 @@ async def test_nothing_is_acknowledged_or_put_there(made, database_url, commits,
     assert log_of(then, table) == before
 
 
-@OTHERS
+@pytest.mark.parametrize("commits", OTHERS.values(), ids=OTHERS)
 async def test_a_rebuild_is_refused_and_leaves_it_closed(made, database_url, commits):
     """Also where it is the first thing that is done, as the runbook has it."""
     then, table = await another_since(made, database_url, commits=commits)
@@ -79,7 +85,7 @@ async def test_a_rebuild_is_refused_and_leaves_it_closed(made, database_url, com
     assert log_of(then, table) == before
 
 
-@OTHERS
+@pytest.mark.parametrize("commits", OTHERS.values(), ids=OTHERS)
 async def test_what_waits_for_publishing_is_not_put_there(made, database_url, commits):
     """A publisher may be there before anybody commits."""
     then, table = await another_since(made, database_url, commits=commits, waiting="fg")

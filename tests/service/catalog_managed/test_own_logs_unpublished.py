@@ -52,22 +52,27 @@ async def another_since(
     return made.instance(old), table
 
 
-OTHERS = pytest.mark.parametrize(
-    "other",
-    [{}, {"catalog_managed": False}, {"catalog_managed": False, "cleaned_up": True}],
-    ids=["catalog-managed", "plain", "cleaned up"],
-)
+LOGS = {
+    "catalog-managed": {},
+    "plain": {"catalog_managed": False},
+    "cleaned up": {"catalog_managed": False, "cleaned_up": True},
+}
+OTHERS = pytest.mark.parametrize("other", LOGS.values(), ids=LOGS)
+ASKED = [
+    *((call, other) for call in ("a commit", "forgetting it") for other in LOGS),
+    ("a check", "catalog-managed"),
+    ("an abort", "catalog-managed"),
+]
 
 
-@OTHERS
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-async def test_nothing_is_acknowledged_or_put_there(made, database_url, other, call):
-    then, table = await another_since(made, database_url, **other)
+@pytest.mark.parametrize(("call", "other"), ASKED)
+async def test_nothing_is_acknowledged_or_put_there(made, database_url, call, other):
+    then, table = await another_since(made, database_url, **LOGS[other])
     before = log_of(then, table)
     with pytest.raises(
         TableQuarantined, match=r"nothing of the table was published.* move nothing"
     ):
-        await call(then, table)
+        await CALLS[call](then, table)
     assert await is_closed(then, table)
     with pytest.raises(Refused, match="stays quarantined: nothing of the table was published"):
         await release_table(then.context, table.name)

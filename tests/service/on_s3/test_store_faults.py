@@ -40,13 +40,10 @@ def impatient_world(failing_world, store_proxy, s3_prefix) -> World:
 
 
 @pytest.mark.parametrize("fault", SETTLED)
-@pytest.mark.parametrize("times", [1, 3])
-async def test_a_commit_lands_once_whatever_became_of_its_put(
-    failing_world, store_proxy, fault, times
-):
+async def test_a_commit_lands_once_whatever_became_of_its_put(failing_world, store_proxy, fault):
     table = await failing_world.create()
     body = proposal(add("a"))
-    store_proxy.script(*[fault] * times)
+    store_proxy.script(*[fault] * 3)
 
     landed = await propose(failing_world.context, table.id, body)
 

@@ -31,6 +31,33 @@ def folder():
         yield Path(path)
 
 
+@pytest.fixture(scope="module")
+def running():
+    """A folder and the server that runs on it, which no test changes."""
+    with (
+        tempfile.TemporaryDirectory(prefix="tidegate-", dir=folder_of_tests()) as path,
+        EmbeddedPostgres(Path(path)) as server,
+    ):
+        yield Path(path), server
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A folder in which a server ran."""
+    with tempfile.TemporaryDirectory(prefix="tidegate-", dir=folder_of_tests()) as path:
+        with EmbeddedPostgres(Path(path)):
+            pass
+        yield Path(path)
+
+
+@pytest.fixture
+def used(cluster, folder):
+    """A copy of it: to make one is most of what a start takes."""
+    # `cp` keeps the owner, who is not always the one who copies.
+    subprocess.run(["cp", "-a", cluster / "postgres", folder], check=True)
+    return folder
+
+
 def answers(url: str) -> bool:
     try:
         psycopg.connect(url).close()
@@ -73,36 +100,36 @@ def test_it_keeps_its_data_and_its_url(folder):
     assert not answers(url)
 
 
-def test_it_is_durable_and_private(folder):
-    with EmbeddedPostgres(folder) as server:
-        for setting, value in {
-            "fsync": "on",
-            "synchronous_commit": "on",
-            "full_page_writes": "on",
-            "listen_addresses": "",
-            "max_connections": "200",
-            "server_encoding": "UTF8",
-        }.items():
-            assert ask(server.url, f"SHOW {setting}") == value
-        rules = "SELECT array_agg(DISTINCT auth_method) FROM pg_hba_file_rules"
-        assert ask(server.url, rules) == ["scram-sha-256"]
-        password = (folder / "postgres/password").read_text()
-        assert len(password) > 40
-        assert not answers(server.url.replace(password, "guess"))
-        assert not answers(server.url.replace(f":{password}", ""))
-        for name in ("", "password", "socket", "data"):
-            assert mode(folder / "postgres" / name) & 0o077 == 0
-        assert (
-            password
-            not in subprocess.run(
-                ["ps", "-eo", "args"], capture_output=True, text=True, check=True
-            ).stdout
-        )
+def test_it_is_durable_and_private(running):
+    folder, server = running
+    for setting, value in {
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+        "listen_addresses": "",
+        "max_connections": "200",
+        "server_encoding": "UTF8",
+    }.items():
+        assert ask(server.url, f"SHOW {setting}") == value
+    rules = "SELECT array_agg(DISTINCT auth_method) FROM pg_hba_file_rules"
+    assert ask(server.url, rules) == ["scram-sha-256"]
+    password = (folder / "postgres/password").read_text()
+    assert len(password) > 40
+    assert not answers(server.url.replace(password, "guess"))
+    assert not answers(server.url.replace(f":{password}", ""))
+    for name in ("", "password", "socket", "data"):
+        assert mode(folder / "postgres" / name) & 0o077 == 0
+    assert (
+        password
+        not in subprocess.run(
+            ["ps", "-eo", "args"], capture_output=True, text=True, check=True
+        ).stdout
+    )
 
 
-def test_it_does_not_run_as_root(folder):
-    with EmbeddedPostgres(folder):
-        assert Path(f"/proc/{postmaster(folder)}").stat().st_uid != 0
+def test_it_does_not_run_as_root(running):
+    folder, _ = running
+    assert Path(f"/proc/{postmaster(folder)}").stat().st_uid != 0
 
 
 def test_folders_above_stay_closed(folder):
@@ -139,11 +166,11 @@ def test_a_socket_folder_of_somebody_else_is_refused(folder):
         sockets.unlink()
 
 
-def test_a_data_directory_serves_one_process(folder):
-    with EmbeddedPostgres(folder) as server:
-        with pytest.raises(DataDirectoryInUse, match=f"process {os.getpid()} runs"):
-            EmbeddedPostgres(folder).start()
-        assert ask(server.url, "SELECT 1") == 1
+def test_a_data_directory_serves_one_process(running):
+    folder, server = running
+    with pytest.raises(DataDirectoryInUse, match=f"process {os.getpid()} runs"):
+        EmbeddedPostgres(folder).start()
+    assert ask(server.url, "SELECT 1") == 1
 
 
 @pytest.fixture
@@ -184,22 +211,22 @@ def test_a_killed_process_takes_its_server_with_it(folder, service):
         assert ask(server.url, "SELECT seven FROM kept") == 7
 
 
-def test_a_stale_pid_file_does_not_block_a_start(folder):
+def test_a_stale_pid_file_does_not_block_a_start(used):
     """After a crash of the machine, its number may be that of any process."""
-    with EmbeddedPostgres(folder):
-        lines = (folder / "postgres/data/postmaster.pid").read_text().split("\n")
-        owner = (folder / "postgres/data").stat()
-    stale = folder / "postgres/data/postmaster.pid"
+    with EmbeddedPostgres(used):
+        lines = (used / "postgres/data/postmaster.pid").read_text().split("\n")
+        owner = (used / "postgres/data").stat()
+    stale = used / "postgres/data/postmaster.pid"
     # A living process that Postgres would take for a server: of the same user.
     bystander = subprocess.Popen(
         ["/bin/cat"],
         stdin=subprocess.PIPE,
         **({"user": owner.st_uid} if os.geteuid() == 0 else {}),
     )
-    for path in (stale, folder / "postgres/socket/.s.PGSQL.5432.lock"):
+    for path in (stale, used / "postgres/socket/.s.PGSQL.5432.lock"):
         path.write_text("\n".join([str(bystander.pid), *lines[1:]]))
         os.chown(path, owner.st_uid, owner.st_gid)
-    with EmbeddedPostgres(folder) as server:
+    with EmbeddedPostgres(used) as server:
         assert ask(server.url, "SELECT 1") == 1
     assert bystander.poll() is None
     bystander.communicate()
@@ -214,13 +241,11 @@ def test_stopping_ends_open_transactions(folder):
         connection.execute("SELECT 1")
 
 
-def test_a_start_that_fails_says_why_and_can_be_tried_again(folder):
-    with EmbeddedPostgres(folder):
-        pass
-    configuration = folder / "postgres/data/postgresql.conf"
+def test_a_start_that_fails_says_why_and_can_be_tried_again(used):
+    configuration = used / "postgres/data/postgresql.conf"
     fine = configuration.read_text()
     configuration.write_text(fine + "no_such_setting = 1\n")
-    server = EmbeddedPostgres(folder)
+    server = EmbeddedPostgres(used)
     with pytest.raises(EmbeddedPostgresError, match="no_such_setting"):
         server.start()
     assert not server.running
@@ -235,20 +260,16 @@ def test_a_folder_that_cannot_be_made(folder):
         EmbeddedPostgres(folder / "file").start()
 
 
-def test_data_of_another_postgres_are_left_alone(folder):
-    with EmbeddedPostgres(folder):
-        pass
-    (folder / "postgres/data/PG_VERSION").write_text("11\n")
+def test_data_of_another_postgres_are_left_alone(used):
+    (used / "postgres/data/PG_VERSION").write_text("11\n")
     with pytest.raises(EmbeddedPostgresError, match="made by Postgres 11"):
-        EmbeddedPostgres(folder).start()
+        EmbeddedPostgres(used).start()
 
 
-def test_a_lost_password_is_not_made_up(folder):
-    with EmbeddedPostgres(folder):
-        pass
-    (folder / "postgres/password").unlink()
+def test_a_lost_password_is_not_made_up(used):
+    (used / "postgres/password").unlink()
     with pytest.raises(EmbeddedPostgresError, match="password is gone"):
-        EmbeddedPostgres(folder).start()
+        EmbeddedPostgres(used).start()
 
 
 def test_a_cluster_that_was_half_made_is_made_again(folder):
@@ -262,13 +283,11 @@ def test_a_cluster_that_was_half_made_is_made_again(folder):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
-def test_data_of_root_or_of_somebody_else(folder):
-    with EmbeddedPostgres(folder):
-        pass
-    data = folder / "postgres/data"
+def test_data_of_root_or_of_somebody_else(used):
+    data = used / "postgres/data"
     os.chown(data, 0, 0)
     with pytest.raises(EmbeddedPostgresError, match="belongs to root"):
-        EmbeddedPostgres(folder).start()
+        EmbeddedPostgres(used).start()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the user")

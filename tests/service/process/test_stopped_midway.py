@@ -24,7 +24,7 @@ from tests.service.instances import instances
 from tests.service.process.killed.crashing import Pair, check_log, landed, new_body
 from tests.service.process.severing import Cut, Severing, severing
 from tidegate_service.index.embedded.server import EmbeddedPostgres
-from tidegate_service.index.locking.groups import LOCK, LOCK_FREE
+from tidegate_service.index.locking.groups import LOCK
 from tidegate_service.settings import Settings
 
 BOUND_S = 30.0
@@ -67,10 +67,7 @@ def url(postgres_server: EmbeddedPostgres, migrated_template: str) -> Iterator[s
         yield url
 
 
-@pytest.mark.parametrize("catalog_managed", [False, True], ids=["plain", "managed"])
-def test_an_instance_that_is_stopped_within_a_pipeline_holds_nobody_for_long(
-    url, tmp_path, catalog_managed
-):
+def test_an_instance_that_is_stopped_within_a_pipeline_holds_nobody_for_long(url, tmp_path):
     with (
         tempfile.TemporaryDirectory(prefix="tidegate-", dir="/tmp") as folder,
         severed(url, Path(folder)) as (through, between),
@@ -83,9 +80,9 @@ def test_an_instance_that_is_stopped_within_a_pipeline_holds_nobody_for_long(
             ThreadPoolExecutor(1) as sending,
         ):
             two = Pair(victim=victim, survivor=survivor, folder=tmp_path, database_url=url)
-            table = two.create(catalog_managed=catalog_managed)
+            table = two.create(catalog_managed=False)
             body = new_body()
-            between.watch((LOCK_FREE if catalog_managed else LOCK).name, Cut.WITHIN_ITS_PIPELINE)
+            between.watch(LOCK.name, Cut.WITHIN_ITS_PIPELINE)
             answer = sending.submit(table.propose, victim, body)
             assert between.held_back.wait(30)
             victim.signal(signal.SIGSTOP)

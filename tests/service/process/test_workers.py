@@ -1,5 +1,6 @@
 """`tidegate serve --workers N`: several processes behind one address, killed and stopped."""
 
+import itertools
 import json
 import os
 import re
@@ -15,19 +16,24 @@ from pathlib import Path
 from typing import BinaryIO
 
 import httpx
+import psycopg
 import pytest
 
 from tests.builders.flights import TABLE, add, proposal, table_body
+from tests.servers.postgres import cloned
 from tests.service.process.cli.command_line import (
     START_S,
     STOP_S,
     TIDEGATE,
     environment,
+    invoke,
     serving,
     tidegate,
     url_in,
 )
+from tidegate_service.index.embedded.server import EmbeddedPostgres
 
+_numbers = itertools.count()
 WORKERS = 2
 SERVING = [str(number) for number in range(1, WORKERS + 1)]
 
@@ -54,11 +60,11 @@ class Service:
         found = re.findall(rf'^{name}{{[^}}]*worker="(\w+)"}} (\S+)$', text, re.MULTILINE)
         return {worker: float(value) for worker, value in found}
 
-    def head(self) -> dict[str, int]:
+    def head(self, table: str) -> dict[str, int]:
         while True:
             # Whoever had the connection may be killed.
             with suppress(httpx.TransportError):
-                return httpx.get(f"{self.api}/tables/{TABLE}").raise_for_status().json()
+                return httpx.get(f"{self.api}/tables/{table}").raise_for_status().json()
 
 
 @contextmanager
@@ -117,17 +123,33 @@ def workers(database_url: str, folder: Path, *more: object) -> Iterator[Service]
     assert process.returncode == 0
 
 
-@pytest.fixture
-def service(database_url, tmp_path):
-    with workers(database_url, tmp_path) as made:
+@pytest.fixture(scope="module")
+def service(postgres_server, migrated_template, tmp_path_factory):
+    with (
+        cloned(postgres_server.url, migrated_template) as url,
+        workers(url, tmp_path_factory.mktemp("workers")) as made,
+    ):
         yield made
 
 
-def commit(service: Service, body: dict[str, object]) -> httpx.Response:
+def create(service: Service, *, catalog_managed: bool) -> str:
+    """The name of a new table."""
+    name = f"main.workers.t{next(_numbers)}"
+    body = table_body(name, catalog_managed=catalog_managed)
+    httpx.post(f"{service.api}/tables", json=body).raise_for_status()
+    return name
+
+
+def is_published(service: Service, table: str) -> bool:
+    head = service.head(table)
+    return head["published_version"] == head["latest_version"]
+
+
+def commit(service: Service, table: str, body: dict[str, object]) -> httpx.Response:
     """Asked until it is answered, with the same id, as the client does."""
     while True:
         try:
-            answer = httpx.post(f"{service.api}/tables/{TABLE}/commits", json=body, timeout=40)
+            answer = httpx.post(f"{service.api}/tables/{table}/commits", json=body, timeout=40)
         except httpx.TransportError:
             continue
         if answer.status_code != 503:
@@ -137,8 +159,7 @@ def commit(service: Service, body: dict[str, object]) -> httpx.Response:
 class TestServing:
     def test_all_of_them_serve_and_one_publishes(self, service):
         assert httpx.get(f"{service.url}/readyz").json()["status"] == "ready"
-        body = table_body(catalog_managed=True)
-        httpx.post(f"{service.api}/tables", json=body).raise_for_status()
+        table = create(service, catalog_managed=True)
 
         def served() -> set[str]:
             httpx.get(f"{service.api}/tables")
@@ -146,8 +167,8 @@ class TestServing:
             return set(service.metric(asked))
 
         until(lambda: served() == set(SERVING))
-        assert commit(service, proposal(add())).status_code == 201
-        until(lambda: service.head()["published_version"] == 1)
+        assert commit(service, table, proposal(add())).status_code == 201
+        until(lambda: service.head(table)["published_version"] == 1)
         # The publisher counts a version once it is marked.
         counts = {"1": 0, "2": 0, "publisher": 2}
         until(lambda: service.metric("tidegate_published_versions_total") == counts)
@@ -170,23 +191,28 @@ class TestServing:
                 return httpx.post(f"{service.api}/tables", json=body).status_code == 201
 
             until(is_made)
-            assert commit(service, proposal(add())).status_code == 201
-            until(lambda: service.head()["published_version"] == 1)
+            assert commit(service, TABLE, proposal(add())).status_code == 201
+            until(lambda: service.head(TABLE)["published_version"] == 1)
 
 
 class TestTroubles:
-    @pytest.mark.parametrize("catalog_managed", [False, True])
-    def test_killing_them_under_load_loses_nothing(self, service, catalog_managed):
-        body = table_body(catalog_managed=catalog_managed)
-        httpx.post(f"{service.api}/tables", json=body).raise_for_status()
+    def test_killing_them_under_load_loses_nothing(self, service):
+        tables = [create(service, catalog_managed=managed) for managed in (False, True)]
         enough = threading.Event()
 
+        def heads() -> list[int]:
+            return [service.head(table)["latest_version"] for table in tables]
+
+        def go_on(before: list[int]) -> bool:
+            return all(now > then + 5 for now, then in zip(heads(), before, strict=True))
+
         def write(writer: int) -> list[str]:
+            table = tables[writer % 2]
             landed: list[str] = []
             while not enough.is_set():
                 name = f"{writer}-{len(landed)}"
                 body = proposal(add(f"month=5/{name}.parquet"), transaction_id=name)
-                answer = commit(service, body)
+                answer = commit(service, table, body)
                 assert answer.status_code in (200, 201), answer.text
                 landed.append(name)
             return landed
@@ -195,25 +221,26 @@ class TestTroubles:
             writing = [pool.submit(write, writer) for writer in range(4)]
             try:
                 for killed in service.processes().values():
-                    before = service.head()["latest_version"]
+                    before = heads()
                     os.kill(killed, signal.SIGKILL)
                     until(lambda killed=killed: not alive(killed))
-                    until(lambda before=before: service.head()["latest_version"] > before + 5)
+                    until(lambda before=before: go_on(before))
             finally:
                 enough.set()
-            landed = [name for future in writing for name in future.result()]
-        head = service.head()["latest_version"]
-        url = f"{service.api}/tables/{TABLE}/commits"
-        history = httpx.get(url, params={"limit": 1000}).json()["commits"]
-        ids = [commit["transaction_id"] for commit in history]
-        # Each once, and nothing but them and the first version.
-        assert sorted(ids[:-1]) == sorted(landed)
-        assert len(landed) == head
+            landed = [future.result() for future in writing]
+        for number, table in enumerate(tables):
+            of_table = landed[number] + landed[number + 2]
+            url = f"{service.api}/tables/{table}/commits"
+            history = httpx.get(url, params={"limit": 1000}).json()["commits"]
+            ids = [commit["transaction_id"] for commit in history]
+            # Each once, and nothing but them and the first version.
+            assert sorted(ids[:-1]) == sorted(of_table)
+            assert len(of_table) == service.head(table)["latest_version"]
 
         # All are back.
         everyone = {*SERVING, "publisher"}
         until(lambda: set(service.metric("process_start_time_seconds")) == everyone)
-        until(lambda: service.head()["published_version"] == head)
+        until(lambda: all(is_published(service, table) for table in tables))
         told = [json.loads(line) for line in service.log.read_text().splitlines()]
         ended = "a worker has ended and is started again"
         again = [(line["worker"], line["exit_code"]) for line in told if line["event"] == ended]
@@ -228,19 +255,18 @@ class TestTroubles:
             process.kill()
             until(lambda: not any(map(alive, pids)), within_s=STOP_S)
 
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_a_signal_ends_them_all_in_time(self, tmp_path, number):
+    def test_a_signal_ends_them_all_in_time(self, tmp_path):
         """With an embedded database, which ends after them."""
         with serving("--workers", WORKERS, "--data-dir", tmp_path) as (process, printed):
             service = Service(process.pid, url_in(printed), tmp_path)
             httpx.post(f"{service.api}/tables", json=table_body()).raise_for_status()
             pids = service.processes().values()
-            process.send_signal(number)
+            process.send_signal(signal.SIGTERM)
             assert process.wait(STOP_S) == 0
             assert not any(map(alive, pids))
         # The folder is free for the next one, which has what was written.
-        with serving("--data-dir", tmp_path) as (_, printed):
-            httpx.get(f"{url_in(printed)}/api/v1/tables/{TABLE}").raise_for_status()
+        with EmbeddedPostgres(tmp_path) as postgres, psycopg.connect(postgres.url) as connection:
+            assert connection.execute("SELECT name FROM tables").fetchall() == [(TABLE,)]
 
     def test_a_signal_to_the_whole_group_is_waited_for_as_well(self, tmp_path):
         """As systemd sends it, and `timeout`: to the workers, too, and to what forks them."""
@@ -252,12 +278,13 @@ class TestTroubles:
             assert not any(map(alive, pids))
         assert "a worker has ended" not in log.read_text()
 
-    def test_one_that_hangs_is_killed_in_the_end(self, service):
-        pids = service.processes()
-        os.kill(pids["1"], signal.SIGSTOP)
-        os.kill(service.parent, signal.SIGTERM)
-        until(lambda: not any(map(alive, pids.values())), within_s=STOP_S)
-        until(lambda: not alive(service.parent), within_s=STOP_S)
+    def test_one_that_hangs_is_killed_in_the_end(self, database_url, tmp_path):
+        with workers(database_url, tmp_path) as service:
+            pids = service.processes()
+            os.kill(pids["1"], signal.SIGSTOP)
+            os.kill(service.parent, signal.SIGTERM)
+            until(lambda: not any(map(alive, pids.values())), within_s=STOP_S)
+            until(lambda: not alive(service.parent), within_s=STOP_S)
 
 
 class TestStarting:
@@ -274,8 +301,8 @@ class TestStarting:
 
     def test_more_than_the_embedded_database_has_connections_for(self, tmp_path):
         folder = tmp_path / "d"
-        done = tidegate("serve", "--workers", 6, "--port", 0, "--data-dir", folder)
-        assert done.returncode == 1
+        done = invoke("serve", "--workers", 6, "--port", 0, "--data-dir", folder)
+        assert done.exit_code == 1
         (line,) = done.stderr.splitlines()
         assert "may use 200 connections, and the embedded Postgres has 190 for them" in line
         assert not folder.exists()

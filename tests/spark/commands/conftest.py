@@ -7,13 +7,16 @@ from tidegate import Table
 
 
 @pytest.fixture
-def months(spark, create) -> Table:
+def months(spark, create, copied) -> Table:
     """A table of the rows (month, a) = (1, 10), (1, 11), (2, 20), (2, 21), partitioned by month."""
-    table = create("a int, month int", "month")
-    table.append(
-        spark.sql("SELECT * FROM VALUES (10, 1), (11, 1), (20, 2), (21, 2) AS t(a, month)")
-    )
-    return table
+
+    def make() -> Table:
+        table = create("a int, month int", "month")
+        query = "SELECT * FROM VALUES (10, 1), (11, 1), (20, 2), (21, 2) AS t(a, month)"
+        table.append(spark.sql(query))
+        return table
+
+    return copied(make)
 
 
 @pytest.fixture

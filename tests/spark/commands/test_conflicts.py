@@ -16,11 +16,11 @@ class TestDeletes:
     def test_of_two_partitions_both_land(self, spark, lake, months):
         same = lake.table(months.id)
         mine = lake.table(months.id)
-        overtake(mine, lambda: same.delete("month = 2 AND a = 20", spark=spark))
+        overtake(mine, lambda: same.delete("month = 2", spark=spark))
         changed = mine.delete("month = 1 AND a = 10", spark=spark)
         assert changed.receipt is not None
         assert changed.receipt.rebased_over == 1
-        assert rows(months.read(spark)) == [(11, 1), (21, 2)]
+        assert rows(months.read(spark)) == [(11, 1)]
 
     def test_of_one_partition_conflict_and_leave_nothing(self, spark, lake, months):
         same = lake.table(months.id)
@@ -59,13 +59,12 @@ class TestDeletes:
         more = spark.range(1).select(F.lit(10).alias("a"), F.lit(1).alias("month"))
         overtake(mine, lambda: same.append(more))
         with pytest.raises(ConcurrentAppendException):
-            mine.delete("a = 10", spark=spark, retries=2)
-        assert months.version == 1 + 3
+            mine.delete("a = 10", spark=spark, retries=1)
+        assert months.version == 1 + 2
 
-    @pytest.mark.parametrize("retries", [-1, -5])
-    def test_a_negative_number_of_retries_is_refused(self, spark, months, retries):
+    def test_a_negative_number_of_retries_is_refused(self, spark, months):
         with pytest.raises(InvalidRequest, match="retries"):
-            months.delete("a = 10", spark=spark, retries=retries)
+            months.delete("a = 10", spark=spark, retries=-1)
 
 
 class TestMerges:

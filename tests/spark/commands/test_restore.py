@@ -36,28 +36,18 @@ _NUMBERED = StructType(
 
 
 @pytest.fixture
-def changed(spark, months):
+def changed(spark, months, copied):
     """The months, of which one lost a row (version 2) and to which another one came (version 3)."""
-    months.delete("a = 10", spark=spark)
-    months.append(spark.sql("SELECT 30 AS a, 3 AS month"))
-    return months
+
+    def make():
+        months.delete("a = 10", spark=spark)
+        months.append(spark.sql("SELECT 30 AS a, 3 AS month"))
+        return months
+
+    return copied(make)
 
 
 class TestRows:
-    def test_of_a_version_are_back(self, spark, changed):
-        restored = changed.restore(version=1, spark=spark)
-        assert restored.version == 1
-        assert restored.receipt.version == 4
-        assert rows(changed.read(spark)) == [(10, 1), (11, 1), (20, 2), (21, 2)]
-        assert len(independent(changed)) == 4
-        before, after = changed.scan(version=1).files, changed.scan().files
-        assert {file.path for file in before} == {file.path for file in after}
-
-    def test_of_the_version_before_a_restore_come_back_too(self, spark, changed):
-        changed.restore(version=1, spark=spark)
-        changed.restore(version=3, spark=spark)
-        assert rows(changed.read(spark)) == [(11, 1), (20, 2), (21, 2), (30, 3)]
-
     @pytest.mark.parametrize("goes_on", [False, True])
     def test_of_before_row_ids_began_anew_get_others(self, spark, create, goes_on):
         """Ids that were given out once more would be two rows'."""
@@ -87,6 +77,10 @@ class TestRows:
 
     def test_the_history_and_the_metrics_are_deltas(self, spark, changed):
         restored = changed.restore(version=1, spark=spark, user_metadata="undo")
+        assert (restored.version, restored.receipt.version) == (1, 4)
+        assert len(independent(changed)) == 4
+        before, after = changed.scan(version=1).files, changed.scan().files
+        assert {file.path for file in before} == {file.path for file in after}
         size = sum(file.size for file in changed.scan().files)
         assert restored.metrics["tableSizeAfterRestore"] == size
         assert restored.metrics["numOfFilesAfterRestore"] == len(changed.scan().files)
@@ -110,14 +104,6 @@ class TestRows:
         assert rows(table.read(spark)) == [(number,) for number in range(3, 10)]
         table.restore(version=1, spark=spark)
         assert table.read(spark).count() == 10
-
-    def test_of_a_table_with_a_change_data_feed_are_its_changes(self, spark, create):
-        table = create("id bigint", **{"delta.enableChangeDataFeed": "true"})
-        table.append(spark.range(2))
-        table.delete("id = 1", spark=spark)
-        table.restore(version=1, spark=spark)
-        found = table.changes(spark, from_version=3).select("id", "_change_type").collect()
-        assert ("insert", 1) in {(row["_change_type"], row["id"]) for row in found}
 
 
 @pytest.mark.parametrize(
@@ -150,24 +136,6 @@ class TestTheTable:
         table.restore(version=2, spark=spark)
         assert table.partition_columns == ("p",)
         assert rows(table.read(spark)) == [(2, "x")]
-
-    def test_has_its_protocol_still(self, spark, create):
-        table = create("id bigint")
-        table.append(spark.range(3))
-        with table.transaction() as txn:
-            txn.update_metadata(set_properties=VECTORS)
-            txn.commit("SET TBLPROPERTIES")
-        table.restore(version=1, spark=spark)
-        assert "deletionVectors" in table.head().protocol.writer_features
-        assert table.head().properties == {}
-
-    def test_does_not_give_numbers_out_again(self, spark, lake):
-        table = lake.create_table("main.test.restored_numbers", schema=_NUMBERED)
-        table.append(spark.sql("SELECT 'a' AS v"))
-        table.append(spark.sql("SELECT 'b' AS v"))
-        table.restore(version=1, spark=spark)
-        table.append(spark.sql("SELECT 'c' AS v"))
-        assert rows(table.read(spark)) == [(1, "a"), (3, "c")]
 
     def test_does_not_give_numbers_of_a_column_that_was_renamed_out_again(self, spark, lake):
         table = lake.create_table(

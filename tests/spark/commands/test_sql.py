@@ -69,7 +69,7 @@ class TestRows:
 
     def test_commits_have_the_metadata(self, session, lake, months, sql):
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", "hourly")
-        sql(f"DELETE FROM {months.name} WHERE a = 10", user_metadata="nightly")
+        sql(f"DELETE FROM {months.name} WHERE month = 1", user_metadata="nightly")
         sql(f"COMMENT ON TABLE {months.name} IS 'all'")
         sql(f"RESTORE {months.name} VERSION AS OF 1")
         sql(f"UPDATE {months.name} SET a = 1 WHERE a = 10")

@@ -32,53 +32,58 @@ def bounds(stats, column="a"):
     return stats["minValues"].get(column), stats["maxValues"].get(column)
 
 
-class TestBounds:
-    @pytest.mark.parametrize(
-        ("column", "values", "minimum", "maximum"),
+BOUNDED = [
+    ("tinyint", ["CAST(-3 AS TINYINT)", "CAST(2 AS TINYINT)"], -3, 2),
+    ("smallint", ["CAST(-300 AS SMALLINT)", "CAST(2 AS SMALLINT)"], -300, 2),
+    ("int", ["-70000", "2"], -70000, 2),
+    ("bigint", ["-5000000000L", f"{2**63 - 1}L"], -5000000000, 2**63 - 1),
+    ("float", ["-1.5F", "2.25F"], -1.5, 2.25),
+    ("double", ["-1.1D", "2.2D"], -1.1, 2.2),
+    ("double", ["0.0D", "0.0D"], 0.0, 0.0),
+    ("decimal(5,2)", ["-1.25", "999.99"], -1.25, 999.99),
+    ("decimal(18,3)", ["-1.125", "2.000"], -1.125, 2.0),
+    ("decimal(38,1)", ["-1.5", "2.5"], -1.5, 2.5),
+    ("string", ["'ä'", "'b'"], "b", "ä"),
+    ("date", ["DATE'1066-10-14'", "DATE'2024-02-29'"], "1066-10-14", "2024-02-29"),
+    (
+        "timestamp",
         [
-            ("tinyint", ["CAST(-3 AS TINYINT)", "CAST(2 AS TINYINT)"], -3, 2),
-            ("smallint", ["CAST(-300 AS SMALLINT)", "CAST(2 AS SMALLINT)"], -300, 2),
-            ("int", ["-70000", "2"], -70000, 2),
-            ("bigint", ["-5000000000L", f"{2**63 - 1}L"], -5000000000, 2**63 - 1),
-            ("float", ["-1.5F", "2.25F"], -1.5, 2.25),
-            ("double", ["-1.1D", "2.2D"], -1.1, 2.2),
-            ("double", ["0.0D", "0.0D"], 0.0, 0.0),
-            ("decimal(5,2)", ["-1.25", "999.99"], -1.25, 999.99),
-            ("decimal(18,3)", ["-1.125", "2.000"], -1.125, 2.0),
-            ("decimal(38,1)", ["-1.5", "2.5"], -1.5, 2.5),
-            ("string", ["'ä'", "'b'"], "b", "ä"),
-            ("date", ["DATE'1066-10-14'", "DATE'2024-02-29'"], "1066-10-14", "2024-02-29"),
-            (
-                "timestamp",
-                [
-                    "TIMESTAMP'1969-12-31 23:59:59.999999 UTC'",
-                    "TIMESTAMP'2024-02-29 12:00:00.123999 UTC'",
-                ],
-                "1969-12-31T23:59:59.999Z",
-                "2024-02-29T12:00:00.123Z",
-            ),
-            (
-                "timestamp_ntz",
-                ["TIMESTAMP_NTZ'1500-01-01 00:00:00.000001'", "TIMESTAMP_NTZ'2024-02-29 12:00:00'"],
-                "1500-01-01T00:00:00.000",
-                "2024-02-29T12:00:00.000",
-            ),
+            "TIMESTAMP'1969-12-31 23:59:59.999999 UTC'",
+            "TIMESTAMP'2024-02-29 12:00:00.123999 UTC'",
         ],
-    )
-    def test_of_every_type_that_has_them(self, statistics, column, values, minimum, maximum):
-        query = " UNION ALL ".join(f"SELECT {value} AS a" for value in [*values, "null"])
-        stats = statistics(query, f"a {column}")
-        assert stats["numRecords"] == 3
-        assert stats["nullCount"] == {"a": 1}
-        assert bounds(stats) == (minimum, maximum)
+        "1969-12-31T23:59:59.999Z",
+        "2024-02-29T12:00:00.123Z",
+    ),
+    (
+        "timestamp_ntz",
+        ["TIMESTAMP_NTZ'1500-01-01 00:00:00.000001'", "TIMESTAMP_NTZ'2024-02-29 12:00:00'"],
+        "1500-01-01T00:00:00.000",
+        "2024-02-29T12:00:00.000",
+    ),
+]
+"""A type, two values of it, and their bounds."""
 
-    @pytest.mark.parametrize("value", ["true", "X'00'", "array(1)", "map('a', 1)"])
-    def test_not_of_types_without(self, statistics, value):
-        column = {"t": "boolean", "X": "binary", "a": "array<int>", "m": "map<string,int>"}[
-            value[0]
-        ]
-        stats = statistics(f"SELECT {value} AS a", f"a {column}")
-        assert bounds(stats) == (None, None)
+
+class TestBounds:
+    def test_of_every_type_that_has_them(self, statistics):
+        names = [f"a{number}" for number in range(len(BOUNDED))]
+        types, values, minima, maxima = zip(*BOUNDED, strict=True)
+        query = " UNION ALL ".join(
+            "SELECT " + ", ".join(map("{} AS {}".format, row, names))
+            for row in (*zip(*values, strict=True), ["null"] * len(names))
+        )
+        stats = statistics(query, ", ".join(map("{} {}".format, names, types)))
+        assert stats["numRecords"] == 3
+        assert stats["nullCount"] == dict.fromkeys(names, 1)
+        assert stats["minValues"] == dict(zip(names, minima, strict=True))
+        assert stats["maxValues"] == dict(zip(names, maxima, strict=True))
+
+    def test_not_of_types_without(self, statistics):
+        stats = statistics(
+            "SELECT true AS b, X'00' AS x, array(1) AS a, map('a', 1) AS m",
+            "b boolean, x binary, a array<int>, m map<string,int>",
+        )
+        assert all(bounds(stats, column) == (None, None) for column in "bxam")
         assert stats["numRecords"] == 1
 
     def test_not_of_a_column_of_nulls(self, statistics):

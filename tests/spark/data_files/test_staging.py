@@ -117,39 +117,42 @@ class TestNames:
             assert not folder_of(layout, other).is_named_by(line)
 
 
+VALUES = [
+    ("tinyint", "CAST(-1 AS TINYINT)", "-1"),
+    ("bigint", "5000000000", "5000000000"),
+    ("float", "1.5F", "1.5"),
+    ("double", "1.0E10D", "1.0E10"),
+    ("double", "CAST('NaN' AS DOUBLE)", "NaN"),
+    ("double", "CAST('-Infinity' AS DOUBLE)", "-Infinity"),
+    ("decimal(9,3)", "1.5", "1.500"),
+    ("boolean", "true", "true"),
+    ("date", "DATE'0001-01-01'", "0001-01-01"),
+    ("binary", "X'C3A4'", "ä"),
+    ("string", "''", None),
+    ("string", "CAST(null AS STRING)", None),
+    ("int", "CAST(null AS INT)", None),
+    ("string", "' '", " "),
+    (
+        "string",
+        "'a/b=c%d e:f?g*h[i]{j}k^l~m+n#o&p,q'",
+        "a/b=c%d e:f?g*h[i]{j}k^l~m+n#o&p,q",
+    ),
+    ("string", r"'\"\\'", '"\\'),
+    ("string", "char(1)", "\x01"),
+    ("string", "'äöü 漢字 🙂'", "äöü 漢字 🙂"),
+    ("string", "'null'", "null"),
+]
+"""A type, what SQL calls a value of it, and the value's text in the log."""
+
+
 class TestPartitionValues:
-    @pytest.mark.parametrize(
-        "case",
-        [
-            ("tinyint", "CAST(-1 AS TINYINT)", "-1"),
-            ("bigint", "5000000000", "5000000000"),
-            ("float", "1.5F", "1.5"),
-            ("double", "1.0E10D", "1.0E10"),
-            ("double", "CAST('NaN' AS DOUBLE)", "NaN"),
-            ("double", "CAST('-Infinity' AS DOUBLE)", "-Infinity"),
-            ("decimal(9,3)", "1.5", "1.500"),
-            ("boolean", "true", "true"),
-            ("date", "DATE'0001-01-01'", "0001-01-01"),
-            ("binary", "X'C3A4'", "ä"),
-            ("string", "''", None),
-            ("string", "CAST(null AS STRING)", None),
-            ("int", "CAST(null AS INT)", None),
-            ("string", "' '", " "),
-            (
-                "string",
-                "'a/b=c%d e:f?g*h[i]{j}k^l~m+n#o&p,q'",
-                "a/b=c%d e:f?g*h[i]{j}k^l~m+n#o&p,q",
-            ),
-            ("string", r"'\"\\'", '"\\'),
-            ("string", "char(1)", "\x01"),
-            ("string", "'äöü 漢字 🙂'", "äöü 漢字 🙂"),
-            ("string", "'null'", "null"),
-        ],
-    )
-    def test_every_value_keeps_its_text(self, spark, write, table_folder, case):
-        column, value, text = case
-        (add,) = write(spark.sql(f"SELECT 1 a, {value} p"), f"a int, p {column}", "p").adds
-        assert add.partition_values == {"p": text}
+    def test_every_value_keeps_its_text(self, spark, write, table_folder):
+        names = [f"p{number}" for number in range(len(VALUES))]
+        types, values, texts = zip(*VALUES, strict=True)
+        columns = ", ".join(map("{} {}".format, names, types))
+        selected = ", ".join(map("{} {}".format, values, names))
+        (add,) = write(spark.sql(f"SELECT 1 a, {selected}"), f"a int, {columns}", *names).adds
+        assert add.partition_values == dict(zip(names, texts, strict=True))
         assert below(table_folder) == {decode(add.path)}
         assert add.path.isascii()
 

@@ -1,9 +1,5 @@
 """Where data files lie, in words of Hadoop and Arrow, and what is said where nobody gets there."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
@@ -116,31 +112,3 @@ class TestRefusals:
             HadoopStore(spark, location).check()
         assert f"org.apache.hadoop:{jar}:{version}" in str(found.value)
         assert "spark.jars.packages" in str(found.value)
-
-    def test_without_hadoop_aws_a_session_is_told_to_add_it(self):
-        """In a process of its own, since the session of the other tests may have it."""
-        done = subprocess.run(
-            [sys.executable, "-c", WITHOUT_JARS],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(__file__).parents[3],
-        )
-        assert "this Spark session has no file system for s3a://" in done.stdout
-        assert "add org.apache.hadoop:hadoop-aws:" in done.stdout
-
-
-WITHOUT_JARS = """
-from pyspark.sql import SparkSession
-from tidegate.spark import UnsupportedSession
-from tidegate.spark.storage.hadoop import HadoopStore
-
-builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
-try:
-    HadoopStore(spark, "s3://bucket/t").check()
-except UnsupportedSession as refused:
-    print(refused)
-finally:
-    spark.stop()
-"""

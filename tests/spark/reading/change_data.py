@@ -1,4 +1,4 @@
-"""Commits with change data files, written by hand as Delta's commands write them."""
+"""Commits written without Spark: rows, and change data files as Delta's commands write them."""
 
 from typing import Any
 
@@ -35,6 +35,17 @@ def update(
         }
         txn.action({"cdc": action})
         return txn.commit("UPDATE")
+
+
+def append_rows(table: Table, first: int, last: int) -> list[int]:
+    """Append each id from `first` to before `last` in a commit of its own. Returns when."""
+    found = []
+    for number in range(first, last):
+        rows = pa.table({"id": pa.array([number], pa.int64())})
+        with table.transaction() as txn:
+            txn.add([data_file(table, f"{number}.parquet", rows, {})])
+            found.append(txn.commit("WRITE").timestamp)
+    return found
 
 
 def data_file(table: Table, path: str, rows: pa.Table, values: dict[str, str]) -> DataFile:

@@ -158,8 +158,9 @@ def test_a_table_that_gets_the_mapping_later_keeps_its_files(spark, create, sour
     assert sorted(map(tuple, source.read(table).collect())) == expected
 
 
-def test_what_is_not_null_inside_is_no_hindrance(spark, create, mode):
-    table = create("a int NOT NULL, s struct<x: int NOT NULL>", **mode)
+def test_what_is_not_null_inside_is_no_hindrance(spark, create):
+    columns = "a int NOT NULL, s struct<x: int NOT NULL>"
+    table = create(columns, **{"delta.columnMapping.mode": "id"})
     table.append(spark.sql("SELECT 1 a, named_struct('x', 2) s"))
     assert [tuple(row) for row in table.read(spark).collect()] == [(1, (2,))]
 
@@ -218,8 +219,8 @@ def test_a_file_without_ids_is_refused_where_ids_tell(spark, create):
         table.read(spark)
 
 
-def test_columns_that_a_write_adds_get_ids_and_names(spark, create, source, mode):
-    table = create("a int, s struct<x: int>", **mode)
+def test_columns_that_a_write_adds_get_ids_and_names(spark, create, source):
+    table = create("a int, s struct<x: int>", **{"delta.columnMapping.mode": "id"})
     table.append(spark.sql("SELECT 1 a, named_struct('x', 2) s"))
     highest = int(table.head().properties["delta.columnMapping.maxColumnId"])
     before = marks(json.loads(table.head().metadata.schema_string)["fields"])
@@ -235,8 +236,8 @@ def test_columns_that_a_write_adds_get_ids_and_names(spark, create, source, mode
     assert rows(source.read(table)) == [("text", 4)]
 
 
-def test_partitions_are_replaced_by_their_columns_own_names(spark, create, mode):
-    table = create("a int, p date", "p", **mode)
+def test_partitions_are_replaced_by_their_columns_own_names(spark, create):
+    table = create("a int, p date", "p", **{"delta.columnMapping.mode": "name"})
     table.append(spark.sql("SELECT 1 a, DATE'2024-01-01' p UNION ALL SELECT 2, DATE'2024-01-02'"))
     one = spark.sql("SELECT 3 a, DATE'2024-01-01' p")
     table.overwrite(one, replace_where="p = DATE'2024-01-01'")
@@ -246,8 +247,8 @@ def test_partitions_are_replaced_by_their_columns_own_names(spark, create, mode)
     assert rows(table.read(spark)) == [(2, dt.date(2024, 1, 2)), (4, day)]
 
 
-def test_the_source_overwrites_partitions_of_mapped_tables(spark, create, source, mode):
-    table = create("a int, p int", "p", **mode)
+def test_the_source_overwrites_partitions_of_mapped_tables(spark, create, source):
+    table = create("a int, p int", "p", **{"delta.columnMapping.mode": "id"})
     table.append(spark.sql("SELECT 1 a, 1 p UNION ALL SELECT 2, 2"))
     source.write(spark.sql("SELECT 3 a, 1 p"), table, mode="overwrite", where="p = 1")
     assert rows(source.read(table)) == [(2, 2), (3, 1)]
@@ -266,9 +267,8 @@ def test_a_golden_table_is_read(spark, register_golden, source):
     assert sorted(map(tuple, source.read(table).collect()), key=str) == found
 
 
-@pytest.mark.parametrize("mode", ["name", "id"])
-def test_a_column_that_the_data_source_adds_is_that_of_its_files(spark, create, source, mode):
-    table = create("a int, s struct<x: int>", **{"delta.columnMapping.mode": mode})
+def test_a_column_that_the_data_source_adds_is_that_of_its_files(spark, create, source):
+    table = create("a int, s struct<x: int>", **{"delta.columnMapping.mode": "id"})
     frame = spark.sql("SELECT 1 a, named_struct('x', 2, 'y', 3) s, 'z' n")
     source.write(frame, table, mergeSchema="true")
     assert rows(table.read(spark).select("a", "s.x", "s.y", "n")) == [(1, 2, 3, "z")]

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.spark.reading.change_data import append_rows
 from tidegate import VersionNotFound
 from tidegate.spark import StreamStopped, UnsupportedSession
 from tidegate.spark.source.read_options import StreamOptions
@@ -21,10 +22,9 @@ class TestLostCommits:
     """A log that was cleaned up past a stream."""
 
     @pytest.fixture
-    def table(self, spark, create):
+    def table(self, create):
         table = create("id bigint")
-        for n in range(3):
-            table.append(spark.range(n, n + 1))
+        append_rows(table, 0, 3)
         found = table.commit_bytes
 
         def commit_bytes(version):

@@ -21,6 +21,7 @@ from tidegate.spark.changes.compatible import _are_columns_read_as
 from tidegate_protocol.schema.data_types import TYPE_CHANGES
 
 WIDENED = {"delta.enableTypeWidening": "true"}
+ALL_HAVE_STATISTICS = {"delta.dataSkippingNumIndexedCols": "-1"}
 CASES = [
     ("tinyint", "smallint", "7"),
     ("tinyint", "int", "7"),
@@ -44,44 +45,56 @@ CASES = [
 NAMES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
 
-def widen(table, source, target):
-    """Change the type of every `int`-like leaf `a`, `l.element`, `s.x` and `p` as ALTER does."""
-    old, new = NAMES.get(source, source), NAMES.get(target, target)
+# Every leaf that a type may have: a column, an element, a field and a partition column.
+KINDS = ("a{0} {1}", "l{0} array<{1}>", "s{0} struct<x: {1}>", "p{0} {1}")
+
+
+def widen(table):
+    """Change the type of each pair's leaves as ALTER does."""
     schema = json.loads(table.head().metadata.schema_string)
-    change = {"fromType": old, "toType": new}
-    a, items, struct, partition = schema["fields"]
-    for field in (a, struct["type"]["fields"][0], partition):
-        field["type"] = new
-        field["metadata"]["delta.typeChanges"] = [change]
-    items["type"]["elementType"] = new
-    items["metadata"]["delta.typeChanges"] = [change | {"fieldPath": "element"}]
+    fields = {field["name"]: field for field in schema["fields"]}
+    for number, (source, target, _) in enumerate(CASES):
+        old, new = NAMES.get(source, source), NAMES.get(target, target)
+        change = {"fromType": old, "toType": new}
+        struct, items = fields[f"s{number}"], fields[f"l{number}"]
+        for field in (fields[f"a{number}"], struct["type"]["fields"][0], fields[f"p{number}"]):
+            field["type"] = new
+            field["metadata"]["delta.typeChanges"] = [change]
+        items["type"]["elementType"] = new
+        items["metadata"]["delta.typeChanges"] = [change | {"fieldPath": "element"}]
     with table.transaction() as txn:
         txn.update_metadata(schema=json.dumps(schema))
         txn.commit("CHANGE COLUMN")
 
 
+def row_of(spark, types):
+    """A row of each pair's value, as the types given."""
+    select = "{1} a{0}, array({1}, null) l{0}, named_struct('x', {1}) s{0}, {1} p{0}"
+    values = (f"CAST({value} AS {type_})" for type_, (*_, value) in zip(types, CASES, strict=True))
+    return spark.sql("SELECT " + ", ".join(select.format(*each) for each in enumerate(values)))
+
+
 @pytest.mark.parametrize("vectorized", ["true", "false"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} to {case[1]}")
-def test_old_files_are_read_as_the_new_type(session, create, source, case, vectorized):
-    source_type, target, value = case
+def test_old_files_are_read_as_the_new_type(session, create, source, vectorized):
+    old, new = [case[0] for case in CASES], [case[1] for case in CASES]
     session.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
-    table = create(
-        f"a {source_type}, l array<{source_type}>, s struct<x: {source_type}>, p {source_type}",
-        "p",
-        **WIDENED,
-    )
-    row = f"CAST({value} AS {{0}})"
-    select = f"SELECT {row} a, array({row}, null) l, named_struct('x', {row}) s, {row} p"
-    table.append(session.sql(select.format(source_type)))
-    widen(table, source_type, target)
-    table.append(session.sql(select.format(target)))
-    expected = session.sql(select.format(target)).collect() * 2
+    columns = (kind.format(*each) for each in enumerate(old) for kind in KINDS)
+    partition_by = [f"p{number}" for number in range(len(CASES))]
+    table = create(", ".join(columns), *partition_by, **WIDENED, **ALL_HAVE_STATISTICS)
+    table.append(row_of(session, old))
+    widen(table)
+    table.append(row_of(session, new))
+    expected = row_of(session, new).collect() * 2
     for found in (table.read(session), source.read(table)):
-        assert found.schema["a"].dataType.simpleString() == target
+        assert [found.schema[f"a{n}"].dataType.simpleString() for n in range(len(CASES))] == new
         assert found.collect() == expected
-    same = f"a = CAST({value} AS {target}) AND p = a AND s.x = a"
-    assert table.read(session, same).count() == 2
-    assert table.read(session, f"a > CAST({value} AS {target})").count() == 0
+    same, larger = [], []
+    for number, (_, target, value) in enumerate(CASES):
+        a = f"a{number}"
+        same.append(f"{a} = CAST({value} AS {target}) AND p{number} = {a} AND s{number}.x = {a}")
+        larger.append(f"{a} > CAST({value} AS {target})")
+    assert table.read(session, " AND ".join(same)).count() == 2
+    assert table.read(session, " OR ".join(larger)).count() == 0
 
 
 def test_a_golden_table_is_read(spark, register_golden, source):

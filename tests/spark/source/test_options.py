@@ -11,12 +11,16 @@ from tests.spark.tables import actions, data_files, folder_of, independent, rows
 
 
 @pytest.fixture
-def months(session, create):
+def months(session, create, copied):
     """A table of the rows (a, month) = (10, 1), (20, 2), (30, 3)."""
-    table = create("a int, month int", "month")
-    query = "SELECT * FROM VALUES (10, 1), (20, 2), (30, 3) AS t(a, month)"
-    table.append(session.sql(query).coalesce(1))
-    return table
+
+    def make():
+        table = create("a int, month int", "month")
+        query = "SELECT * FROM VALUES (10, 1), (20, 2), (30, 3) AS t(a, month)"
+        table.append(session.sql(query).coalesce(1))
+        return table
+
+    return copied(make)
 
 
 def info(table, version):
@@ -25,13 +29,12 @@ def info(table, version):
 
 
 class TestBatch:
-    @pytest.mark.parametrize("mode", ["append", "overwrite"])
-    def test_a_misspelt_one_is_refused_with_the_known_ones(self, session, months, source, mode):
+    def test_a_misspelt_one_is_refused_with_the_known_ones(self, session, months, source):
         frame = months.read(session)
         with pytest.raises(PySparkException, match=r"mergeschem'.*maxRecordsPerFile"):
-            source.write(frame, months, mode, mergeSchem="true")
+            source.write(frame, months, mergeSchem="true")
         with pytest.raises(PySparkException, match="true or false"):
-            source.write(frame, months, mode, mergeSchema="yes")
+            source.write(frame, months, mergeSchema="yes")
         assert months.version == 1
 
     def test_they_are_none_of_reading(self, months, source):
@@ -86,6 +89,7 @@ class TestBatch:
         frame = session.sql("SELECT 'x' AS name, 4 AS month")
         source.write(frame, months, "overwrite", overwriteSchema="true")
         assert independent(months) == [{"name": "x", "month": 4}]
+        assert info(months, 2)["operationParameters"]["mode"] == "Overwrite"
 
     def test_partitions_with_new_rows_are_replaced(self, session, months, source):
         frame = session.sql("SELECT * FROM VALUES (11, 1), (90, 9) AS t(a, month)")

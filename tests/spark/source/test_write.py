@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark import TaskContext
@@ -9,7 +10,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tests.spark.layouts import layout_of
 from tests.spark.tables import actions, data_files, folder_of, independent, rows
+from tidegate import InvalidRequest
+from tidegate.spark import InvalidRows, UnsupportedSession
+from tidegate.spark.data_files.arrow_columns import BatchColumns
+from tidegate.spark.source.source import TidegateSource
 from tidegate_protocol.log.paths import decode
 
 COLUMNS = """
@@ -144,7 +150,6 @@ class TestWriting:
             ("SELECT 1 a, 2 more", "a int", r"\['more'\]"),
             ("SELECT 'x' a", "a int", "column a is string in the DataFrame"),
             ("SELECT 300 a", "a tinyint", "column a holds a value that is no byte"),
-            ("SELECT 1.5D a", "a int", "column a holds a value that is no integer"),
             ("SELECT 1 b", "a int NOT NULL, b int", "lacks the column a"),
             ("SELECT CAST(null AS int) a", "a int NOT NULL", "column a is NOT NULL"),
             ("SELECT 1 a, 2 A", "a int", "twice"),
@@ -159,6 +164,11 @@ class TestWriting:
         # An abort takes a version of its own, which is empty.
         assert table.scan().files == ()
         assert data_files(table) == set()
+
+    def test_a_fraction_is_no_integer(self):
+        columns = BatchColumns(StructType.fromDDL("a double"), layout_of("a int"))
+        with pytest.raises(InvalidRows, match="column a holds a value that is no integer"):
+            columns.conform(pa.RecordBatch.from_pydict({"a": [1.0, 1.5]}))
 
     def test_a_repeated_task_leaves_one_copy_of_its_rows(self, session, create, source):
         table = create("id bigint, p int", "p")
@@ -187,14 +197,6 @@ class TestWriting:
         source.write(session.range(0), table)
         assert table.version == 0
 
-    def test_overwrite_replaces_all_rows(self, session, create, source):
-        table = create("id bigint")
-        table.append(session.range(5))
-        source.write(session.range(2), table, mode="overwrite")
-        assert rows(table.read(session)) == [(0,), (1,)]
-        (info,) = actions(table, 2, "commitInfo")
-        assert info["operationParameters"]["mode"] == "Overwrite"
-
     def test_overwrite_replaces_the_partitions_of_its_where(self, session, create, source):
         session.conf.set("spark.sql.session.timeZone", "America/New_York")
         table = create("id bigint, p int, d date", "p", "d")
@@ -216,14 +218,9 @@ class TestWriting:
         [
             ("p = 2", "rows in the partition p=1, .*p = 2"),
             ("crc32(p) = 2", "cannot be told of the partition {'p': '1'}"),
-            ("p = 1 AND id = 1", "not over partition columns alone"),
-            ("p =", "syntax error"),
-            ("nothing = 1", "no column 'nothing'"),
-            ("p = year(CAST(id AS timestamp))", "partition columns alone"),
-            ("p = hour(timestamp('2026-11-20'))", "time zone"),
         ],
     )
-    def test_a_where_that_does_not_fit_is_refused(self, session, create, source, where, said):
+    def test_a_where_that_a_row_does_not_fit_is_refused(self, session, create, source, where, said):
         table = create("id bigint, p int", "p")
         table.append(session.sql("SELECT 1L id, 1 p"))
         before = data_files(table)
@@ -231,6 +228,24 @@ class TestWriting:
             source.write(session.sql("SELECT 2L id, 1 p"), table, mode="overwrite", where=where)
         assert data_files(table) == before
         assert len(table.scan().files) == 1
+
+    @pytest.mark.parametrize(
+        ("where", "said"),
+        [
+            ("p = 1 AND id = 1", "not over partition columns alone"),
+            ("p =", "syntax error"),
+            ("nothing = 1", "no column 'nothing'"),
+            ("p = year(CAST(id AS timestamp))", "partition columns alone"),
+            ("p = hour(timestamp('2026-11-20'))", "time zone"),
+        ],
+    )
+    def test_a_where_that_does_not_fit_the_table_is_refused(self, lake, create, where, said):
+        """Before any row is asked for: Spark is told by the source alone."""
+        table = create("id bigint, p int", "p")
+        source = TidegateSource({"path": table.name, "url": lake.url, "where": where})
+        schema = StructType.fromDDL("id bigint, p int")
+        with pytest.raises((InvalidRequest, UnsupportedSession), match=said):
+            source.writer(schema, overwrite=True)
 
     def test_a_where_is_for_overwriting(self, session, create, source):
         table = create("id bigint, p int", "p")
@@ -291,9 +306,7 @@ class TestWriting:
         ("options", "said"),
         [
             ({"replaceWhere": "id = 1"}, r"no options \['replacewhere'\]"),
-            ({"where": "id = 1"}, "not over partition columns alone"),
             ({"version": "1"}, "for reading"),
-            ({"timestamp": "0"}, "for reading"),
         ],
     )
     def test_options_that_it_would_pass_over_are_refused(

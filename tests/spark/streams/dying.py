@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from demo.spark import java_options
 from tidegate.lake import Lake
 from tidegate.wire.connection import Connection
 from tidegate.wire.exchange import Answer, Request
@@ -53,6 +54,10 @@ def main(url: str, name: str, folder: Path, step: str) -> None:
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
+        # As in the session of the tests: it lives for one batch.
+        .config("spark.driver.extraJavaOptions", " ".join(java_options({})))
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .getOrCreate()
     )

@@ -13,11 +13,15 @@ def stream(session, tmp_path):
 
 
 @pytest.fixture
-def table(session, create):
+def table(session, create, copied):
     """A table of the row (1, 5)."""
-    table = create("id bigint, month int")
-    table.append(session.sql("SELECT 1L AS id, 5 AS month"))
-    return table
+
+    def make():
+        table = create("id bigint, month int")
+        table.append(session.sql("SELECT 1L AS id, 5 AS month"))
+        return table
+
+    return copied(make)
 
 
 def feed(stream, *months):

@@ -12,6 +12,7 @@ from tidegate import (
     TransactionActive,
 )
 from tidegate.spark import CheckpointBehind, SchemaMismatch, UnsupportedSession, register
+from tidegate.spark.source.source import TidegateSource
 from tidegate.wire.connection import Connection
 from tidegate.wire.exchange import Answer, Request, TransportFailure
 from tidegate.wire.flow import RetryPolicy
@@ -147,13 +148,16 @@ class TestComplete:
 
 class TestStart:
     @pytest.mark.parametrize(
-        ("select", "named"),
+        ("road", "select", "named"),
         [
-            (["id", "month", "1 AS extra"], "extra"),
-            (["id"], "lacks the column month"),
-            (["array(id) AS id", "month"], "id"),
-            (["id", "month", "null AS note"], "NullType"),
+            ("format", ["id", "month", "1 AS extra"], "extra"),
+            ("format", ["id", "month", "null AS note"], "NullType"),
+            ("sink", ["id", "month", "1 AS extra"], "extra"),
+            ("sink", ["id"], "lacks the column month"),
+            ("sink", ["array(id) AS id", "month"], "id"),
+            ("sink", ["id", "month", "null AS note"], "NullType"),
         ],
+        indirect=["road"],
     )
     def test_what_does_not_fit_is_refused_before_any_row(self, create, stream, road, select, named):
         table = create("id bigint, month int NOT NULL, note string")
@@ -186,17 +190,22 @@ class TestStart:
                 counts,
             )
 
-    @pytest.mark.parametrize("option", ["where", "version", "timestamp", "mergeSchem"])
-    def test_options_that_are_not_for_streams_are_refused(
-        self, session, lake, create, stream, option
-    ):
+    def test_options_that_are_not_for_streams_are_refused(self, session, lake, create, stream):
         register(session)
         table = create("id bigint, month int")
         stream.feed('{"id":1,"month":5}')
-        options = {"url": lake.url, "path": table.name, option: "1"}
-        with pytest.raises(PySparkException, match=option.lower()):
+        options = {"url": lake.url, "path": table.name, "where": "1"}
+        with pytest.raises(PySparkException, match="where"):
             stream.run(lambda writer: writer.format("tidegate").options(**options))
         assert table.version == 0
+
+    @pytest.mark.parametrize("option", ["version", "timestamp", "mergeSchem"])
+    def test_options_of_others_are_refused_by_the_source_itself(self, lake, create, stream, option):
+        """As it is asked when a query starts."""
+        table = create("id bigint, month int")
+        source = TidegateSource({"url": lake.url, "path": table.name, option: "1"})
+        with pytest.raises((UnsupportedSession, InvalidRequest), match=option.lower()):
+            source.streamWriter(stream.df.schema, overwrite=False)
 
 
 class TestSink:

@@ -203,20 +203,6 @@ class TestCommits:
         assert table.read(spark).count() == 5
 
 
-class TestCatalogManagedTables:
-    def test_they_are_written_and_read_like_plain_ones(self, spark, lake, create):
-        table = lake.create_table(
-            f"{create('id bigint').name}m",
-            schema=StructType.fromDDL("id bigint, p int"),
-            partition_by="p",
-            catalog_managed=True,
-        )
-        table.append(spark.sql("SELECT id, CAST(id % 2 AS int) p FROM range(4)"))
-        table.overwrite(spark.sql("SELECT 9L id, 1 p"), replace_where="p = 1")
-        assert rows(table.read(spark)) == [(0, 0), (2, 0), (9, 1)]
-        assert rows(table.read(spark, version=1)) == [(0, 0), (1, 1), (2, 0), (3, 1)]
-
-
 class AnswersLost:
     """The service behind a line that goes dead: proposals reach it or not, answers never do."""
 

@@ -41,8 +41,7 @@ def test_version_0_has_the_rows(spark, lake, place, catalog_managed):
     assert table.head().properties["delta.appendOnly"] == "true"
 
 
-@pytest.mark.parametrize("count", [3, 0])
-@pytest.mark.parametrize("is_managed", [True, False])
+@pytest.mark.parametrize(("is_managed", "count"), [(True, 3), (False, 0)])
 def test_the_history_says_what_was_written(session, lake, place, count, is_managed):
     session.conf.set("spark.databricks.delta.commitInfo.userMetadata", "why")
     name, location = place
@@ -116,8 +115,10 @@ def test_the_sessions_defaults_are_the_properties_of_new_tables(session, lake, p
     assert properties["delta.checkpointInterval"] == "9"
 
 
-@pytest.mark.parametrize("mode", ["name", "ID"])
-@pytest.mark.parametrize("spelling", ["delta.columnMapping.mode", "delta.columnmapping.mode"])
+@pytest.mark.parametrize(
+    ("spelling", "mode"),
+    [("delta.columnMapping.mode", "ID"), ("delta.columnmapping.mode", "name")],
+)
 def test_mapped_columns_are_written_by_what_files_call_them(spark, lake, place, spelling, mode):
     name, location = place
     df = spark.sql("SELECT 1 `a b`, named_struct('x', 2) s, 'q' p")

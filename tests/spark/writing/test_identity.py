@@ -5,7 +5,7 @@ import json
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tests.spark.tables import actions, independent, overtake
+from tests.spark.tables import actions, overtake
 from tidegate import MetadataChangedException
 from tidegate.spark import InvalidRows, SchemaMismatch
 from tidegate.spark.tables.layout import TableLayout
@@ -42,16 +42,6 @@ def values(df):
     return sorted(row[0] for row in df.select("id").collect())
 
 
-def test_numbers_go_on_after_those_of_earlier_writes(spark, numbered):
-    table = numbered(start=5, step=5)
-    table.append(spark.range(3).coalesce(1).selectExpr("id AS a"))
-    assert values(table.read(spark)) == [5, 10, 15]
-    table.append(spark.range(1).coalesce(1).selectExpr("id AS a"))
-    assert values(table.read(spark)) == [5, 10, 15, 20]
-    assert mark_of(table) == 20
-    assert sorted(row["id"] for row in independent(table)) == [5, 10, 15, 20]
-
-
 @pytest.mark.parametrize(
     ("step", "mark", "bounds", "moved"),
     [
@@ -83,18 +73,6 @@ def test_rows_that_are_copied_take_no_numbers(spark, numbered):
     merge.whenMatchedUpdate(set={"a": "9L"}).whenNotMatchedInsert(values={"a": "s.a"}).execute()
     assert values(table.read(spark)) == [1, 2]
     assert mark_of(table) == 2
-
-
-def test_the_column_may_be_mapped(spark, lake, create):
-    table = lake.create_table(
-        create("a int").name + "_m",
-        schema=StructType([numbers("id"), StructField("a", LongType())]),
-        properties={"delta.columnMapping.mode": "name"},
-    )
-    for _ in range(2):
-        table.append(spark.range(2).coalesce(1).selectExpr("id AS a"))
-    assert values(table.read(spark)) == [1, 2, 3, 4]
-    assert mark_of(table) == 4
 
 
 def test_partitions_need_nothing_of_each_other(spark, numbered):

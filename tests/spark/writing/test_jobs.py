@@ -50,10 +50,13 @@ def now(spark) -> tuple[str | None, str | None]:
 
 
 @pytest.fixture
-def table(spark, create):
-    table = create("id bigint, month int", "month")
-    table.append(spark.sql("SELECT id, 5 AS month FROM range(4)"))
-    return table
+def table(spark, create, copied):
+    def make():
+        table = create("id bigint, month int", "month")
+        table.append(spark.sql("SELECT id, 5 AS month FROM range(4)"))
+        return table
+
+    return copied(make)
 
 
 def row(spark, number: int = 2):

@@ -13,12 +13,16 @@ from tidegate.spark import InvalidRows
 
 
 @pytest.fixture
-def months(spark, create):
+def months(spark, create, copied):
     """A table of the rows (month, a) = (1, 10), (2, 20), (3, 30), (null, 40)."""
-    table = create("a int, month int", "month")
-    query = "SELECT * FROM VALUES (10, 1), (20, 2), (30, 3), (40, null) AS t(a, month)"
-    table.append(spark.sql(query).coalesce(1))
-    return table
+
+    def make():
+        table = create("a int, month int", "month")
+        query = "SELECT * FROM VALUES (10, 1), (20, 2), (30, 3), (40, null) AS t(a, month)"
+        table.append(spark.sql(query).coalesce(1))
+        return table
+
+    return copied(make)
 
 
 def of_month(spark, month, a):
@@ -70,9 +74,7 @@ class TestFull:
 
 
 class TestReplaceWhere:
-    @pytest.mark.parametrize(
-        "where", ["month = 2", "MONTH IN (2)", "month > 1 AND month < 3", "`month` % 3 = 2"]
-    )
+    @pytest.mark.parametrize("where", ["MONTH IN (2)", "`month` % 3 = 2"])
     def test_only_partitions_for_which_it_is_true_are_replaced(self, spark, months, where):
         receipt = months.overwrite(of_month(spark, 2, 21), replace_where=where)
         assert rows(months.read(spark)) == [(10, 1), (21, 2), (30, 3), (40, None)]

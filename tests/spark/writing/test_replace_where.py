@@ -8,12 +8,16 @@ from tidegate.spark import InvalidRows, UnsupportedTable
 
 
 @pytest.fixture
-def pairs(spark, create):
+def pairs(spark, create, copied):
     """A table of (a, b) in two files: (1, 1), (2, 1) and (3, 2), (null, 2)."""
-    table = create("a int, b int")
-    table.append(spark.sql("SELECT * FROM VALUES (1, 1), (2, 1) AS t(a, b)").coalesce(1))
-    table.append(spark.sql("SELECT * FROM VALUES (3, 2), (null, 2) AS t(a, b)").coalesce(1))
-    return table
+
+    def make():
+        table = create("a int, b int")
+        table.append(spark.sql("SELECT * FROM VALUES (1, 1), (2, 1) AS t(a, b)").coalesce(1))
+        table.append(spark.sql("SELECT * FROM VALUES (3, 2), (null, 2) AS t(a, b)").coalesce(1))
+        return table
+
+    return copied(make)
 
 
 def pair(spark, a, b):

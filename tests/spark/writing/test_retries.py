@@ -8,10 +8,13 @@ from tidegate.models import TableHead
 
 
 @pytest.fixture
-def table(spark, create):
-    table = create("id bigint")
-    table.append(spark.range(1))
-    return table
+def table(spark, create, copied):
+    def make():
+        table = create("id bigint")
+        table.append(spark.range(1))
+        return table
+
+    return copied(make)
 
 
 def overtaken(table, rivals):

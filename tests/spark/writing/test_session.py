@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.spark.tables import actions, rows
-from tidegate.spark import SchemaMismatch
+from tests.spark.tables import actions
 from tidegate.spark.session_settings import with_session
 
 
@@ -12,15 +11,6 @@ def table(spark, create):
     table = create("a int, p int", "p")
     table.append(spark.sql("SELECT * FROM VALUES (1, 1), (2, 2) AS t(a, p)"))
     return table
-
-
-def test_columns_are_merged(session, table):
-    session.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
-    wider = session.sql("SELECT 3 a, 3 p, 'x' b")
-    with pytest.raises(SchemaMismatch):
-        table.append(wider, mergeSchema=False)
-    table.append(wider)
-    assert rows(table.read(session).where("p = 3")) == [(3, 3, "x")]
 
 
 def test_the_history_has_its_text(session, table):

@@ -7,21 +7,21 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.spark.tables import actions, data_files, folder_of, independent, overtake, rows
-from tidegate import (
-    ConcurrentAppendException,
-    InvalidRequest,
-    MetadataChangedException,
-)
+from tidegate import ConcurrentAppendException, InvalidRequest, MetadataChangedException
 from tidegate.spark import InvalidRows, SchemaMismatch, UnsupportedTable
 
 
 @pytest.fixture
-def months(spark, create):
+def months(spark, create, copied):
     """A table of the rows (a, month) = (10, 1), (20, 2), (30, 3), (40, null)."""
-    table = create("a int, month int", "month")
-    query = "SELECT * FROM VALUES (10, 1), (20, 2), (30, 3), (40, null) AS t(a, month)"
-    table.append(spark.sql(query).coalesce(1))
-    return table
+
+    def make():
+        table = create("a int, month int", "month")
+        query = "SELECT * FROM VALUES (10, 1), (20, 2), (30, 3), (40, null) AS t(a, month)"
+        table.append(spark.sql(query).coalesce(1))
+        return table
+
+    return copied(make)
 
 
 def of_month(spark, month, a):

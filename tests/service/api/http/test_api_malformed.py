@@ -1,6 +1,7 @@
 """Every call that takes a body, and every body that is none: a 4xx, and nothing written."""
 
 import gzip
+import itertools
 import json
 from typing import Any
 
@@ -26,6 +27,16 @@ def calls() -> list[Any]:
         if path.startswith("/api/v1")
         for operation in methods.values()
         for kind, content in operation.get("requestBody", {}).get("content", {}).items()
+    ]
+
+
+def cases() -> list[Any]:
+    """Each broken body to `propose`, and every seventh to the other calls: one parser reads all."""
+    found = list(itertools.product(calls(), MALFORMED))
+    return [
+        pytest.param(*call.values, name, id=f"{call.id}-{name}")
+        for number, (call, name) in enumerate(found)
+        if number % 7 == 0 or str(call.id).startswith("propose ")
     ]
 
 
@@ -75,8 +86,7 @@ def check(answer: httpx.Response) -> None:
 
 
 class TestMalformed:
-    @pytest.mark.parametrize("name", MALFORMED)
-    @pytest.mark.parametrize("call", calls())
+    @pytest.mark.parametrize(("call", "name"), cases())
     def test_it_is_refused(self, shared_api, untouched, call, name):
         path, kind, body = call
         content = broken(body, kind, name)

@@ -28,8 +28,6 @@ from tests.service.serving import OF_NO_PAGE, document
 OPERATIONS = [
     (method.upper(), path) for path, methods in document()["paths"].items() for method in methods
 ]
-EXAMPLES = 10
-"""Requests of each mode; two modes make 20 an operation."""
 TRANSACTION = "known-transaction"
 CONFIG = schemathesis.Config.from_dict(
     {
@@ -45,12 +43,18 @@ JUDGED_BY_TABLE = frozenset({"verify_table", "rebuild_table", "uc_delete_schema"
 """Operations without a body that can be refused for what the table or schema is, as those with one
 can."""
 EVERYWHERE = settings(
-    max_examples=EXAMPLES,
     derandomize=True,
     database=None,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
+
+
+@pytest.fixture(scope="session")
+def requests_each(pytestconfig: pytest.Config) -> int:
+    """Of each operation and mode."""
+    found: int = pytestconfig.getoption("--requests")
+    return found
 
 
 @pytest.fixture
@@ -97,7 +101,7 @@ def operation_of(described: dict[str, Any], method: str, path: str) -> APIOperat
     return found
 
 
-def ask(operation: APIOperation, url: str, session: requests.Session) -> None:
+def ask(operation: APIOperation, url: str, session: requests.Session, requests_each: int) -> None:
     """Both kinds of requests, every check. Raises the failures, each with a curl command."""
     described = operation.definition.raw
     # What follows the schema of a body can still be no table or transaction: a 422 of its own.
@@ -109,7 +113,7 @@ def ask(operation: APIOperation, url: str, session: requests.Session) -> None:
         excluded.append(negative_data_rejection)
     for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
 
-        @EVERYWHERE
+        @settings(EVERYWHERE, max_examples=requests_each)
         @given(case=operation.as_strategy(generation_mode=mode))
         def check(case: Case) -> None:
             case.call_and_validate(base_url=url, session=session, excluded_checks=excluded)
@@ -121,8 +125,10 @@ def ask(operation: APIOperation, url: str, session: requests.Session) -> None:
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 class TestAnswers:
-    def test_for_any_name_are_documented(self, method, path, shared_server, session):
-        ask(operation_of(document(), method, path), shared_server, session)
+    def test_for_any_name_are_documented(self, method, path, shared_server, session, requests_each):
+        ask(operation_of(document(), method, path), shared_server, session, requests_each)
 
-    def test_for_what_exists_are_documented(self, method, path, shared_server, session, narrowed):
-        ask(operation_of(narrowed, method, path), shared_server, session)
+    def test_for_what_exists_are_documented(  # noqa: PLR0917
+        self, method, path, shared_server, session, narrowed, requests_each
+    ):
+        ask(operation_of(narrowed, method, path), shared_server, session, requests_each)

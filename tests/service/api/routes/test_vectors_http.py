@@ -1,4 +1,4 @@
-"""Every conflict vector over HTTP, against the real service, on both kinds of table."""
+"""Conflict vectors over HTTP, against the real service, on both kinds of table."""
 
 import itertools
 import json
@@ -114,9 +114,15 @@ def _outcome(answer: httpx.Response) -> Outcome:
     raise AssertionError(f"{answer.status_code}: {body}")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """All cases run against the ledger, too. Every third has both kinds of table."""
+    every = {"third": 3, "all": 1}[metafunc.config.getoption("--http-vectors")]
+    cases = list(itertools.product(ALL, Kind))[::every]
+    ids = [f"{vector.theme}/{vector.name}-{kind}" for vector, kind in cases]
+    metafunc.parametrize(("vector", "kind"), cases, ids=ids)
+
+
 @pytest.mark.skipif(not ALL, reason=vectors.ABSENT)
-@pytest.mark.parametrize("kind", list(Kind))
-@pytest.mark.parametrize("vector", ALL, ids=lambda vector: f"{vector.theme}/{vector.name}")
 def test_vector(vector: Vector, kind: Kind, shared_api: httpx.Client):
     reason = vectors.skip_reason(vector, kind)
     if reason is not None:

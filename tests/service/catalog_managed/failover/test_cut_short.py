@@ -7,7 +7,7 @@ checkpoints among it.
 import psycopg
 import pytest
 
-from tests.service.catalog_managed.asking import CALLS, check_landed, files_of
+from tests.service.catalog_managed.asking import calls, check_landed, files_of
 from tests.service.catalog_managed.restoring import (
     Backups,
     body,
@@ -104,7 +104,7 @@ class At:
         return (await register_table(self.then.context, asked))[0]
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@calls("a commit", "forgetting it")
 async def test_nothing_is_acknowledged(made, database_url, call):
     at = await At().make(made, database_url)
     with pytest.raises(TableQuarantined, match="cleaned up to version 6"):
@@ -128,19 +128,25 @@ async def test_a_checkpoint_without_its_commit_is_passed_over(made, database_url
     assert (await verify_table(at.then.context, at.table.id)).differences == ()
 
 
-@pytest.mark.parametrize("by_marks", [False, True])
-async def test_so_it_is_by_a_registration(made, database_url, by_marks, caplog):
+async def test_so_it_is_by_a_registration(made, database_url, caplog):
     at = await At().make(made, database_url)
     await at.given_up()
-    back = await at.register(by_marks=by_marks)
+    back = await at.register(by_marks=True)
     assert (back.first_version, back.latest_version) == (CUT, 8)
     assert "transaction ids are unknown" in caplog.text
     await check_whole(at.files, at.then, back, UnknownIds(first_version=2, last_version=3))
 
 
-@pytest.mark.parametrize("what", ["commit of others", "sidecar that is gone", "no checkpoint"])
-@pytest.mark.parametrize("call", ["rebuild", "register"])
-async def test_one_that_cannot_be_taken_in_is_passed_over(made, database_url, what, call):
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        ("rebuild", "commit of others"),
+        ("rebuild", "sidecar that is gone"),
+        ("rebuild", "no checkpoint"),
+        ("register", "commit of others"),
+    ],
+)
+async def test_one_that_cannot_be_taken_in_is_passed_over(made, database_url, call, what):
     at = await At().make(made, database_url, gone=2)
     if what == "commit of others":
         foreign_commit(at.now, at.table, 3, FOREIGN_ADD)

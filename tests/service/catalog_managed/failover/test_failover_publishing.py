@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.servers.failover import Failover, failover
+from tests.service.catalog_managed.failover import hasty
 from tests.service.catalog_managed.restoring import body
 from tests.service.world import World, make_world
 from tidegate_protocol.log.file_names import commit_name
@@ -151,7 +152,7 @@ async def test_no_other_way_into_the_log_is_shorter(pair, ask):
     await pair.commit_alone("b")
     (pair.log / commit_name(0)).unlink()
     with pytest.raises((CommitStateUnknown, IndexUnavailable)):
-        await ask(pair.world.context, pair.table.id)
+        await ask(hasty(pair.world, pair.engine).context, pair.table.id)
     assert pair.files() == [commit_name(0), commit_name(1)]
     pair.take_over()
     other = await propose(pair.world.context, pair.table.id, body("other"))
@@ -160,7 +161,8 @@ async def test_no_other_way_into_the_log_is_shorter(pair, ask):
 
 async def test_publishing_goes_on_when_the_standby_is_back(pair):
     pair.servers.cut_off()
-    assert await pair.publisher.round() == 0
+    context = hasty(pair.world, pair.engine).context
+    assert await Publisher(context.index, context.storage).round() == 0
     assert pair.files() == []
     pair.servers.let_in()
     for _ in range(20):

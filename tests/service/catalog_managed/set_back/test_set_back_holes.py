@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.service.catalog_managed.asking import CALLS, check_landed, log_of
+from tests.service.catalog_managed.asking import calls, check_landed, log_of
 from tests.service.catalog_managed.restoring import body, commit, publish
 from tests.service.log.foreign.foreign import FOREIGN_ADD, foreign_commit
 from tests.service.storage.watched_store import WatchedStorage
@@ -55,7 +55,7 @@ async def check_quarantined(at: At) -> None:
     )
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@calls("a commit", "forgetting it")
 async def test_nothing_is_acknowledged_or_put_into_the_hole(made, database_url, call):
     at = await At().make(made, database_url)
     third = at.take(3)

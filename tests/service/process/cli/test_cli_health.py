@@ -3,14 +3,9 @@
 import pytest
 
 from tests.service.api.http.test_api_unavailable import closed
-from tests.service.process.cli.command_line import invoke, tidegate
+from tests.service.process.cli.command_line import invoke
 from tidegate_service.cli.options import own_url
 from tidegate_service.settings import Settings
-
-
-def test_a_service_that_is_ready(server):
-    done = tidegate("health", "--url", server)
-    assert (done.returncode, done.stdout) == (0, f"{server} is ready\n")
 
 
 def test_it_asks_where_its_settings_say(server):

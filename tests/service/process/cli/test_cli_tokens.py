@@ -1,4 +1,4 @@
-"""`tidegate token` as processes: on a database, and on the embedded one beside its service."""
+"""`tidegate token`: on a database, and on the embedded one beside its service."""
 
 import json
 import re
@@ -9,8 +9,10 @@ import pytest
 from tests.builders.flights import SCHEMA, TABLE
 from tests.client.transport.loopback import Reply, loopback_server
 from tests.service.catalog_managed.guarded import all_tokens, id_of, make_token
-from tests.service.process.cli.command_line import invoke, serving, tidegate, url_in
+from tests.service.process.cli.command_line import invoke, serving, url_in
 from tidegate_service.core.access.roles import Grant, Role
+from tidegate_service.index.embedded.server import EmbeddedPostgres
+from tidegate_service.index.postgres import migrate
 
 TOKEN = re.compile(r"tdg_[0-9a-f]{12}_[0-9a-f]{64}\n\Z")
 
@@ -24,8 +26,8 @@ def on(database_url):
 class TestCreate:
     def test_it_prints_the_token_and_nothing_else(self, database_url):
         asked = ("--role", "writer", "--on", "Main.Air", "--label", "etl")
-        done = tidegate("token", "create", *asked, "--database-url", database_url)
-        assert (done.returncode, done.stderr) == (0, "")
+        done = invoke("token", "create", *asked, "--database-url", database_url)
+        assert (done.exit_code, done.stderr) == (0, "")
         assert TOKEN.match(done.stdout)
         (token,) = all_tokens(database_url)
         assert (token.id, token.principal) == (id_of(done.stdout), "etl")
@@ -132,13 +134,13 @@ class TestDatabases:
 
     def test_the_embedded_one_without_and_beside_its_service(self, tmp_path):
         where = ("--data-dir", tmp_path)
-        with serving(*where):
-            pass
-        before = tidegate("token", "create", "--role", "admin", "--on", "*", *where)
+        with EmbeddedPostgres(tmp_path) as postgres:
+            migrate.upgrade(postgres.url)
+        before = invoke("token", "create", "--role", "admin", "--on", "*", *where)
         assert TOKEN.match(before.stdout), before.stderr
         with serving("--auth", "tokens", *where) as (_, printed):
             url = url_in(printed)
-            beside = tidegate("token", "create", "--role", "reader", "--on", "*", *where)
+            beside = invoke("token", "create", "--role", "reader", "--on", "*", *where)
             assert TOKEN.match(beside.stdout), beside.stderr
             for token in (before.stdout.strip(), beside.stdout.strip()):
                 answer = httpx.get(
@@ -150,11 +152,11 @@ class TestDatabases:
             schema = tmp_path / "schema.json"
             schema.write_text(json.dumps(SCHEMA))
             create = ("table", "create", TABLE, "--schema", schema, "--url", url)
-            refused = tidegate(*create)
+            refused = invoke(*create)
             assert "unauthenticated: expected the header" in refused.stderr
-            made = tidegate(*create, TIDEGATE_TOKEN=before.stdout.strip())
-            assert made.returncode == 0, made.stderr
-            read = tidegate("table", "list", "--url", url, TIDEGATE_TOKEN=beside.stdout.strip())
+            made = invoke(*create, TIDEGATE_TOKEN=before.stdout.strip())
+            assert made.exit_code == 0, made.stderr
+            read = invoke("table", "list", "--url", url, TIDEGATE_TOKEN=beside.stdout.strip())
             assert TABLE in read.stdout
 
 

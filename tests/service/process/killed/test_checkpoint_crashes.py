@@ -1,4 +1,4 @@
-"""kill -9 at every step of a checkpoint, before and after it: readers meet the table as it was, and
+"""kill -9 before and after the steps of a checkpoint: readers meet the table as it was, and
 another instance writes the checkpoint."""
 
 import json
@@ -14,16 +14,13 @@ from tests.service.process.killed.crashing import Table, new_body
 from tidegate_service.core.observe.faults import CheckpointStep, Side
 
 V2 = {"delta.checkpointPolicy": "v2"}
-OF_V2 = [
-    pytest.param(step, side, V2, id=f"v2-{side.value}-{step.value}")
-    for step in CheckpointStep
-    for side in Side
-]
-OF_CLASSIC = [
-    pytest.param(step, side, {}, id=f"classic-{side.value}-{step.value}")
-    for step in CheckpointStep
-    for side in Side
-    if step is not CheckpointStep.PARTS_PUT
+# Nothing is written between the end of a step and the beginning of the next.
+OF_V2 = [(CheckpointStep.PARTS_PUT, Side.BEFORE), *((step, Side.AFTER) for step in CheckpointStep)]
+OF_CLASSIC = [(CheckpointStep.CHECKPOINT_PUT, Side.BEFORE), *OF_V2[2:]]
+CASES = [
+    pytest.param(step, side, properties, id=f"{kind}-{side.value}-{step.value}")
+    for kind, points, properties in (("classic", OF_CLASSIC, {}), ("v2", OF_V2, V2))
+    for step, side in points
 ]
 
 
@@ -42,7 +39,7 @@ def read(folder: Path, tmp_path: Path) -> tuple[int, set[str]]:
     return found.version(), set(found.get_add_actions()["path"].to_pylist())
 
 
-@pytest.mark.parametrize(("step", "side", "properties"), [*OF_CLASSIC, *OF_V2])
+@pytest.mark.parametrize(("step", "side", "properties"), CASES)
 def test_readers_go_on_and_so_does_the_other(two, tmp_path, step, side, properties):
     table = two.create(catalog_managed=False, properties=properties)
     for _ in range(2):

@@ -1,10 +1,9 @@
-"""kill -9 at every named step of upkeep, before and after it: readers go on, and the next run ends
-what was begun."""
+"""kill -9 in the middle of each kind of upkeep: readers go on, and the next run ends what was
+begun. Tests of each kind end it before and after each of its steps, in one process."""
 
 import os
 import time
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 
 import pytest
@@ -45,17 +44,6 @@ def keeping(
         yield made
 
 
-def points(steps: type[StrEnum]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(
-        ("step", "side"),
-        [
-            pytest.param(step, side, id=f"{side.value}-{step.value}")
-            for step in steps
-            for side in Side
-        ],
-    )
-
-
 def aged(keeping: Keeper) -> Kept:
     """The versions 0 to 9, of which 0 to 6 are forty days old, and checkpoints of 3, 5 and 8."""
     table = keeping.create()
@@ -75,10 +63,9 @@ def read(table: Kept, *, first: int) -> None:
         assert len(DeltaTable(table.folder, version=version).file_uris()) == version
 
 
-@points(CleanUpStep)
-def test_clean_up(keeping, step, side):
+def test_clean_up(keeping):
     table = aged(keeping)
-    table.killed_at(step, side, lambda: table.make_due(CLEAN_UP))
+    table.killed_at(CleanUpStep.L3_REMOVE, Side.AFTER, lambda: table.make_due(CLEAN_UP))
     # Whatever is left of what has expired, readers begin at a checkpoint.
     read(table, first=5)
     assert table.versions == list(range(table.versions[0], 10))
@@ -88,11 +75,10 @@ def test_clean_up(keeping, step, side):
     read(table, first=5)
 
 
-@points(ExpiryStep)
-def test_what_leaves_the_index(keeping, step, side):
+def test_what_leaves_the_index(keeping):
     table = aged(keeping)
     table.done_again(CLEAN_UP)
-    table.killed_at(step, side, lambda: table.make_due(EXPIRY))
+    table.killed_at(ExpiryStep.DROP_VERSIONS, Side.AFTER, lambda: table.make_due(EXPIRY))
     table.restarted()
     assert table.head["first_version"] in (0, 5)
     table.done_again(EXPIRY)
@@ -102,8 +88,7 @@ def test_what_leaves_the_index(keeping, step, side):
     read(table, first=5)
 
 
-@points(CompactionStep)
-def test_compaction(keeping, step, side):
+def test_compaction(keeping):
     table = keeping.create()
     table.commit(*(add(f"month=5/first-{number}.parquet") for number in range(50)))
     table.checkpoint()
@@ -113,7 +98,7 @@ def test_compaction(keeping, step, side):
         for number in range(3):
             table.commit(add(f"month=5/{number}.parquet"))
 
-    table.killed_at(step, side, begin)
+    table.killed_at(CompactionStep.COMPACTED_PUT, Side.BEFORE, begin)
     assert len(DeltaTable(table.folder).file_uris()) == 53
     table.restarted(COMPACTION)
     wait_for("there is a compacted file", lambda: bool(compacted(table)))
@@ -126,19 +111,22 @@ def compacted(table: Kept) -> list[Path]:
     return list(table.log.glob("*.compacted.json"))
 
 
-@points(ChecksumStep)
-def test_checksums(keeping, step, side):
+@pytest.mark.parametrize("side", list(Side))
+def test_checksums(keeping, side):
     table = keeping.create()
     table.settled(CHECKSUM)
-    table.killed_at(step, side, lambda: table.commit(add("month=5/a.parquet")))
+
+    def begin() -> None:
+        table.commit(add("month=5/a.parquet"))
+
+    table.killed_at(ChecksumStep.CHECKSUM_PUT, side, begin)
     table.restarted(CHECKSUM)
     checksum = table.log / f"{1:020d}.crc"
     wait_for("the newest version has a checksum", checksum.exists)
     assert b'"numFiles":1' in checksum.read_bytes()
 
 
-@points(ManifestStep)
-def test_symlink_manifests(keeping, step, side):
+def test_symlink_manifests(keeping):
     table = keeping.create(properties=WITH_MANIFESTS)
     gone = add("month=6/b.parquet", "6")
     table.commit(add("month=5/a.parquet"), gone)
@@ -149,7 +137,7 @@ def test_symlink_manifests(keeping, step, side):
         changed = add("month=5/c.parquet"), remove("month=6/b.parquet", "6")
         table.commit(*changed, read_version=1)
 
-    table.killed_at(step, side, begin)
+    table.killed_at(ManifestStep.REMOVE, Side.BEFORE, begin)
     table.restarted(MANIFESTS)
     expected = {"month=5": {"a.parquet", "c.parquet"}}
     wait_for("manifests are of the newest version", lambda: manifests(table) == expected)
@@ -164,14 +152,13 @@ def manifests(table: Kept) -> dict[str, set[str]]:
     }
 
 
-@points(VacuumStep)
-def test_vacuum(keeping, step, side):
+def test_vacuum(keeping):
     table = keeping.create()
     live = {f"month=5/{number}.parquet" for number in range(3)}
     table.commit(*(add(path) for path in sorted(live)))
     for path in (*live, *(f"month={number}/orphan.parquet" for number in range(5))):
         plant(table, path)
-    table.killed_at(step, side, lambda: vacuum(table))
+    table.killed_at(VacuumStep.V3_DELETE, Side.AFTER, lambda: vacuum(table))
     assert live <= data_files(table)
     assert len(DeltaTable(table.folder).file_uris()) == 3
     table.restarted()

@@ -124,7 +124,8 @@ async def held(log, version):
 
 
 @settings(
-    max_examples=25,
+    # Each is a log and up to four checkpoints: ten of the usual hundred.
+    max_examples=settings().max_examples // 10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

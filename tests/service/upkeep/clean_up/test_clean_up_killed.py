@@ -36,16 +36,23 @@ class KilledAt:
                 raise Killed
 
 
-@pytest.mark.parametrize("side", list(Side))
+STEPS = [
+    (CleanUpStep.L1_CHECK, 1),
+    (CleanUpStep.L2_RECORD, 1),
+    (CleanUpStep.L3_REMOVE, 1),
+    (CleanUpStep.L3_REMOVE, 2),
+    (CleanUpStep.L3_REMOVE, 3),
+    (CleanUpStep.L4_REMOVE_SIDECARS, 1),
+]
+
+
 @pytest.mark.parametrize(
-    "at",
+    ("at", "side"),
+    # Nothing is deleted between the end of a step and the beginning of the next.
     [
-        (CleanUpStep.L1_CHECK, 1),
-        (CleanUpStep.L2_RECORD, 1),
-        (CleanUpStep.L3_REMOVE, 1),
-        (CleanUpStep.L3_REMOVE, 2),
-        (CleanUpStep.L3_REMOVE, 3),
-        (CleanUpStep.L4_REMOVE_SIDECARS, 1),
+        (STEPS[0], Side.BEFORE),
+        (STEPS[2], Side.BEFORE),
+        *((step, Side.AFTER) for step in STEPS),
     ],
 )
 class TestKilled:

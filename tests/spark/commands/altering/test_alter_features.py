@@ -20,10 +20,13 @@ def refused(error_class: str):
 
 
 @pytest.fixture
-def numbers(spark, create):
-    table = create("id bigint")
-    table.append(spark.range(3))
-    return table
+def numbers(spark, create, copied):
+    def make():
+        table = create("id bigint")
+        table.append(spark.range(3))
+        return table
+
+    return copied(make)
 
 
 class TestAdding:

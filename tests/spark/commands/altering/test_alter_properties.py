@@ -10,10 +10,13 @@ from tidegate.spark import InvalidCommand, InvalidRows
 
 
 @pytest.fixture
-def numbers(spark, create):
-    table = create("n int, v string")
-    table.append(spark.sql("SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(n, v)"))
-    return table
+def numbers(spark, create, copied):
+    def make():
+        table = create("n int, v string")
+        table.append(spark.sql("SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(n, v)"))
+        return table
+
+    return copied(make)
 
 
 def refused(error_class: str):

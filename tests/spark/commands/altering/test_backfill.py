@@ -20,13 +20,17 @@ class Died(Exception):
 
 
 @pytest.fixture
-def filled(spark, create):
+def filled(spark, create, copied):
     """A plain table of the rows 0 to 9 in five files; 1 is deleted by a vector."""
-    table = create("id bigint", **VECTORS, **{STATISTICS_DISJOINTNESS: "true"})
-    for first in range(0, 10, 2):
-        table.append(spark.range(first, first + 2).coalesce(1))
-    table.delete("id = 1", spark=spark)
-    return table
+
+    def make():
+        table = create("id bigint", **VECTORS, **{STATISTICS_DISJOINTNESS: "true"})
+        for first in range(0, 10, 2):
+            table.append(spark.range(first, first + 2).coalesce(1))
+        table.delete("id = 1", spark=spark)
+        return table
+
+    return copied(make)
 
 
 @pytest.fixture

@@ -32,41 +32,53 @@ def operations(table, first: int) -> list[str]:
 
 
 @pytest.fixture
-def marked(spark, create):
+def marked(spark, create, copied):
     """The rows 0 to 8 but 1 in three files; 1 is deleted by a vector."""
-    table = create("a int", **VECTORS)
-    for first in (0, 3, 6):
-        table.append(spark.range(first, first + 3).selectExpr("int(id) AS a").coalesce(1))
-    table.delete("a = 1", spark=spark)
-    return table
+
+    def make():
+        table = create("a int", **VECTORS)
+        for first in (0, 3, 6):
+            table.append(spark.range(first, first + 3).selectExpr("int(id) AS a").coalesce(1))
+        table.delete("a = 1", spark=spark)
+        return table
+
+    return copied(make)
 
 
 @pytest.fixture
-def tracked(session, create):
+def tracked(session, create, copied):
     """The same rows with ids, of which an UPDATE has put some into columns of files. A commit of a
     session takes ids of two files."""
     session.conf.set("spark.databricks.delta.backfill.maxNumFiles", "2")
-    table = create("a int, b int", **TRACKED)
-    for first in (0, 3, 6):
-        table.append(session.range(first, first + 3).selectExpr("int(id) AS a", "0 AS b"))
-    table.delete("a = 1", spark=session)
-    table.update({"b": "1"}, "a = 4", spark=session)
-    return table
+
+    def make():
+        table = create("a int, b int", **TRACKED)
+        for first in (0, 3, 6):
+            table.append(session.range(first, first + 3).selectExpr("int(id) AS a", "0 AS b"))
+        table.delete("a = 1", spark=session)
+        table.update({"b": "1"}, "a = 4", spark=session)
+        return table
+
+    return copied(make)
 
 
 @pytest.fixture
-def widened(spark, create):
+def widened(spark, create, copied):
     """Three rows in two files, the older of which has narrower types."""
-    table = create("a int, s struct<l: array<tinyint>, f: float>, p int", "p", **WIDENED)
-    row = "SELECT {0} AS a, named_struct('l', array(1), 'f', 1.5f) AS s, 1 AS p"
-    table.append(spark.sql(f"{row.format(1)} UNION ALL {row.format(2)}").coalesce(1))
-    alter = table.alter(spark=spark)
-    for name in ("a", "p"):
-        alter.change_column(name, type="BIGINT")
-    alter.change_column("s.l.element", type="INT")
-    alter.change_column("s.f", type="DOUBLE")
-    table.append(spark.sql(row.format(3)))
-    return table
+
+    def make():
+        table = create("a int, s struct<l: array<tinyint>, f: float>, p int", "p", **WIDENED)
+        row = "SELECT {0} AS a, named_struct('l', array(1), 'f', 1.5f) AS s, 1 AS p"
+        table.append(spark.sql(f"{row.format(1)} UNION ALL {row.format(2)}").coalesce(1))
+        alter = table.alter(spark=spark)
+        for name in ("a", "p"):
+            alter.change_column(name, type="BIGINT")
+        alter.change_column("s.l.element", type="INT")
+        alter.change_column("s.f", type="DOUBLE")
+        table.append(spark.sql(row.format(3)))
+        return table
+
+    return copied(make)
 
 
 class TestDeletionVectors:

@@ -1,12 +1,13 @@
 """Commands that mark rows by deletion vectors, where a table has them on."""
 
-from collections import Counter
 from pathlib import Path
+from random import random
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.errors import ArithmeticException
+from pyspark.sql import functions as F
 
 from tests.spark.reading.vectors import VECTORS
 from tests.spark.tables import actions, folder_of, rows
@@ -15,13 +16,17 @@ CHANGES = {"delta.enableChangeDataFeed": "true"}
 
 
 @pytest.fixture
-def numbers(spark, create):
+def numbers(spark, create, copied):
     """The rows 0 to 9, five in each of two files."""
-    table = create("id bigint, v string", **VECTORS)
-    frame = spark.range(10).selectExpr("id", "concat('v', id) AS v")
-    table.append(frame.repartitionByRange(2, "id"))
-    assert len(table.scan().files) == 2
-    return table
+
+    def make():
+        table = create("id bigint, v string", **VECTORS)
+        frame = spark.range(10).selectExpr("id", "concat('v', id) AS v")
+        table.append(frame.repartitionByRange(2, "id"))
+        assert len(table.scan().files) == 2
+        return table
+
+    return copied(make)
 
 
 def ids(table, spark) -> list[int]:
@@ -57,23 +62,6 @@ class TestDelete:
         assert ids(numbers, spark) == [0, 2, 4, 5, 7, 8, 9]
         assert independent(numbers) == ids(numbers, spark)
 
-    def test_a_second_one_adds_to_the_vector(self, spark, numbers):
-        numbers.delete("id = 1", spark=spark)
-        changed = numbers.delete("id IN (3, 4)", spark=spark)
-        counts = {
-            name: changed.metrics[f"numDeletionVectors{name}"] for name in ("Added", "Updated")
-        }
-        assert counts == {"Added": "1", "Updated": "1"}
-        assert vectors_in(numbers) == [0, 3]
-        assert ids(numbers, spark) == [0, 2, 5, 6, 7, 8, 9]
-
-    def test_a_file_without_rows_goes(self, spark, numbers):
-        numbers.delete("id IN (0, 1)", spark=spark)
-        changed = numbers.delete("v IN ('v2', 'v3', 'v4', 'v5')", spark=spark)
-        assert changed.metrics["numRemovedFiles"] == "1"
-        assert vectors_in(numbers) == [1]
-        assert ids(numbers, spark) == [6, 7, 8, 9]
-
     def test_its_change_data_are_the_vectors(self, spark, create):
         table = create("id bigint", **VECTORS, **CHANGES)
         table.append(spark.range(5).coalesce(1))
@@ -85,19 +73,11 @@ class TestDelete:
     def test_rows_of_a_large_file(self, spark, create):
         """Positions in several chunks."""
         table = create("id bigint", **VECTORS)
-        table.append(spark.range(200_000).coalesce(1))
-        assert table.delete("id % 50000 = 7", spark=spark).deleted == 4
-        assert table.read(spark).where("id % 50000 = 7").count() == 0
-        assert table.read(spark).count() == 199_996
-
-    def test_row_ids_stay_where_rows_are_marked(self, spark, create):
-        table = create("id bigint", **VECTORS, **{"delta.enableRowTracking": "true"})
-        table.append(spark.range(5).coalesce(1))
-        (file,) = table.scan().files
-        assert table.delete("id = 2", spark=spark).deleted == 1
-        (after,) = table.scan().files
-        assert after.base_row_id == file.base_row_id
-        assert after.default_row_commit_version == file.default_row_commit_version
+        table.append(spark.range(70_000).coalesce(1))
+        assert table.delete("id % 32768 = 7", spark=spark).deleted == 3
+        left = [n for n in range(70_000) if n % 32768 != 7]
+        found = table.read(spark).selectExpr("count(id)", "sum(id)")
+        assert rows(found) == [(len(left), sum(left))]
 
     def test_the_session_may_switch_them_off(self, spark, numbers):
         setting = "spark.databricks.delta.delete.deletionVectors.persistent"
@@ -110,29 +90,12 @@ class TestDelete:
 
 
 class TestUpdate:
-    def test_writes_the_rows_that_change_alone(self, spark, numbers):
-        changed = numbers.update({"v": "'new'"}, "id IN (1, 6, 7)", spark=spark)
-        assert (changed.updated, changed.metrics["numCopiedRows"]) == (3, "0")
-        assert vectors_in(numbers) == [0, 0, 1, 2], "the rows are in new files"
-        found = {row["id"]: row["v"] for row in numbers.read(spark).collect()}
-        assert sorted(found) == list(range(10))
-        assert {id_ for id_, v in found.items() if v == "new"} == {1, 6, 7}
-        assert independent(numbers) == ids(numbers, spark)
-
     def test_exactly_the_rows_that_were_marked(self, spark, numbers):
         """Whatever the condition says the second time."""
-        for _ in range(3):
-            condition = "pmod(hash(id, current_timestamp()), 2) = 0"
-            numbers.update({"v": "'new'"}, condition, spark=spark)
+        drawn = F.udf(lambda _: random() < 0.5, "boolean")
+        for _ in range(2):
+            numbers.update({"v": "'new'"}, drawn("id"), spark=spark)
             assert ids(numbers, spark) == list(range(10))
-
-    def test_its_change_data(self, spark, create):
-        table = create("id bigint, v int", **VECTORS, **CHANGES)
-        table.append(spark.range(4).selectExpr("id", "0 AS v").coalesce(1))
-        table.update({"v": "id"}, "id >= 2", spark=spark)
-        feed = table.changes(spark, from_version=table.version).select("id", "v", "_change_type")
-        kinds = Counter(row["_change_type"] for row in feed.collect())
-        assert kinds == {"update_preimage": 2, "update_postimage": 2}
 
 
 class TestMerge:
@@ -149,13 +112,6 @@ class TestMerge:
         assert sorted(found) == [0, 1, 2, 3, 4, 5, 6, 7, 9, 77]
         assert (found[1], found[6], found[77]) == ("new", "v6", "in")
         assert independent(numbers) == ids(numbers, spark)
-
-    def test_rows_that_match_and_stay_are_not_inserted(self, spark, numbers):
-        source = spark.sql("SELECT 3L AS id, 'v' AS v").alias("s")
-        merge = numbers.merge(source, "t.id = s.id", alias="t")
-        merge = merge.whenMatchedUpdate("s.id > 5", set={"v": "'new'"})
-        assert merge.whenNotMatchedInsertAll().execute().rows == 0
-        assert ids(numbers, spark) == list(range(10))
 
     def test_rows_that_the_source_lacks(self, spark, numbers):
         source = spark.range(8).alias("s")

@@ -10,7 +10,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tests.spark.tables import actions, data_files, folder_of, independent, rows
+from tests.spark.tables import actions, data_files, folder_of, rows
 from tidegate import InvalidProposal
 from tidegate.spark import InvalidCommand, InvalidRows
 
@@ -18,13 +18,16 @@ _FEED = {"delta.enableChangeDataFeed": "true"}
 
 
 @pytest.fixture
-def fed(spark, create):
+def fed(spark, create, copied):
     """(id, name) = (1, a), (2, b), (3, c) in one file, with change data."""
-    table = create("id int, name string", **_FEED)
-    table.append(
-        spark.sql("SELECT * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c') AS t(id, name)").coalesce(1)
-    )
-    return table
+
+    def make():
+        table = create("id int, name string", **_FEED)
+        query = "SELECT * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c') AS t(id, name)"
+        table.append(spark.sql(query).coalesce(1))
+        return table
+
+    return copied(make)
 
 
 def changes(spark, table, version):
@@ -59,13 +62,6 @@ class TestFiles:
         assert months.delete("a < 15", spark=spark).deleted == 2
         assert rows(months.read(spark)) == [(20, 2), (21, 2)]
 
-    def test_only_files_with_a_row_to_change_are_written_again(self, spark, months):
-        months.update({"a": "a + 1"}, "a = 21", spark=spark)
-        removed = actions(months, 2, "remove")
-        assert [remove["partitionValues"] for remove in removed] == [{"month": "2"}]
-        assert rows(months.read(spark)) == [(10, 1), (11, 1), (20, 2), (22, 2)]
-        assert len(independent(months)) == 4
-
     def test_nothing_to_change_is_no_commit(self, spark, months):
         assert months.delete("a = 99", spark=spark).receipt is None
         assert months.update({"a": "0"}, "a = 99", spark=spark).receipt is None
@@ -74,16 +70,8 @@ class TestFiles:
         assert merged.receipt is None
         assert months.version == 1
 
-    def test_a_row_moves_to_another_partition(self, spark, months):
-        months.update({"month": "month + 1"}, "a = 11", spark=spark)
-        assert rows(months.read(spark, where="month = 2")) == [(11, 2), (20, 2), (21, 2)]
-
 
 class TestChangeData:
-    def test_of_a_delete(self, spark, fed):
-        fed.delete("id = 2", spark=spark)
-        assert changes(spark, fed, 2) == [(2, "b", "delete")]
-
     @pytest.mark.parametrize("command", ["update", "merge"])
     def test_a_value_that_does_not_fit_leaves_nothing(self, spark, fed, command):
         source = spark.sql("SELECT 1 AS id").alias("s")
@@ -97,9 +85,9 @@ class TestChangeData:
             run[command]()
         assert data_files(fed) == before
 
-    @pytest.mark.parametrize("value", ["uuid()", "cast(current_timestamp() AS string)"])
     @pytest.mark.parametrize("command", ["update", "merge"])
-    def test_chance_and_time_are_those_of_the_rows(self, spark, fed, command, value):
+    def test_chance_and_time_are_those_of_the_rows(self, spark, fed, command):
+        value = "concat(uuid(), cast(current_timestamp() AS string))"
         if command == "update":
             fed.update({"name": value}, "id < 3", spark=spark)
         else:
@@ -112,33 +100,6 @@ class TestChangeData:
         told = {row[:2] for row in changes(spark, fed, 2) if row[2] != "update_preimage"}
         assert told == made
         assert len(made) == (2 if command == "update" else 3)
-
-    def test_of_a_delete_of_whole_files_lies_in_its_removals(self, spark, fed):
-        fed.delete(spark=spark)
-        assert not actions(fed, 2, "cdc")
-        assert len(actions(fed, 2, "remove")) == 1
-
-    def test_of_an_update(self, spark, fed):
-        fed.update({"name": "upper(name)"}, "id < 3", spark=spark)
-        assert changes(spark, fed, 2) == [
-            (1, "A", "update_postimage"),
-            (1, "a", "update_preimage"),
-            (2, "B", "update_postimage"),
-            (2, "b", "update_preimage"),
-        ]
-
-    def test_of_a_merge(self, spark, fed):
-        source = spark.sql("SELECT * FROM VALUES (1, 'x'), (4, 'y') AS s(id, name)").alias("s")
-        merged = fed.merge(source, "t.id = s.id", alias="t").whenMatchedUpdateAll()
-        merged = merged.whenNotMatchedInsertAll().whenNotMatchedBySourceDelete("t.id = 3")
-        changed = merged.execute()
-        assert (changed.updated, changed.inserted, changed.deleted) == (1, 1, 1)
-        assert changes(spark, fed, 2) == [
-            (1, "a", "update_preimage"),
-            (1, "x", "update_postimage"),
-            (3, "c", "delete"),
-            (4, "y", "insert"),
-        ]
 
     def test_of_a_row_that_several_of_the_source_delete_is_told_once(self, spark, fed):
         source = spark.sql("SELECT * FROM VALUES (1), (1) AS s(id)").alias("s")
@@ -164,19 +125,6 @@ class TestRules:
             table.update({"a": "a + 8"}, spark=spark)
         assert table.version == 1
         assert data_files(table) == before
-
-    def test_generated_columns_are_computed_anew(self, spark, lake):
-        fields = [
-            StructField("a", IntegerType()),
-            StructField("twice", IntegerType(), True, {"delta.generationExpression": "a * 2"}),
-        ]
-        table = lake.create_table("main.test.twice", schema=StructType(fields))
-        table.append(spark.sql("SELECT 1 AS a"))
-        table.update({"a": "5"}, spark=spark)
-        source = spark.sql("SELECT * FROM VALUES (5, 0), (7, 14) AS s(a, twice)").alias("s")
-        merged = table.merge(source, "t.a = s.a", alias="t").whenMatchedUpdate(set={"a": "6"})
-        merged.whenNotMatchedInsert(values={"a": "s.a", "twice": "s.twice"}).execute()
-        assert rows(table.read(spark)) == [(6, 12), (7, 14)]
 
     def test_generated_columns_of_other_rows_stay(self, spark, lake):
         fields = [
@@ -240,8 +188,6 @@ class TestRefusals:
             ("b = 1", "UNRESOLVED_COLUMN"),
             ("a", "FILTER_NOT_BOOLEAN"),
             ("max(a) = 1", "INVALID_WHERE_CONDITION"),
-            ("rand() < 0.5", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
-            ("a IN (SELECT 1)", "DELTA_UNSUPPORTED_SUBQUERY"),
             ("a = = 1", "PARSE_SYNTAX_ERROR"),
             ("a = 10 AND -- month = 1", "PARSE_SYNTAX_ERROR"),
         ],

@@ -56,8 +56,13 @@ def test_it_is_done_once(named, months, command):
     assert getattr(again, "receipt", again) is None
     assert rows(months.read(named)) == once
     assert months.version == 2
-    named.conf.set(VERSION, "8")
-    run(named, months)
+
+
+def test_the_next_one_is_done(named, months):
+    row = named.sql("SELECT 30 AS a, 3 AS month")
+    for version in ("7", "8"):
+        named.conf.set(VERSION, version)
+        months.append(row)
     assert months.version == 3
 
 

@@ -161,21 +161,25 @@ class TestReplacedTables:
 
 class TestVersions:
     @pytest.fixture
-    def table(self, session, clustered):
+    def table(self, session, clustered, copied):
         """By a to version 1, by b to version 3, then by none; columns of mapped names."""
-        table = clustered("a int, b int", "a", **MAPPED)
-        for names in (["b"], []):
-            table.append(session.sql("SELECT 1 AS a, 2 AS b"))
-            table.alter(spark=session).cluster_by(*names)
-        assert table.version == 4
-        return table
 
-    @pytest.mark.parametrize(("version", "columns"), [(1, ["a"]), (2, ["b"]), (3, ["b"]), (4, [])])
-    def test_are_restored_with_it(self, session, table, version, columns):
-        table.restore(version=version, spark=session)
-        assert clustering_columns(session, table) == columns
-        table.optimize(spark=session)
-        assert len(table.scan().files) == 1
+        def make():
+            table = clustered("a int, b int", "a", **MAPPED)
+            for names in (["b"], []):
+                table.append(session.sql("SELECT 1 AS a, 2 AS b"))
+                table.alter(spark=session).cluster_by(*names)
+            assert table.version == 4
+            return table
+
+        return copied(make)
+
+    def test_are_restored_with_it(self, session, table):
+        for version, columns in ((1, ["a"]), (3, ["b"]), (4, [])):
+            table.restore(version=version, spark=session)
+            assert clustering_columns(session, table) == columns
+            table.optimize(spark=session)
+            assert len(table.scan().files) == 1
 
     def test_of_a_table_that_had_none(self, session, create):
         table = create("a int")

@@ -6,6 +6,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from tests.spark.reading.change_data import FEED
 from tests.spark.tables import actions, data_files, folder_of, independent, rows
 from tidegate import TransactionActive
 from tidegate.spark import InvalidCommand, StorageError, UnsupportedSession
@@ -15,13 +16,17 @@ PREFIX = "spark.databricks.delta.optimize."
 
 
 @pytest.fixture
-def small(spark, create):
+def small(spark, create, copied):
     """The rows 0 to 11, in partition 0 or 1 as they are even or odd, each in a file of its own."""
-    table = create("i int, p int", "p")
-    for i in range(0, 12, 2):
-        table.append(spark.range(i, i + 2).selectExpr("int(id) AS i", "int(id % 2) AS p"))
-    assert len(table.scan().files) == 12
-    return table
+
+    def make():
+        table = create("i int, p int", "p", **FEED)
+        rows = spark.range(0, 12, numPartitions=12)
+        table.append(rows.selectExpr("int(id) AS i", "int(id % 2) AS p"))
+        assert len(table.scan().files) == 12
+        return table
+
+    return copied(make)
 
 
 def last(table):
@@ -29,16 +34,6 @@ def last(table):
 
 
 class TestCompaction:
-    def test_each_partition_becomes_one_file(self, spark, small):
-        before = rows(small.read(spark))
-        found = small.optimize(spark=spark)
-        assert len(small.scan().files) == 2
-        assert rows(small.read(spark)) == before
-        assert len(independent(small)) == 12
-        assert found.metrics["numFilesAdded"] == 2
-        assert found.metrics["numFilesRemoved"] == 12
-        assert found.metrics["partitionsOptimized"] == 2
-
     def test_its_commit_is_of_delta_s_operation(self, spark, small):
         found = small.optimize("p = 0", spark=spark, user_metadata="nightly")
         (receipt,) = found.receipts
@@ -56,6 +51,10 @@ class TestCompaction:
         removes = actions(small, receipt.version, "remove")
         assert not any(file["dataChange"] for file in adds + removes)
         assert (len(adds), len(removes)) == (1, 6)
+        assert actions(small, receipt.version, "cdc") == []
+        stats = json.loads(adds[0]["stats"])
+        bounds = (stats["minValues"]["i"], stats["maxValues"]["i"])
+        assert (stats["numRecords"], *bounds) == (6, 0, 10)
         size = adds[0]["size"]
         assert commit.operation_metrics == {
             "numAddedFiles": "1",
@@ -66,18 +65,6 @@ class TestCompaction:
             "numDeletionVectorsRemoved": "0",
         }
 
-    def test_files_have_statistics(self, spark, small):
-        small.optimize(spark=spark)
-        found = {file.partition_values["p"]: json.loads(file.stats) for file in small.scan().files}
-        assert found["1"]["numRecords"] == 6
-        assert (found["1"]["minValues"]["i"], found["1"]["maxValues"]["i"]) == (1, 11)
-
-    def test_only_the_partitions_that_were_asked_for(self, spark, small):
-        others = {file.path for file in small.scan("p = 1").files}
-        small.optimize("p = 0", spark=spark)
-        assert {file.path for file in small.scan("p = 1").files} == others
-        assert len(small.scan("p = 0").files) == 1
-
     def test_nothing_to_do_is_no_commit(self, spark, small):
         small.optimize(spark=spark)
         before = small.version
@@ -85,9 +72,6 @@ class TestCompaction:
         assert found.receipts == ()
         assert small.version == before
         assert found.metrics["totalFilesSkipped"] == found.metrics["totalConsideredFiles"] == 2
-
-    def test_an_empty_table(self, spark, create):
-        assert create("a int").optimize(spark=spark).receipts == ()
 
     def test_an_append_only_table_may_be_rearranged(self, spark, create):
         table = create("a int", **{"delta.appendOnly": "true"})

@@ -1,19 +1,22 @@
 """OPTIMIZE beside other commands: it yields, and all of them land."""
 
+import shutil
 from itertools import count
 
 import pytest
 from pyspark.sql.types import StructType
 
 from tests.spark.reading.vectors import VECTORS
-from tests.spark.tables import actions, data_files, independent, overtake, rows
+from tests.spark.tables import actions, data_files, folder_of, independent, overtake, rows
 from tidegate import ConflictError
+from tidegate_protocol.log.codec import with_fields
+from tidegate_protocol.log.paths import decode
 
 _numbers = count(1)
 ROWS = [(10, 1), (11, 1), (20, 2), (21, 2)]
 
 
-@pytest.fixture(params=["plain", "catalog-managed"])
+@pytest.fixture(params=["plain"])
 def small(request, spark, lake):
     """The rows (a, month) = (10, 1), (11, 1), (20, 2), (21, 2), each in a file of its own."""
     table = lake.create_table(
@@ -22,8 +25,11 @@ def small(request, spark, lake):
         partition_by=["month"],
         catalog_managed=request.param == "catalog-managed",
     )
-    for a, month in ROWS:
-        table.append(spark.sql(f"SELECT {a} AS a, {month} AS month"))
+    ids = spark.range(4, numPartitions=4)
+    table.append(
+        ids.selectExpr("int(id div 2 * 10 + id % 2) + 10 AS a", "int(id div 2) + 1 AS month")
+    )
+    assert len(table.scan().files) == 4
     return table
 
 
@@ -33,6 +39,13 @@ def beside(lake, table, rival):
     waiting = iter([rival])
     overtake(mine, lambda: [each() for each in waiting])
     return mine
+
+
+def copied(table, file):
+    """The same rows in another file, which no commit names yet."""
+    path = f"{file.path.removesuffix('.parquet')}-{next(_numbers)}.parquet"
+    shutil.copyfile(folder_of(table) / decode(file.path), folder_of(table) / decode(path))
+    return with_fields(file, {"path": path})
 
 
 def operations(table) -> list[str]:
@@ -57,11 +70,16 @@ def merge(table, spark):
     return merged.whenMatchedDelete().execute()
 
 
-COMMANDS = pytest.mark.parametrize("command", [delete, update, merge])
+def kinds(*cases):
+    """A kind of table by turns: the client does the same for both."""
+    return pytest.mark.parametrize(("small", "command"), cases, indirect=["small"])
+
+
+CATALOG_MANAGED = pytest.mark.parametrize("small", ["catalog-managed"], indirect=True)
 
 
 class TestOvertaken:
-    @COMMANDS
+    @kinds(("plain", delete), ("catalog-managed", update), ("plain", merge))
     def test_the_rival_stands_and_the_rest_is_done_again(self, spark, lake, small, command):
         mine = beside(lake, small, lambda: command(small, spark))
         found = mine.optimize(spark=spark)
@@ -84,6 +102,7 @@ class TestOvertaken:
         assert rows(small.read(spark)) == sorted([*ROWS, (12, 1)])
         assert len(small.scan().files) == 3
 
+    @CATALOG_MANAGED
     def test_by_new_columns(self, spark, lake, small):
         def widen():
             with small.transaction() as txn:
@@ -139,8 +158,11 @@ class TestOvertaken:
 
     def test_again_and_again(self, spark, lake, small):
         def rival():
-            for a in (10, 11):
-                small.update({"a": "a + 0"}, f"a = {a}", spark=spark)
+            with small.transaction() as txn:
+                for file in small.scan("month = 1").files:
+                    txn.remove([file])
+                    txn.add([copied(small, file)])
+                txn.commit("UPDATE")
 
         mine = lake.table(small.id)
         overtake(mine, rival)
@@ -155,7 +177,7 @@ class TestOvertaken:
 class TestOvertakes:
     """The other command is the one that has to begin anew, which it does by itself."""
 
-    @COMMANDS
+    @kinds(("catalog-managed", delete), ("plain", update), ("catalog-managed", merge))
     def test_the_other_lands_on_top(self, spark, lake, small, command):
         mine = beside(lake, small, lambda: small.optimize(spark=spark))
         changed = command(mine, spark)
@@ -165,6 +187,7 @@ class TestOvertakes:
         assert operations(small)[:2] == [command.__name__.upper(), "OPTIMIZE"]
         assert data_files(small) == named(small)
 
+    @CATALOG_MANAGED
     def test_what_changed_rows_is_a_conflict_still(self, spark, lake, small):
         def both():
             small.optimize(spark=spark)

@@ -20,13 +20,16 @@ _VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 
 @pytest.fixture
-def marked(spark, create):
+def marked(spark, create, copied):
     """The rows 0 to 9 in two files; 1 and 2 of the first one are deleted by a vector."""
-    table = create("id bigint", **VECTORS)
-    for first in (0, 5):
-        table.append(spark.range(first, first + 5).coalesce(1))
-    table.delete("id IN (1, 2)", spark=spark)
-    return table
+
+    def make():
+        table = create("id bigint", **VECTORS)
+        table.append(spark.range(0, 10, numPartitions=2))
+        table.delete("id IN (1, 2)", spark=spark)
+        return table
+
+    return copied(make)
 
 
 LEFT = [(n,) for n in range(10) if n not in (1, 2)]
@@ -78,27 +81,20 @@ class TestDeletionVectors:
         assert table.optimize(spark=spark).receipts == ()
 
 
-def test_nothing_of_it_is_change_data(spark, create):
-    table = create("id bigint", **{"delta.enableChangeDataFeed": "true"})
-    for number in (1, 2):
-        table.append(spark.range(number))
-    version = table.version
-    table.optimize(spark=spark)
-    assert table.changes(spark, from_version=version + 1).count() == 0
-    assert table.changes(spark, from_version=1).count() == 3
-
-
 class TestRowIds:
     """As the files have them, in columns that only writers and readers of row ids know."""
 
     @pytest.fixture
-    def tracked(self, spark, create):
-        table = create("a int, p int", "p", **_TRACKING, **VECTORS)
-        for first in (0, 3, 6):
-            table.append(
-                spark.range(first, first + 3).selectExpr("int(id) AS a", "1 AS p").coalesce(1)
-            )
-        return table
+    def tracked(self, spark, create, copied):
+        def make():
+            table = create("a int, p int", "p", **_TRACKING, **VECTORS)
+            for first in (0, 3, 6):
+                table.append(
+                    spark.range(first, first + 3).selectExpr("int(id) AS a", "1 AS p").coalesce(1)
+                )
+            return table
+
+        return copied(make)
 
     def ids(self, table) -> dict[int, tuple[int, int]]:
         """The id and the commit version of each row, by its value."""
@@ -120,6 +116,7 @@ class TestRowIds:
         before = self.ids(tracked)
         assert len(set(before.values())) == 9
         tracked.optimize(spark=spark)
+        assert tracked.history(limit=1)[0].tags["delta.rowTracking.preserved"] == "true"
         assert self.ids(tracked) == before
         tracked.append(spark.range(9, 11).selectExpr("int(id) AS a", "1 AS p").coalesce(1))
         grown = self.ids(tracked)
@@ -135,16 +132,11 @@ class TestRowIds:
         tracked.reorg(spark=spark)
         assert self.ids(tracked) == {a: ids for a, ids in before.items() if a not in (0, 4)}
 
-    def test_their_commit_says_so(self, spark, tracked):
-        tracked.optimize(spark=spark)
-        assert tracked.history(limit=1)[0].tags["delta.rowTracking.preserved"] == "true"
-
 
 class TestMappedColumns:
-    @pytest.mark.parametrize("mode", ["name", "id"])
-    def test_keep_their_names_in_files(self, spark, create, mode):
+    def test_keep_their_names_in_files(self, spark, create):
         table = create(
-            "a int, p string, s struct<x: int>", "p", **{"delta.columnMapping.mode": mode}
+            "a int, p string, s struct<x: int>", "p", **{"delta.columnMapping.mode": "id"}
         )
         values = "VALUES (1, 'u'), (2, 'u'), (3, 'v')"
         frame = spark.sql(f"SELECT a, p, named_struct('x', a) AS s FROM {values} AS t(a, p)")

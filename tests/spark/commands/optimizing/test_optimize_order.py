@@ -5,7 +5,7 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.tables import actions, data_files, rows
+from tests.spark.tables import actions, data_files
 from tidegate.spark import InvalidCommand
 from tidegate.spark.tables import DeltaTable
 
@@ -22,7 +22,7 @@ def numbers(spark, count):
 @pytest.fixture
 def square(spark, create):
     table = create("x int, y int, s string")
-    table.append(numbers(spark, 10_000).coalesce(1))
+    table.append(numbers(spark, 2_500).coalesce(1))
     return table
 
 
@@ -35,19 +35,25 @@ def bounds(table) -> list[tuple[int, int]]:
     ]
 
 
+def digest(frame) -> tuple[int, int]:
+    """How many rows there are, and which ones, in any order."""
+    (found,) = frame.selectExpr("count(*)", "sum(xxhash64(*) % 1000000007)").collect()
+    return tuple(found)
+
+
 def in_files(session, table, count):
     session.conf.set(MAX_FILE_SIZE, str(table.scan().files[0].size // count))
 
 
 def test_near_rows_share_files(session, square):
     in_files(session, square, 4)
-    before = rows(square.read(session))
+    before = digest(square.read(session))
     found = square.optimize(z_order_by=["x", "y"], spark=session)
-    assert rows(square.read(session)) == before
+    assert digest(square.read(session)) == before
     assert len(square.scan().files) == 4
-    # Four squares of 50 x 50 would be 10,000, files of any rows are 40,000. Spark chooses where
+    # Four squares of 25 x 25 would be 2,500, files of any rows are 10,000. Spark chooses where
     # files begin by a sample.
-    assert sum(x * y for x, y in bounds(square)) < 20_000, bounds(square)
+    assert sum(x * y for x, y in bounds(square)) < 5_000, bounds(square)
     assert square.history(limit=1)[0].operation_parameters["zOrderBy"] == '["x","y"]'
     stats = found.metrics["zOrderStats"]
     assert stats["strategyName"] == "all"
@@ -58,12 +64,12 @@ def test_near_rows_share_files(session, square):
 def test_texts_are_told_apart(session, square):
     in_files(session, square, 5)
     square.optimize(z_order_by="s", spark=session)
-    assert sum(y for _, y in bounds(square)) <= 120
+    assert sum(y for _, y in bounds(square)) <= 60
 
 
 def test_a_column_of_few_values_counts_as_much(session, spark, create):
     table = create("x int, y int")
-    table.append(spark.range(8_000).selectExpr("int(id % 2) AS x", "int(id / 2) AS y").coalesce(1))
+    table.append(spark.range(2_000).selectExpr("int(id % 2) AS x", "int(id / 2) AS y").coalesce(1))
     in_files(session, table, 4)
     table.optimize(z_order_by=["x", "y"], spark=session)
     assert sorted(x for x, _ in bounds(table))[:3] == [1, 1, 1], bounds(table)
@@ -81,9 +87,7 @@ def test_nulls_and_equal_values(session, spark, create):
 
 def test_each_partition_is_ordered_by_itself(session, spark, create):
     table = create("x int, p int", "p")
-    for _ in range(2):
-        table.append(spark.range(100).selectExpr("int(id) AS x", "int(id % 2) AS p"))
-    table.append(spark.range(1).selectExpr("int(id) AS x", "3 AS p"))
+    table.append(spark.range(101).selectExpr("int(id) AS x", "IF(id = 100, 3, int(id % 2)) AS p"))
     builder = DeltaTable.over(session, table).optimize().where("p < 3")
     (row,) = builder.executeZOrderBy(["x"]).collect()
     assert row["metrics"]["zOrderStats"]["numOutputCubes"] == 2
@@ -94,23 +98,24 @@ def test_each_partition_is_ordered_by_itself(session, spark, create):
 
 class TestRefusals:
     @pytest.fixture
-    def table(self, spark, create):
-        table = create(
-            "a int, s struct<b: int, c: int>, p int",
-            "p",
-            **{"delta.dataSkippingNumIndexedCols": "2"},
-        )
-        table.append(spark.sql("SELECT 1 AS a, named_struct('b', 1, 'c', 2) AS s, 0 AS p"))
-        return table
+    def table(self, spark, create, copied):
+        def make():
+            table = create(
+                "a int, s struct<b: int, c: int>, p int",
+                "p",
+                **{"delta.dataSkippingNumIndexedCols": "2"},
+            )
+            table.append(spark.sql("SELECT 1 AS a, named_struct('b', 1, 'c', 2) AS s, 0 AS p"))
+            return table
+
+        return copied(make)
 
     @pytest.mark.parametrize(
         ("columns", "error_class", "words"),
         [
-            (["a", "P"], "DELTA_ZORDERING_ON_PARTITION_COLUMN", "P is a partition column"),
             (["nope"], "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST", "nope"),
             (["s.d"], "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST", "s.d"),
             (["a.b"], "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST", "a.b"),
-            (["a", "s.c"], "DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS", "[s.c]"),
             (["a..b"], "INVALID_ATTRIBUTE_NAME_SYNTAX", "a..b"),
         ],
     )

@@ -16,6 +16,7 @@ import pytest
 
 from tests.builders.flights import add, proposal, table_body
 from tests.service.api.http.connections.requests_by_hand import in_turn
+from tests.service.serving import Running
 from tidegate_service.api.http.request.limits import ServerLimits
 from tidegate_service.api.server.connections import OTHER_FILES, Connections, most_connections
 from tidegate_service.api.server.request_size import MAX_HEAD_BYTES, MAX_PARAMETERS
@@ -71,16 +72,18 @@ def everything(connection: socket.socket) -> bytes:
         received += chunk
 
 
-def large_version(url: str) -> tuple[str, bytes]:
-    """The path and the content of a version of ten megabytes, more than any system keeps for a
-    connection."""
-    with httpx.Client(base_url=f"{url}/api/v1", timeout=40) as client:
+def large_version(service: Running) -> tuple[str, bytes]:
+    """The path and the content of a version of half a megabyte, and a system that keeps far less
+    than that of an answer."""
+    (entrance,) = service.server.servers
+    entrance._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    with httpx.Client(base_url=f"{service.url}/api/v1", timeout=40) as client:
         client.post("/tables", json=table_body(catalog_managed=True)).raise_for_status()
-        tags = {"a": os.urandom(MIB).hex()}
+        tags = {"a": os.urandom(MIB // 20).hex()}
         body = proposal(*(add(f"month=5/{number}", tags=tags) for number in range(5)))
         client.post("/tables/main.air.flights/commits", json=body).raise_for_status()
         content = client.get("/tables/main.air.flights/commits/1").content
-    assert len(content) > 10 * MIB
+    assert len(content) > MIB // 2
     return "/api/v1/tables/main.air.flights/commits/1", content
 
 
@@ -89,20 +92,20 @@ def asking(path: str, *more: str) -> bytes:
 
 
 @pytest.fixture
-def impatient(start_service) -> str:
+def impatient(start_service) -> Running:
     """A service that waits a second for an answer to be read."""
-    return start_service(ServerLimits(send_s=1.0)).url
+    return start_service(ServerLimits(send_s=1.0))
 
 
 class TestReading:
     @pytest.mark.parametrize("last", [(), ("Connection: close",)], ids=["kept", "closed"])
     def test_who_never_reads_is_cut_off(self, impatient, caplog, last):
         path, _ = large_version(impatient)
-        with connected(impatient) as connection:
+        with connected(impatient.url) as connection:
             connection.sendall(asking(path, *last))
             assert ended(connection)
         # Whatever ran has ended before this is answered: a service that stops waits for it.
-        assert httpx.get(f"{impatient}/healthz").status_code == 200
+        assert httpx.get(f"{impatient.url}/healthz").status_code == 200
         assert [r.getMessage() for r in caplog.records if r.name == "tidegate.defect"] == []
 
     def test_so_is_who_sends_no_more(self, start_service):
@@ -124,7 +127,7 @@ class TestReading:
 
     def test_who_reads_gets_all_of_it(self, impatient):
         path, content = large_version(impatient)
-        with connected(impatient, takes=MIB) as connection:
+        with connected(impatient.url, takes=MIB) as connection:
             connection.sendall(asking(path, "Connection: close"))
             received = everything(connection)
         assert received.endswith(b"\r\n\r\n" + content)
@@ -158,7 +161,7 @@ class TestBeforeTheAnswer:
 
     def test_to_one_that_is_being_sent(self, start_service, status, second):
         service = start_service()
-        path, content = large_version(service.url)
+        path, content = large_version(service)
         with connected(service.url) as connection:
             connection.sendall(asking(path))
             received = connection.recv(1)
@@ -171,7 +174,7 @@ class TestBeforeTheAnswer:
 def test_much_that_comes_before_an_answer_is_dropped(start_service):
     """The connection ends with the answer, and whoever sent it sends it again."""
     service = start_service()
-    path, content = large_version(service.url)
+    path, content = large_version(service)
     with connected(service.url) as connection:
         connection.sendall(asking(path))
         received = connection.recv(1)
@@ -196,13 +199,13 @@ def test_a_refusal_stays_behind_an_answer_without_a_body(start_service):
 def test_no_silence_ends_an_answer(start_service):
     """Also where its request came with the rest of the body of the one before."""
     service = start_service(ServerLimits(keep_alive_s=0.2))
-    path, content = large_version(service.url)
+    path, content = large_version(service)
     unread = b"POST /api/v1/tables HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
     with connected(service.url) as connection:
         connection.sendall(unread + b"Transfer-Encoding: chunked\r\n\r\n")
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 415 ")
         connection.sendall(b"0\r\n\r\n" + asking(path, "Connection: close"))
-        time.sleep(1)
+        time.sleep(0.5)
         received = everything(connection)
     assert received.endswith(b"\r\n\r\n" + content)
 
@@ -216,7 +219,7 @@ def test_one_that_is_read_with_the_end_of_the_one_before_is_dropped(start_servic
 def test_large_answers_one_after_the_other(start_service):
     """An answer ends for the server a moment after its client has all of it."""
     service = start_service()
-    path, _ = large_version(service.url)
+    path, _ = large_version(service)
     assert in_turn(service.url, *[asking(path)] * 10) == [200] * 10
 
 

@@ -12,16 +12,22 @@ from tests.builders.flights import SCHEMA, TABLE, add, proposal, table_body
 BOTH_KINDS = pytest.mark.parametrize("catalog_managed", [False, True])
 
 
+@pytest.fixture
+def name() -> str:
+    return f"main.air.{uuid.uuid4().hex}"
+
+
 class TestCreate:
     @BOTH_KINDS
-    def test_it_answers_with_the_head_at_version_0(self, api, tmp_path, catalog_managed):
-        answer = api.post("/tables", json=table_body(catalog_managed=catalog_managed, comment="c"))
+    def test_it_answers_with_the_head_at_version_0(self, shared_api, name, catalog_managed):
+        body = table_body(name, catalog_managed=catalog_managed, comment="c")
+        answer = shared_api.post("/tables", json=body)
 
         assert answer.status_code == 201
-        assert answer.headers["location"] == f"/api/v1/tables/{TABLE}"
+        assert answer.headers["location"] == f"/api/v1/tables/{name}"
         head = answer.json()
-        assert head["name"] == TABLE
-        assert head["location"] == f"file://{tmp_path}/warehouse/main/air/flights"
+        assert head["name"] == name
+        assert head["location"].endswith(f"/warehouse/{name.replace('.', '/')}")
         assert head["latest_version"] == 0
         assert head["catalog_managed"] is catalog_managed
         assert head["state"] == "active"
@@ -32,34 +38,35 @@ class TestCreate:
         assert head["metadata"]["partitionColumns"] == ["month"]
         assert head["metadata"]["description"] == "c"
 
-    def test_the_schema_may_be_its_string(self, api):
-        answer = api.post("/tables", json=table_body(schema=json.dumps(SCHEMA)))
+    def test_the_schema_may_be_its_string(self, shared_api, name):
+        answer = shared_api.post("/tables", json=table_body(name, schema=json.dumps(SCHEMA)))
         assert answer.status_code == 201
 
-    def test_with_files(self, api):
-        answer = api.post("/tables", json=table_body(actions=[add()]))
+    def test_with_files(self, shared_api, name):
+        answer = shared_api.post("/tables", json=table_body(name, actions=[add()]))
         assert answer.status_code == 201
         assert (answer.json()["num_files"], answer.json()["size_bytes"]) == (1, 10)
 
-    def test_properties_without_effect_are_told(self, api):
+    def test_properties_without_effect_are_told(self, shared_api, name):
         properties = {
             "DELTA.autooptimize.optimizewrite": "true",
             "delta.appendOnly": "true",
             "delta.compatibility.symlinkFormatManifest.enabled": "true",
             "mine": "1",
         }
-        answer = api.post("/tables", json=table_body(properties=properties))
+        answer = shared_api.post("/tables", json=table_body(name, properties=properties))
         assert answer.status_code == 201
         told = answer.json()["warnings"]
         assert [text.split()[2] for text in told] == ["delta.autoOptimize.optimizeWrite"]
         # The head is as ever.
-        assert "warnings" not in api.get(f"/tables/{TABLE}").json()
+        assert "warnings" not in shared_api.get(f"/tables/{name}").json()
 
-    def test_there_may_be_nothing_to_tell(self, api):
-        assert "warnings" not in api.post("/tables", json=table_body()).json()
+    def test_there_may_be_nothing_to_tell(self, shared_api, name):
+        assert "warnings" not in shared_api.post("/tables", json=table_body(name)).json()
 
-    def test_properties_and_protocol(self, api):
+    def test_properties_and_protocol(self, shared_api, name):
         body = table_body(
+            name,
             properties={"delta.appendOnly": "true"},
             protocol={
                 "minReaderVersion": 3,
@@ -68,7 +75,7 @@ class TestCreate:
                 "writerFeatures": ["appendOnly"],
             },
         )
-        head = api.post("/tables", json=body).json()
+        head = shared_api.post("/tables", json=body).json()
         assert head["metadata"]["configuration"] == {"delta.appendOnly": "true"}
         assert head["protocol"] == body["protocol"]
 
@@ -82,10 +89,10 @@ class TestCreate:
         assert answer.status_code == 201
         assert (elsewhere / "t" / "_delta_log" / f"{0:020}.json").exists()
 
-    @pytest.mark.parametrize("name", [TABLE, TABLE.upper()])
-    def test_a_name_is_taken_once_in_any_case(self, api, name):
-        api.post("/tables", json=table_body())
-        answer = api.post("/tables", json=table_body(name, properties={"x": "y"}))
+    @pytest.mark.parametrize("case", [str.lower, str.upper])
+    def test_a_name_is_taken_once_in_any_case(self, shared_api, name, case):
+        shared_api.post("/tables", json=table_body(name))
+        answer = shared_api.post("/tables", json=table_body(case(name), properties={"x": "y"}))
         assert (answer.status_code, answer.json()["code"]) == (409, "table-exists")
 
     @pytest.mark.parametrize(
@@ -131,10 +138,10 @@ class TestCreate:
 
 
 class TestGet:
-    def test_by_name_in_any_case_and_by_id(self, api):
-        head = api.post("/tables", json=table_body()).json()
-        for ref in (TABLE, TABLE.upper(), head["id"]):
-            assert api.get(f"/tables/{ref}").json() == head
+    def test_by_name_in_any_case_and_by_id(self, shared_api, name):
+        head = shared_api.post("/tables", json=table_body(name)).json()
+        for ref in (name, name.upper(), head["id"]):
+            assert shared_api.get(f"/tables/{ref}").json() == head
 
     @pytest.mark.parametrize(
         "ref", ["a.b.c", "nope", "%00", "a%00b", "%C3%A9", "%ff", "a" * 3000, "%0a", "%2e%2e"]
@@ -144,10 +151,10 @@ class TestGet:
         assert answer.status_code == 404
         assert answer.json()["code"] in ("table-not-found", "route-not-found")
 
-    def test_files_are_counted(self, api):
-        api.post("/tables", json=table_body())
-        api.post(f"/tables/{TABLE}/commits", json=proposal(add(), add("month=6/b", "6")))
-        head = api.get(f"/tables/{TABLE}").json()
+    def test_files_are_counted(self, shared_api, flights):
+        files = proposal(add(), add("month=6/b", "6"))
+        shared_api.post(f"/tables/{flights}/commits", json=files)
+        head = shared_api.get(f"/tables/{flights}").json()
         assert (head["num_files"], head["size_bytes"], head["latest_version"]) == (2, 20, 1)
 
 
@@ -197,25 +204,23 @@ class TestList:
 
 class TestForget:
     @BOTH_KINDS
-    def test_files_stay(self, api, catalog_managed):
-        location = api.post("/tables", json=table_body(catalog_managed=catalog_managed)).json()[
-            "location"
-        ]
-        api.post(f"/tables/{TABLE}/commits", json=proposal(add()))
+    def test_files_stay(self, shared_api, name, catalog_managed):
+        body = table_body(name, catalog_managed=catalog_managed)
+        location = shared_api.post("/tables", json=body).json()["location"]
+        shared_api.post(f"/tables/{name}/commits", json=proposal(add()))
 
-        answer = api.delete(f"/tables/{TABLE}")
+        answer = shared_api.delete(f"/tables/{name}")
 
         assert (answer.status_code, answer.content) == (204, b"")
-        assert api.get(f"/tables/{TABLE}").status_code == 404
+        assert shared_api.get(f"/tables/{name}").status_code == 404
         log = Path(location.removeprefix("file://")) / "_delta_log"
         assert [f"{version:020}.json" for version in (0, 1)] == sorted(
             p.name for p in log.glob("*.json")
         )
 
-    def test_twice_is_not_found(self, api):
-        api.post("/tables", json=table_body())
-        api.delete(f"/tables/{TABLE}")
-        assert api.delete(f"/tables/{TABLE}").status_code == 404
+    def test_twice_is_not_found(self, shared_api, flights):
+        shared_api.delete(f"/tables/{flights}")
+        assert shared_api.delete(f"/tables/{flights}").status_code == 404
 
 
 class TestDefaultLocation:
@@ -225,15 +230,14 @@ class TestDefaultLocation:
         created = api.post("/tables", json=table_body())
         assert asked.json() == {"location": created.json()["location"]}
 
-    def test_a_name_that_is_taken_is_told_of(self, api):
-        api.post("/tables", json=table_body()).raise_for_status()
-        answer = api.get("/tables/default-location", params={"name": TABLE.upper()})
+    def test_a_name_that_is_taken_is_told_of(self, shared_api, flights):
+        answer = shared_api.get("/tables/default-location", params={"name": flights.upper()})
         assert (answer.status_code, answer.json()["code"]) == (409, "table-exists")
 
     @pytest.mark.parametrize(
         "name", ["", "a.b", "a.b.c.d", "a.b.-c", "a.b.c\n", "a.b." + "c" * 252]
     )
-    def test_what_is_no_name_is_refused(self, api, name):
-        answer = api.get("/tables/default-location", params={"name": name})
+    def test_what_is_no_name_is_refused(self, shared_api, name):
+        answer = shared_api.get("/tables/default-location", params={"name": name})
         assert answer.status_code in (400, 422)
         assert "query/name" in json.dumps(answer.json()["errors"])
