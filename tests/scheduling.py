@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadFileScheduling
 
-TOGETHER = ("tests/interop/", "tests/spark/dml/", "tests/spark/")
+VECTORS = "tests/spark/dml/"
+TOGETHER = ("tests/interop/", VECTORS, "tests/spark/")
 """Most tests of each folder need the same Spark. Two of ours beside each other do no more in a
-minute than one does that is warm; but one alone would end long after the other workers."""
+minute than one does that is warm; but one alone would end long after the other workers, and so
+would one for the vectors on both kinds of table."""
 LONG = (
     "tests/spark/",
     "tests/service/machine/",
@@ -41,7 +43,9 @@ def pytest_xdist_make_scheduler(
         """By file, in the order in which they were collected; some files are one."""
 
         def _split_scope(self, nodeid: str) -> str:
-            return next((each for each in TOGETHER if nodeid.startswith(each)), file_of(nodeid))
+            scope = next((each for each in TOGETHER if nodeid.startswith(each)), file_of(nodeid))
+            is_split = scope == VECTORS and config.getoption("vectors") == "twice"
+            return scope + nodeid.rpartition("-")[2] if is_split else scope
 
     config.option.loadscopereorder = False
     return InOrder(config, log)

@@ -39,6 +39,9 @@ class S3Path:
     def read_bytes(self) -> bytes:
         return bytes(obstore.get(self.store, self.key).bytes())
 
+    def read_text(self) -> str:
+        return self.read_bytes().decode()
+
     def write_bytes(self, content: bytes) -> None:
         obstore.put(self.store, self.key, content)
 

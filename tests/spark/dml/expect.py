@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from tests.spark.dml.rows import Rows, frame, parsed, shown
+from tests.spark.dml.rows import Rows, expected, parsed, shown
 from tests.spark.dml.world import World
 from tests.spark.tables import actions
 from tidegate import Table
@@ -52,7 +52,7 @@ def check_rows_of(
 ) -> None:
     """As `check_rows`, of any table."""
     found = table.read(spark, version=version)
-    assert shown(found) == shown(frame(spark, as_nullable(found.schema), rows))
+    assert shown(found) == expected(spark, as_nullable(found.schema), rows)
 
 
 @expectation("schema")

@@ -5,13 +5,34 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
-from tidegate.spark.tables.schemas import nullable
+from tidegate.spark.tables.schemas import as_nullable, nullable
 
 Rows = Sequence[Sequence[Any]]
+_PLAIN = {
+    BooleanType(): bool,
+    DoubleType(): float,
+    IntegerType(): int,
+    LongType(): int,
+    StringType(): str,
+}
+"""Types whose values JSON has as Python and Spark have them."""
 
 
 @cache
@@ -26,6 +47,15 @@ def frame(spark: SparkSession, schema: StructType, rows: Rows) -> DataFrame:
         return spark.createDataFrame([], schema)
     for row in rows:
         assert len(row) == len(schema.fields), f"{row} has not the columns of {schema.names}"
+    if _are_plain(schema, rows):
+        # Spark takes a sixth of the time for it.
+        arrow = to_arrow_schema(schema)
+        columns = [
+            pa.array(values, each.type)
+            for values, each in zip(zip(*rows, strict=True), arrow, strict=True)
+        ]
+        table = pa.table(columns, schema=arrow)
+        return spark.createDataFrame(table, as_nullable(schema)).coalesce(1)
     # A column of nothing but nulls has no parser, and needs none.
     typed = StructType(
         [
@@ -72,4 +102,22 @@ def in_files(spark: SparkSession, schema: StructType, rows: Rows, files: int) ->
 
 def shown(df: DataFrame) -> list[str]:
     """The rows as sorted texts."""
-    return sorted(repr(tuple(row)) for row in df.collect())
+    return _texts(df.collect())
+
+
+def expected(spark: SparkSession, schema: StructType, rows: Rows) -> list[str]:
+    """The rows of a vector, as `shown` has those of a table with these columns."""
+    return _texts(rows) if _are_plain(schema, rows) else shown(frame(spark, schema, rows))
+
+
+def _texts(rows: Rows) -> list[str]:
+    return sorted(repr(tuple(row)) for row in rows)
+
+
+def _are_plain(schema: StructType, rows: Rows) -> bool:
+    kinds = [_PLAIN.get(field.dataType) for field in schema.fields]
+    return all(
+        kind is not None and (value is None or type(value) is kind)
+        for row in rows
+        for value, kind in zip(row, kinds, strict=True)
+    )

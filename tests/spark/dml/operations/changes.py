@@ -6,7 +6,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from tests.spark.dml.expect import expectation
 from tests.spark.dml.operations.registry import operation
-from tests.spark.dml.rows import Rows, frame, shown
+from tests.spark.dml.rows import Rows, expected, shown
 from tests.spark.dml.vectors import Op
 from tests.spark.dml.world import World
 from tests.spark.tables import actions
@@ -35,7 +35,7 @@ def _changes(world: World, value: Rows) -> None:
     schema = as_nullable(StructType(columns))
     wanted = [[*row[:-1], world.version(row[-1])] for row in value]
     ordered = found.select(*(f"`{name}`" for name in schema.names))
-    assert shown(ordered) == shown(frame(world.spark, schema, wanted))
+    assert shown(ordered) == expected(world.spark, schema, wanted)
 
 
 @expectation("cdc_files")

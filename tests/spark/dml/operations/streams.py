@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from tests.spark.dml.expect import expectation
 from tests.spark.dml.operations.registry import operation
-from tests.spark.dml.rows import Rows, frame, parsed, shown
+from tests.spark.dml.rows import Rows, expected, frame, parsed, shown
 from tests.spark.dml.target import create
 from tests.spark.dml.vectors import Op
 from tests.spark.dml.world import World
@@ -71,4 +71,4 @@ def read_stream(world: World, op: Op) -> None:
 def _stream_rows(world: World, value: Rows) -> None:
     """All rows that the query has seen, also where it failed in the end."""
     schema = as_nullable(world.table.read(world.spark).schema)
-    assert sorted(world.told["stream_rows"]) == shown(frame(world.spark, schema, value))
+    assert sorted(world.told["stream_rows"]) == expected(world.spark, schema, value)
