@@ -127,7 +127,7 @@ LEFT_OUT = (
     "tests/spark/commands/changing/test_char_partitions.py",
     "tests/spark/commands/changing/test_current_times.py::test_an_update",
     "tests/spark/commands/changing/test_current_times.py::test_chance",
-    "tests/spark/commands/changing/test_current_times.py::test_one_instant",
+    "tests/spark/commands/changing/test_current_times.py::test_conditions",
     "tests/spark/commands/changing/test_current_times.py::test_other",
     "tests/spark/commands/changing/test_marking.py",
     "tests/spark/commands/changing/test_own_rows.py::TestConditions::test_as_of_now",

@@ -11,9 +11,9 @@ from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _FUNCTIONS = ("current_timestamp", "now", "current_date", "localtimestamp", "current_timezone")
-_OTHERS = ("current_", "local")
-"""What the texts of functions of the current time with arguments begin with, such as
-`current_time(3)`, and those of `current_user()`, which is none."""
+_OTHERS = ("Current", "Local")
+"""What the classes of further functions of the current time begin with, such as `current_time(3)`,
+and those of `current_user()` and `current_database()`, which Spark answers by itself."""
 
 
 class Instant:
@@ -29,7 +29,7 @@ class Instant:
         `InvalidCommand` where an EXISTS asks for one."""
         if not is_current(self._spark, expression):
             return expression
-        if (literal := self._literal(str(expression.sql()))) is not None:
+        if (literal := self._literal(expression)) is not None:
             return literal
         if expression.getClass().getSimpleName() == "Exists":
             self._check_timeless(expression.plan())
@@ -37,10 +37,12 @@ class Instant:
         inside = [self.fixed(children.apply(i)) for i in range(children.size())]
         return expression.withNewChildren(jvm_of(self._spark).PythonUtils.toSeq(inside))
 
-    def _literal(self, sql: str) -> JavaObject | None:
+    def _literal(self, expression: JavaObject) -> JavaObject | None:
+        sql = str(expression.sql())
         if not self._literals:
             self._ask({f"{name}()": F.call_function(name) for name in _FUNCTIONS})
-        if sql not in self._literals and sql.startswith(_OTHERS):
+        is_other = expression.getClass().getSimpleName().startswith(_OTHERS)
+        if is_other and sql not in self._literals:
             self._ask({sql: F.expr(sql)})
         return self._literals.get(sql)
 

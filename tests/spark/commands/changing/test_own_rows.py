@@ -102,7 +102,9 @@ class TestOverwrites:
         merge = months.merge(some, "t.a = s.a", alias="t").whenMatchedDelete()
         writes = (partial(months.overwrite, some), partial(months.replace, some), merge.execute)
         mixed = partial(months.overwrite, some.union(months.read(spark)))
-        for write in (*writes, mixed):
+        some.createOrReplaceTempView("files")
+        exists = partial(months.delete, "EXISTS (SELECT 1 FROM files WHERE files.a = 20)")
+        for write in (*writes, mixed, partial(exists, spark=spark)):
             with pytest.raises(InvalidRequest, match="does not say of which version"):
                 write()
         with months.transaction() as txn:
