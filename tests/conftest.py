@@ -91,6 +91,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--requests",
         type=int,
-        default=3,
+        default=2,
         help="how many requests of each mode tests/service/api/routes/test_schemathesis.py makes",
     )
