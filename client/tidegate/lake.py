@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tidegate.answers import created, forgotten, table_head, table_page
+from tidegate.definition import check_expressions
 from tidegate.models import DataFile
 from tidegate.new_table import check_new_table, new_clustering
 from tidegate.schema_json import SchemaLike, schema_text
@@ -89,6 +90,7 @@ class Lake:
         ) -> Table:
             text = schema_text(schema)
             check_new_table(text, columns)
+            check_expressions(text, properties, statement="CREATE TABLE")
             actions: list[Action] = list(files)
             wanted = dict(properties)
             if clusters:

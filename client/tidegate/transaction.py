@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tidegate.definition import check_expressions
 from tidegate.models import DataFile
 from tidegate.transaction_handle import TransactionHandle
+from tidegate_protocol.log.actions import Action, Metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,3 +68,13 @@ class Transaction(TransactionHandle):
         # The files are of the schema as it is now.
         self._has_written = True
         return list(found.adds)
+
+    def _append(self, action: Action) -> None:
+        if isinstance(action, Metadata):
+            check_expressions(
+                action.schema_string,
+                action.configuration,
+                known=self._metadata,
+                statement="ALTER TABLE",
+            )
+        super()._append(action)

@@ -140,6 +140,11 @@ class TransactionContent(ABC):
         Once in a transaction, and before files are written or added, which are of the schema that
         there is by then: else `InvalidProposal`, as in Delta's `updateMetadata`. The rest of what a
         metaData or protocol action can say is for `action`.
+
+        A CHECK constraint or generated column that is new has to be true of the rows that there
+        are: the commit is refused unless the transaction has read the whole table, whose rows are
+        then the caller's to check, or there are none. `Alter.add_constraint` does both. SQL that no
+        writer could evaluate is an `InvalidCommand`, where this process has a Spark session.
         """
         self._check_open()
         changes: dict[str, Any] = {}

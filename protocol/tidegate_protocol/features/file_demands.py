@@ -11,6 +11,7 @@ from tidegate_protocol.proposal.transaction import (
     FileDemand,
     Invalid,
     NoNulls,
+    Obeys,
     PreparedTransaction,
 )
 
@@ -45,6 +46,8 @@ def _asks_statistics(demand: Demand) -> bool:
 def _meets(demand: Demand, add: Add, statistics: FileStatistics | None) -> bool:
     if isinstance(demand, NoNulls):
         return _has_no_nulls(add, demand.physical_path, statistics)
+    if isinstance(demand, Obeys):
+        return False
     ids = (add.base_row_id, add.default_row_commit_version)
     return {
         FileDemand.ROW_IDS: None not in ids,
@@ -69,9 +72,11 @@ def check_live_files(txn: PreparedTransaction, files: Sequence[Add]) -> Invalid 
     if violation is None:
         return None
     add, demand = violation
-    return Invalid(
-        code=Code.INVALID_ACTION,
-        detail=f"the change needs that every file {demand}, but {add.path!r} does not; commit "
-        "such files again first",
-        path=add.path,
+    detail = (
+        f"nothing says that the rows of {add.path!r} obey {demand.rule}, which is new; read the "
+        "whole table (reads.whole_table), and make it a rule where no row breaks it"
+        if isinstance(demand, Obeys)
+        else f"the change needs that every file {demand}, but {add.path!r} does not; commit such "
+        "files again first"
     )
+    return Invalid(code=Code.INVALID_ACTION, detail=detail, path=add.path)

@@ -8,6 +8,7 @@ from tidegate_protocol.schema.data_types import PHYSICAL_NAME, TIMESTAMP_NTZ, TY
 
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
 GENERATION_EXPRESSION = "delta.generationExpression"
+INVARIANTS = "delta.invariants"
 IDENTITY_START = "delta.identity.start"
 IDENTITY_STEP = "delta.identity.step"
 IDENTITY_HIGH_WATER_MARK = "delta.identity.highWaterMark"
@@ -151,7 +152,7 @@ FIELD_FEATURES = {
     GENERATION_EXPRESSION: "generatedColumns",
     IDENTITY_START: "identityColumns",
     IDENTITY_STEP: "identityColumns",
-    "delta.invariants": "invariants",
+    INVARIANTS: "invariants",
     TYPE_CHANGES: "typeWidening",
 }
 """Keys in a field's metadata that use a feature."""

@@ -1,18 +1,19 @@
 """The SQL in a table's metadata: CHECK constraints and generated columns (PROTOCOL.md, "CHECK
 Constraints", "Generated Columns"; Delta: `Constraints`, `GeneratedColumn`).
 
-Whether rows obey them is the writers' duty. A text that no writer could read would close the table
-to all of them.
+Whether rows obey them is the writers' duty: whoever makes a rule for rows that are there says that
+they were read. A text that no writer could read would close the table to all of them.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tidegate_protocol.base.text import excerpt
-from tidegate_protocol.features.known import GENERATION_EXPRESSION
+from tidegate_protocol.features.known import GENERATION_EXPRESSION, INVARIANTS
 from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.proposal.transaction import Obeys
 from tidegate_protocol.scan.predicates import InvalidPredicate, check_expression, go_on
-from tidegate_protocol.schema.data_types import StructType
+from tidegate_protocol.schema.data_types import StructType, walk
 from tidegate_protocol.schema.table_schema import InvalidSchema
 
 MOST_TEXT = 16 * 1024
@@ -64,6 +65,30 @@ def check_expressions(
         reason = expression.reason(pause)
         if reason is not None and (before is None or before.reason(pause) is None):
             raise InvalidSchema(f"{expression.owner} ({excerpt(expression.text)}): {reason}")
+
+
+def new_rules(
+    properties_before: TableProperties,
+    schema_before: StructType,
+    properties: TableProperties,
+    schema: StructType,
+) -> Iterator[Obeys]:
+    """What has to be true of rows from now on, and had not to be before: of CHECK constraints,
+    generated columns and column invariants (PROTOCOL.md, "Column Invariants")."""
+    known = {*_rules(properties_before, schema_before)}
+    for owner, text in _rules(properties, schema):
+        if (owner, text) not in known:
+            yield Obeys(rule=owner)
+
+
+def _rules(properties: TableProperties, schema: StructType) -> Iterator[tuple[str, str]]:
+    """Each rule: what messages call it, and its text."""
+    for expression in _expressions(properties, schema):
+        yield expression.owner, expression.text
+    for path, field, _ in walk(schema):
+        if INVARIANTS in field.metadata:
+            owner = f"the invariant of the column {excerpt('.'.join(path))}"
+            yield owner, str(field.metadata[INVARIANTS])
 
 
 def _expressions(properties: TableProperties, schema: StructType) -> Iterator[_Expression]:

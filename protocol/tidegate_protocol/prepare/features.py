@@ -26,7 +26,7 @@ from tidegate_protocol.features.row_tracking import is_suspended
 from tidegate_protocol.log.actions import Add, AddCDCFile, Metadata, Remove
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.prepare import schema_change
-from tidegate_protocol.prepare.expressions import check_expressions
+from tidegate_protocol.prepare.expressions import check_expressions, new_rules
 from tidegate_protocol.prepare.feature_removal import (
     check_left_over,
     check_removal,
@@ -138,9 +138,11 @@ def _metadata(
         if before is not None:
             table = _changed_columns(table, properties_before, schema_before)
     if not operations.brings_columns_back(proposal.operation):
-        check_expressions(
-            properties_before, schema_before, table.properties, table.schema, pause=pause
-        )
+        change = (properties_before, schema_before, table.properties, table.schema)
+        check_expressions(*change, pause=pause)
+        # A staged commit was made, as all of them are, for the version before.
+        if before is not None and not proposal.reads.whole_table and proposal.staged is None:
+            table = replace(table, demands=(*table.demands, *new_rules(*change)))
     invalid = _check_change_data(table, properties_before, schema_before, proposal=proposal)
     if invalid is not None:
         return invalid

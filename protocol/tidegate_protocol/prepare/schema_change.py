@@ -27,11 +27,17 @@ def check_kept(before: StructType, after: StructType) -> None:
 
 
 def no_nulls(before: StructType, after: StructType) -> Iterator[NoNulls]:
-    """What columns ask of the table's files that were nullable and are NOT NULL from now on."""
+    """What columns ask of the table's files that are NOT NULL from now on: those that were
+    nullable, and those that are new, which are null in each row that has what they are part of."""
     old = {physical: field for _, physical, field in columns(before)}
+    new: set[Path] = set()
     for path, physical, field in columns(after):
         known = old.get(physical)
         if known is None:
+            # What is new inside of something new is there in no row, unless that is.
+            if not field.nullable and not any(physical[:n] in new for n in range(len(physical))):
+                yield NoNulls(name=".".join(path), physical_path=physical)
+            new.add(physical)
             continue
         if known.nullable and not field.nullable:
             yield NoNulls(name=".".join(path), physical_path=physical)

@@ -264,7 +264,7 @@ class FileDemand(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoNulls:
-    """What a column that becomes NOT NULL asks of every live file: a proof that it has none.
+    """What a column that is NOT NULL from now on asks of every live file: a proof that it has none.
     `physical_path` is what files call the column."""
 
     name: str
@@ -274,7 +274,18 @@ class NoNulls:
         return f"has no null in the column {self.name!r}, as its statistics prove"
 
 
-Demand = FileDemand | NoNulls
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obeys:
+    """What a new rule asks of every live file: that its rows were read, and obey. Only whoever
+    proposes can have seen that. `rule` is what messages call it."""
+
+    rule: str
+
+    def __str__(self) -> str:
+        return f"obeys {self.rule}, as one that reads the whole table would know"
+
+
+Demand = FileDemand | NoNulls | Obeys
 
 
 class ReadFilter(typing.Protocol):

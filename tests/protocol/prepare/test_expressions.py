@@ -4,16 +4,25 @@ from functools import partial
 
 import pytest
 
-from tests.builders.actions import features, metadata
-from tests.builders.ledgers import NO_TABLE, prepared, state
+from tests.builders.actions import add, features, metadata, remove
+from tests.builders.ledgers import NO_TABLE, landed, ledger, prepared, state
 from tests.builders.lines import column
 from tests.builders.proposals import proposal
-from tests.protocol.racing import refused
+from tests.protocol.racing import answer, refused
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.features.file_demands import check_live_files
 from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.ledger.outcomes import Ratified
+from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.prepare import expressions
 from tidegate_protocol.prepare.prepare import prepare
-from tidegate_protocol.proposal.transaction import PreparedTransaction, Reads
+from tidegate_protocol.proposal.staged import StagedCommit
+from tidegate_protocol.proposal.transaction import (
+    Conflict,
+    Invalid,
+    PreparedTransaction,
+    Reads,
+)
 from tidegate_protocol.schema.data_types import StructType
 
 GENERATED = "delta.generationExpression"
@@ -211,3 +220,58 @@ def test_others_may_go_on_while_one_is_read():
     assert all(pauses > 500 for pauses in paused[1:3])
     for before, after in zip(paused[::2], paused[1::2], strict=True):
         assert after > before + 500
+
+
+class TestRowsThatThereAre:
+    """A rule is made where they were read: only whoever proposes sees them."""
+
+    INVARIANT = '{"expression": {"expression": "num > 0"}}'
+    NEW = (
+        checked("num > 0"),
+        generated("num + 1"),
+        metadata([*COLUMNS[1:], column("num", **{"delta.invariants": INVARIANT})]),
+    )
+
+    @pytest.mark.parametrize("new", NEW)
+    def test_have_to_be_read(self, new):
+        at = state(metadata(COLUMNS))
+        mine = prepared(new, at=at, operation="SET TBLPROPERTIES")
+        assert check_live_files(mine, []) is None
+        invalid = check_live_files(mine, [add("a")])
+        assert isinstance(invalid, Invalid)
+        assert "read the whole table (reads.whole_table)" in invalid.detail
+        assert invalid.path == "a"
+        read = prepared(new, at=at, operation="X", reads=Reads(whole_table=True))
+        assert check_live_files(read, [add("a")]) is None
+
+    @pytest.mark.parametrize("new", NEW)
+    def test_those_that_go_with_it_need_not(self, new):
+        mine = prepared(new, remove("a"), at=state(metadata(COLUMNS)), operation="REPLACE TABLE")
+        assert check_live_files(mine, [add("a")]) is None
+
+    @pytest.mark.parametrize("new", NEW)
+    def test_neither_where_the_rule_stays(self, new):
+        assert prepared(new, at=state(new), operation="SET TBLPROPERTIES").demands == ()
+
+    @pytest.mark.parametrize("text", ["num > 1", "NUM > 0"])
+    def test_another_text_is_another_rule(self, text):
+        mine = prepared(checked(text), at=state(checked("num > 0")), operation="X")
+        assert check_live_files(mine, [add("a")]) is not None
+
+    def test_who_staged_the_next_version_has_read_the_one_before(self):
+        rule = checked("num > 0")
+        info = CommitInfo(timestamp=1)
+        staged = StagedCommit(
+            version=1, name="1.json", content=b"", actions=(rule,), commit_info=info, timestamp=1
+        )
+        mine = prepared(rule, at=state(metadata(COLUMNS)), staged=staged)
+        assert mine.demands == ()
+
+    def test_over_the_ledger(self):
+        table = landed(ledger(), add("a", partitionValues={}))
+        rule = metadata(["v"], properties={"delta.constraints.c": "v > 0"})
+        assert isinstance(answer(table, rule, read_version=1, operation="X"), Invalid)
+        whole = {"read_version": 1, "operation": "X", "reads": Reads(whole_table=True)}
+        assert isinstance(answer(table, rule, **whole), Ratified)
+        table = landed(table, add("b", partitionValues={}))
+        assert isinstance(answer(table, rule, **whole), Conflict)

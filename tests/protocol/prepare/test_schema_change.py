@@ -218,6 +218,33 @@ class TestNotNull:
         assert isinstance(invalid, Invalid)
         assert repr(name) in invalid.detail
 
+    @pytest.mark.parametrize(
+        ("new", "asked"),
+        [
+            ([column("n", nullable=False)], {"n"}),
+            ([column("n", struct(column("f", nullable=False)))], set()),
+            ([column("n", struct(column("f", nullable=False)), nullable=False)], {"n"}),
+            ([column("n", array(struct(column("f", nullable=False))))], set()),
+        ],
+    )
+    def test_a_new_column_is_null_in_the_rows_that_there_are(self, new, asked):
+        at = state(metadata(["v"]))
+        mine = self.becomes("v", *new, at=at)
+        assert {demand.name for demand in mine.demands} == asked
+        invalid = check_live_files(mine, [add("a", stats='{"numRecords":1,"nullCount":{"v":0}}')])
+        assert (invalid is not None) == bool(asked)
+        assert check_live_files(mine, []) is None
+
+    @pytest.mark.parametrize("within", [struct, lambda f: array(struct(f))])
+    def test_so_is_a_new_field(self, within):
+        old = within(column("f"))
+        fields = old if old["type"] == "struct" else old["elementType"]
+        new = json.loads(json.dumps(old))
+        inside = new if new["type"] == "struct" else new["elementType"]
+        inside["fields"] = [*fields["fields"], column("g", nullable=False)]
+        mine = self.becomes(column("s", new), at=state(metadata([column("s", old)])))
+        assert check_live_files(mine, [add("a", stats='{"numRecords":1}')]) is not None
+
     def test_it_may_be_dropped(self):
         strict = metadata(self.strict(), ["p"])
         loose = metadata(["v", "p", column("s", struct(column("f")))], ["p"])

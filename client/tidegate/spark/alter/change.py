@@ -19,7 +19,7 @@ from tidegate.spark.alter.definitions import (
 )
 from tidegate.spark.alter.dependents import check_independent
 from tidegate.spark.alter.paths import KEY, VALUE, Path, at, placed, recorded, resolved
-from tidegate.spark.commands.computed_columns import check_default
+from tidegate.spark.commands.definitions import check_default
 from tidegate.spark.expressions.assignments import name_parts
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.storage.hadoop import java_class, jvm_of

@@ -1,18 +1,14 @@
 """CHECK constraints, added and dropped."""
 
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 
 from tidegate.models import Receipt
 from tidegate.spark.alter.alteration import Alteration
-from tidegate.spark.alter.definitions import expression_of
-from tidegate.spark.expressions.errors import InvalidCommand, of_spark
-from tidegate.spark.expressions.resolution import has_subquery
-from tidegate.spark.tables.schemas import as_nullable
+from tidegate.spark.commands.definitions import check_condition
+from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate_protocol.features.properties import CONSTRAINT_PREFIX
 
 _ASSUMES_IF_EXISTS = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
-_NOT_BOOLEAN = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
 
 
 def add_constraint(alteration: Alteration, name: str, expression: str) -> Receipt:
@@ -29,7 +25,7 @@ def add_constraint(alteration: Alteration, name: str, expression: str) -> Receip
             f"Constraint '{name}' already exists. Please delete the old constraint first. Old "
             f"constraint: {known}",
         )
-    _check_condition(alteration, name, expression)
+    check_condition(alteration.spark, alteration.schema, name, expression)
     holds = F.coalesce(F.expr(expression), F.lit(False))
     broken = alteration.rows().where(~holds).count()
     if broken:
@@ -65,32 +61,6 @@ def drop_constraint(alteration: Alteration, name: str, *, if_exists: bool) -> Re
     if known is not None:
         parameters["expr"] = known
     return alteration.commit("DROP CONSTRAINT", parameters)
-
-
-def _check_condition(alteration: Alteration, name: str, expression: str) -> None:
-    """Raise `InvalidCommand` for what is no condition that every writer can ask of a row."""
-    # In parentheses, behind which Spark takes no name: `a > 0 b` is no condition to other readers.
-    parsed = expression_of(alteration.spark, f"({expression}\n)")
-    if has_subquery(alteration.spark, parsed):
-        raise InvalidCommand(
-            "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT",
-            f"Found unsupported expression in CHECK constraint {name}: a subquery ({expression})",
-        )
-    frame = alteration.spark.createDataFrame([], as_nullable(alteration.schema))
-    try:
-        plan = frame.where(F.expr(expression))._jdf.queryExecution().analyzed()
-    except (AnalysisException, ParseException) as error:
-        if (error.getCondition() or "") == _NOT_BOOLEAN:
-            raise InvalidCommand(
-                "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
-                f"CHECK constraint '{name}' ({expression}) should be a boolean expression",
-            ) from error
-        raise of_spark(error) from error
-    if not plan.condition().deterministic():
-        raise InvalidCommand(
-            "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT",
-            f"Found a non-deterministic expression in CHECK constraint {name} ({expression})",
-        )
 
 
 def _expression(alteration: Alteration, name: str) -> str | None:

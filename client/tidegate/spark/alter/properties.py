@@ -9,6 +9,7 @@ from tidegate.errors import InvalidRequest
 from tidegate.models import Receipt
 from tidegate.spark.alter.alteration import Alteration, as_json
 from tidegate.spark.alter.features.backfill import ENABLEMENT_ONLY_TAG, Begin, backfill, switches_on
+from tidegate.spark.commands.definitions import check_adds_no_constraint
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.write.protocol import raised
 from tidegate_protocol.base.problems import Code
@@ -16,7 +17,6 @@ from tidegate_protocol.features import upkeep
 from tidegate_protocol.features.column_mapping import assign, columns
 from tidegate_protocol.features.properties import (
     COLUMN_MAPPING_MAX_ID,
-    CONSTRAINT_PREFIX,
     InvalidProperty,
     TableProperties,
     UnknownProperty,
@@ -142,13 +142,8 @@ def _commit(
 
 def _check(given: Mapping[str, str]) -> None:
     """Raise for names that are none of a property, and for values that they cannot have."""
+    check_adds_no_constraint(given)
     for name in given:
-        if name.lower().startswith(CONSTRAINT_PREFIX):
-            raise InvalidCommand(
-                "DELTA_ADD_CONSTRAINTS",
-                "Please use ALTER TABLE ADD CONSTRAINT to add CHECK constraints",
-                hint="alter().add_constraint(name, expression)",
-            )
         if name.lower() in _RESERVED:
             raise InvalidCommand(*_RESERVED[name.lower()])
     try:

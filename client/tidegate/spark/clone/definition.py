@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from tidegate.models import TableVersion
 from tidegate.spark.clone.source import CloneSource
+from tidegate.spark.commands.definitions import check_adds_no_constraint
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.write.protocol import raised
 from tidegate_protocol.features.known import CATALOG_MANAGED, CLUSTERING
@@ -71,9 +72,10 @@ def defined(
 ) -> CloneDefinition:
     """The definition of a clone with these properties in the place of the source's, which may be
     one in the place of `before`, whose features and permanent properties stay. Raises
-    `InvalidCommand` for another mode of column mapping than either has, and for features that are
-    not known."""
+    `InvalidCommand` for another mode of column mapping than either has, for features that are not
+    known, and for a CHECK constraint that the source does not have."""
     given = canonical(properties)
+    check_adds_no_constraint(given, source.metadata.configuration)
     if COLUMN_MAPPING_MAX_ID in given:
         raise InvalidCommand(
             "DELTA_CANNOT_MODIFY_TABLE_PROPERTY",

@@ -19,8 +19,7 @@ from tidegate.spark.errors import UnsupportedTable, marked
 from tidegate.spark.tables.assignment import quoted, required
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import empty_as_null
-from tidegate.spark.tables.refusals import INVARIANTS
-from tidegate_protocol.features.known import GENERATION_EXPRESSION
+from tidegate_protocol.features.known import GENERATION_EXPRESSION, INVARIANTS
 
 MOST_CHARACTERS = 500
 """Of what is told of a row that breaks a constraint."""

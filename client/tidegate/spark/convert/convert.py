@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from tidegate.handle import TableHandle
 from tidegate.spark.alter.alteration import as_json
 from tidegate.spark.commands.creation import create_by, head_named
+from tidegate.spark.commands.definitions import check_adds_no_constraint
 from tidegate.spark.commands.making import check_name, exists
 from tidegate.spark.convert.folder import DeltaFolder, parquet_folder, unsupported
 from tidegate.spark.expressions.errors import InvalidCommand
@@ -53,6 +54,7 @@ def convert(
     if found is not None:
         return handle(connection, found)
     properties = new_properties(spark, {})
+    check_adds_no_constraint(properties)
     mode = TableProperties.parse(properties).column_mapping_mode
     if mode != "none":
         raise InvalidCommand(

@@ -10,7 +10,7 @@ from tidegate.lake import Lake
 from tidegate.spark.alter.alteration import Alteration
 from tidegate.spark.alter.replace_table import replace_table
 from tidegate.spark.columns.definition import TableDefinition
-from tidegate.spark.commands.computed_columns import check_computed
+from tidegate.spark.commands.definitions import check_definition
 from tidegate.spark.commands.making import Making, check_place, exists, missing
 from tidegate.spark.delta.finding import found_named
 from tidegate.spark.expressions.errors import InvalidCommand
@@ -38,15 +38,14 @@ def make_table(
     """
     if found is not None:
         if _takes_place(making, found, name=name, location=location):
-            check_computed(wanted.schema, spark, statement=making.value)
             properties = new_properties(spark, wanted.properties)
+            check_definition(spark, wanted.schema, properties, statement=making.value)
             alteration = Alteration.begin(found, spark, user_metadata=user_metadata)
             definition = dataclasses.replace(wanted, properties=properties)
             replace_table(alteration, definition, operation=making.value)
         return found
 
     def create(name: str) -> Table:
-        check_computed(wanted.schema, spark, statement=making.value)
         return lake.create_table(
             name,
             schema=wanted.schema,

@@ -12,6 +12,7 @@ from tidegate_protocol.features.known import (
     GENERATION_EXPRESSION,
     IDENTITY_START,
     IDENTITY_STEP,
+    INVARIANTS,
 )
 from tidegate_protocol.features.table_features import (
     check_supported,
@@ -42,7 +43,6 @@ _DONE_BY_WRITERS = frozenset(
         "vacuumProtocolCheck",
     }
 )
-INVARIANTS = "delta.invariants"
 _DONE_IN_PLANS = frozenset(
     {
         CURRENT_DEFAULT,
