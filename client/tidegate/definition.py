@@ -27,6 +27,6 @@ def check_expressions(
     )
     if not has_sql or "pyspark.sql" not in sys.modules:
         return
-    from tidegate.spark.commands import definitions  # noqa: PLC0415 - Spark is an extra
+    from tidegate.spark.expressions import definitions  # noqa: PLC0415 - Spark is an extra
 
     definitions.check_in_session(schema, properties, known=known, statement=statement)

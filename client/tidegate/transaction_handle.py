@@ -14,6 +14,7 @@ from tidegate.commit_stats import CommitTally
 from tidegate.conflict_check import ConflictCheck, conflict_checked, explanation
 from tidegate.errors import (
     ConflictError,
+    InvalidProposal,
     InvalidRequest,
     TidegateError,
     TransactionAborted,
@@ -33,6 +34,7 @@ from tidegate.wire.proposal import (
     patience,
     spooled_proposal,
 )
+from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.proposal.transaction import IsolationLevel, Proposal
 
@@ -194,7 +196,8 @@ class TransactionHandle(ProposingTransaction):
         As with Delta's `commitLarge`, none is moved past a commit that it might depend on: the
         whole table counts as read, at the level `Serializable`, so that a change of rows, columns
         or protocol by others since the read version is a `ConflictError`, and so is a file that
-        they removed.
+        they removed. Where the metadata is changed, it has to have been read: the service takes
+        that for a look at the rows that new rules are about.
 
         What the iterable raises leaves the transaction open, and nothing is sent. Raises what
         `commit` does. After `CommitStateUnknown` the same call with the same actions sends the same
@@ -202,6 +205,14 @@ class TransactionHandle(ProposingTransaction):
         """
         began_s = self.table.connection.clock_s()
         self._is_proposed_again()
+        if self._has_metadata and not self._whole_table:
+            raise InvalidProposal(
+                "expected a transaction that has read the whole table, because a large commit says "
+                "so, and this one changes the metadata",
+                code=Code.INVALID_ACTION,
+                hint="call filter_files() or read_whole_table() first",
+                definite=True,
+            )
         self._whole_table = True
         proposal = self._proposal(
             operation,

@@ -55,7 +55,7 @@ def row_tracking_rule(
 
 def demands_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
     """What the transaction makes of the table must suit the files that were added meanwhile."""
-    violation = first_violation(txn.demands, winner.adds, txn.actions) if txn.demands else None
+    violation = first_violation(txn, winner.adds) if txn.demands else None
     if violation is None:
         return txn
     add, demand = violation

@@ -15,22 +15,36 @@ from tidegate_protocol.proposal.transaction import (
     PreparedTransaction,
 )
 
+_OF_ROWS = (NoNulls, Obeys)
 
-def first_violation(
-    demands: Sequence[Demand], files: Iterable[Add], actions: Sequence[Action]
-) -> tuple[Add, Demand] | None:
-    """The first of the live files that is not as demanded, and what of it is not; those that the
-    actions remove or commit again are checked by what becomes of them."""
-    replaced: set[str] | None = None
+
+def first_violation(txn: PreparedTransaction, files: Iterable[Add]) -> tuple[Add, Demand] | None:
+    """The first of the live files that is not as the transaction demands, and what of it is not.
+    One that the transaction removes is gone. One that it commits again is as that says: of what is
+    demanded of rows, it has to be the proof."""
     for add in files:
-        unmet = _unmet(demands, add)
+        unmet = _unmet(txn.demands, add)
         if unmet is None:
             continue
-        if replaced is None:
-            replaced = {identity(a.path) for a in actions if isinstance(a, Add | Remove)}
-        if identity(add.path) not in replaced:
+        own = txn.made.of(txn.actions, _own_files).get(identity(add.path))
+        if own is None:
             return add, unmet
+        if isinstance(own, Add):
+            unmet = _unmet([each for each in txn.demands if isinstance(each, _OF_ROWS)], own)
+            if unmet is not None:
+                return own, unmet
     return None
+
+
+def _own_files(actions: Sequence[Action]) -> dict[str, Add | Remove]:
+    """What becomes of each path: a file that is added again is there, whatever else is removed."""
+    found: dict[str, Add | Remove] = {}
+    for action in actions:
+        if isinstance(action, Add):
+            found[identity(action.path)] = action
+        elif isinstance(action, Remove):
+            found.setdefault(identity(action.path), action)
+    return found
 
 
 def _unmet(demands: Sequence[Demand], add: Add) -> Demand | None:
@@ -68,15 +82,22 @@ def _has_no_nulls(
 
 def check_live_files(txn: PreparedTransaction, files: Sequence[Add]) -> Invalid | None:
     """Why the transaction cannot be committed over these files, live at its read version."""
-    violation = first_violation(txn.demands, files, txn.actions)
+    violation = first_violation(txn, files)
     if violation is None:
         return None
     add, demand = violation
-    detail = (
-        f"nothing says that the rows of {add.path!r} obey {demand.rule}, which is new; read the "
-        "whole table (reads.whole_table), and make it a rule where no row breaks it"
-        if isinstance(demand, Obeys)
-        else f"the change needs that every file {demand}, but {add.path!r} does not; commit such "
-        "files again first"
+    return Invalid(
+        code=Code.INVALID_ACTION,
+        detail=f"the change needs that every file {demand}; {add.path!r} does not: "
+        f"{_next_step(demand)}",
+        path=add.path,
     )
-    return Invalid(code=Code.INVALID_ACTION, detail=detail, path=add.path)
+
+
+def _next_step(demand: Demand) -> str:
+    match demand:
+        case NoNulls():
+            return "make the column NOT NULL once files without nulls, with statistics, are there"
+        case Obeys():
+            return "read the whole table, and make the rule where no row breaks it"
+    return "commit such files again first"

@@ -1,5 +1,5 @@
-"""The SQL in a table's metadata: CHECK constraints and generated columns (PROTOCOL.md, "CHECK
-Constraints", "Generated Columns"; Delta: `Constraints`, `GeneratedColumn`).
+"""The SQL in a table's metadata: CHECK constraints, generated columns and column invariants
+(PROTOCOL.md, "CHECK Constraints", "Generated Columns"; Delta: `Constraints`, `GeneratedColumn`).
 
 Whether rows obey them is the writers' duty: whoever makes a rule for rows that are there says that
 they were read. A text that no writer could read would close the table to all of them.
@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.features.column_mapping import columns
 from tidegate_protocol.features.known import GENERATION_EXPRESSION, INVARIANTS
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.proposal.transaction import Obeys
 from tidegate_protocol.scan.predicates import InvalidPredicate, check_expression, go_on
-from tidegate_protocol.schema.data_types import StructType, walk
+from tidegate_protocol.schema.data_types import StructType, physical_name
 from tidegate_protocol.schema.table_schema import InvalidSchema
 
 MOST_TEXT = 16 * 1024
@@ -22,12 +23,14 @@ MOST_TEXT = 16 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Expression:
-    """One expression of a table, and the columns that it may name."""
+    """One expression of a table, and the columns that it may name. `physical` is what files call
+    the column that it computes; a constraint has none."""
 
     owner: str
     text: str
     columns: StructType
     is_condition: bool
+    physical: tuple[str, ...] = ()
 
     def reason(self, pause: Callable[[], None]) -> str | None:
         """What is wrong with it."""
@@ -74,21 +77,27 @@ def new_rules(
     schema: StructType,
 ) -> Iterator[Obeys]:
     """What has to be true of rows from now on, and had not to be before: of CHECK constraints,
-    generated columns and column invariants (PROTOCOL.md, "Column Invariants")."""
-    known = {*_rules(properties_before, schema_before)}
-    for owner, text in _rules(properties, schema):
-        if (owner, text) not in known:
+    generated columns and column invariants (PROTOCOL.md, "Column Invariants"). Where a name is
+    another column's now, every rule is another one."""
+    before = {path: physical for path, physical, _ in columns(schema_before)}
+    after = ((path, physical) for path, physical, _ in columns(schema))
+    is_same = all(before.get(path, physical) == physical for path, physical in after)
+    known = {key for key, _ in _rules(properties_before, schema_before)} if is_same else set()
+    for key, owner in _rules(properties, schema):
+        if key not in known:
             yield Obeys(rule=owner)
 
 
-def _rules(properties: TableProperties, schema: StructType) -> Iterator[tuple[str, str]]:
-    """Each rule: what messages call it, and its text."""
+def _rules(
+    properties: TableProperties, schema: StructType
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each rule: by its text and what files call the column, and what messages call it."""
     for expression in _expressions(properties, schema):
-        yield expression.owner, expression.text
-    for path, field, _ in walk(schema):
+        yield (expression.text, *expression.physical), expression.owner
+    for path, physical, field in columns(schema):
         if INVARIANTS in field.metadata:
             owner = f"the invariant of the column {excerpt('.'.join(path))}"
-            yield owner, str(field.metadata[INVARIANTS])
+            yield (str(field.metadata[INVARIANTS]), *physical), owner
 
 
 def _expressions(properties: TableProperties, schema: StructType) -> Iterator[_Expression]:
@@ -108,4 +117,5 @@ def _expressions(properties: TableProperties, schema: StructType) -> Iterator[_E
                 text=str(field.metadata[GENERATION_EXPRESSION]),
                 columns=StructType(fields=given),
                 is_condition=False,
+                physical=(physical_name(field),),
             )

@@ -4,7 +4,7 @@ The table after the transaction comes in as its actions say, and goes out as it 
 where a feature leaves no choice, refused where one forbids it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from uuid import UUID, uuid5
 
@@ -37,7 +37,13 @@ from tidegate_protocol.prepare.iceberg_compat import check_iceberg
 from tidegate_protocol.prepare.manifests import check_manifests
 from tidegate_protocol.prepare.table import TableAfter
 from tidegate_protocol.proposal import operations
-from tidegate_protocol.proposal.transaction import FileDemand, Invalid, Proposal, ReadState
+from tidegate_protocol.proposal.transaction import (
+    Demand,
+    FileDemand,
+    Invalid,
+    Proposal,
+    ReadState,
+)
 from tidegate_protocol.scan.predicates import go_on
 from tidegate_protocol.schema.table_schema import (
     InvalidSchema,
@@ -105,6 +111,7 @@ def _metadata(
 ) -> TableAfter | Invalid:
     before, properties_before, schema_before = _before(read)
     replaces = operations.replaces_table(proposal.operation)
+    brings_back = operations.brings_columns_back(proposal.operation)
     column_mapping.check_change(
         before,
         properties_before,
@@ -113,7 +120,7 @@ def _metadata(
         schema=table.schema,
         replaces=replaces,
         removes_mapping=proposal.operation == operations.REMOVE_COLUMN_MAPPING,
-        brings_back=operations.brings_columns_back(proposal.operation),
+        brings_back=brings_back,
     )
     if before is None or before.schema_string != table.metadata.schema_string:
         computed_columns.check_columns(table.schema)
@@ -135,28 +142,36 @@ def _metadata(
             supported=_knows_widening(table),
             enabled=table.properties.type_widening,
         )
-        if before is not None:
-            table = _changed_columns(table, properties_before, schema_before)
-    if not operations.brings_columns_back(proposal.operation):
+        if not (properties_before.column_mapping and table.properties.column_mapping):
+            schema_change.check_kept(schema_before, table.schema)
+    if not brings_back:
         change = (properties_before, schema_before, table.properties, table.schema)
         check_expressions(*change, pause=pause)
-        # A staged commit was made, as all of them are, for the version before.
-        if before is not None and not proposal.reads.whole_table and proposal.staged is None:
-            table = replace(table, demands=(*table.demands, *new_rules(*change)))
+        if before is not None:
+            of_rows = _of_rows(*change, proposal=proposal, overwrites=overwrites)
+            table = replace(table, demands=(*table.demands, *of_rows))
     invalid = _check_change_data(table, properties_before, schema_before, proposal=proposal)
     if invalid is not None:
         return invalid
     return _with_row_tracking(table, before, properties_before, read_version=read.version)
 
 
-def _changed_columns(
-    table: TableAfter, properties_before: TableProperties, schema_before: StructType
-) -> TableAfter:
-    """The table with what its change of columns asks of the files that stay."""
-    if not (properties_before.column_mapping and table.properties.column_mapping):
-        schema_change.check_kept(schema_before, table.schema)
-    demands = tuple(schema_change.no_nulls(schema_before, table.schema))
-    return replace(table, demands=(*table.demands, *demands)) if demands else table
+def _of_rows(
+    properties_before: TableProperties,
+    schema_before: StructType,
+    properties: TableProperties,
+    schema: StructType,
+    *,
+    proposal: Proposal,
+    overwrites: bool,
+) -> Iterator[Demand]:
+    """What a change of columns and rules asks of the rows in the files that stay. Whoever stages a
+    commit for the next version has read the one before."""
+    has_read = proposal.reads.whole_table
+    if not (overwrites and has_read):
+        yield from schema_change.no_nulls(schema_before, schema)
+    if not has_read and proposal.staged is None:
+        yield from new_rules(properties_before, schema_before, properties, schema)
 
 
 def _before(read: ReadState) -> tuple[Metadata | None, TableProperties, StructType]:

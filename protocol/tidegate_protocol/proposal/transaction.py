@@ -282,7 +282,7 @@ class Obeys:
     rule: str
 
     def __str__(self) -> str:
-        return f"obeys {self.rule}, as one that reads the whole table would know"
+        return f"obeys {self.rule}, as a proposal says that has read it (reads.whole_table)"
 
 
 Demand = FileDemand | NoNulls | Obeys

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders.actions import add, features, metadata, remove
 from tests.builders.ledgers import NO_TABLE, landed, ledger, prepared, state
-from tests.builders.lines import column
+from tests.builders.lines import column, vector
 from tests.builders.proposals import proposal
 from tests.protocol.racing import answer, refused
 from tidegate_protocol.base.problems import Code
@@ -38,6 +38,9 @@ COLUMNS = (
     column("arr", ARRAY),
     column("s", STRUCT),
 )
+VECTORS = features(
+    "checkConstraints", "generatedColumns", "invariants", readers=["deletionVectors"]
+)
 MAPPED = features("checkConstraints", "generatedColumns", readers=["columnMapping"])
 
 
@@ -48,6 +51,16 @@ def checked(*texts, columns=COLUMNS):
 
 def generated(text, *columns):
     return metadata([*(columns or COLUMNS), column("g", **{GENERATED: text})])
+
+
+def mapped(name, number, **fields):
+    marks = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"c{number}"}
+    return column(name, **{**marks, **fields})
+
+
+def named(*columns, highest, **properties):
+    mode = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": str(highest)}
+    return metadata(columns, properties={**mode, **properties})
 
 
 def why_not(new, at=None, operation="ADD CONSTRAINT"):
@@ -239,7 +252,7 @@ class TestRowsThatThereAre:
         assert check_live_files(mine, []) is None
         invalid = check_live_files(mine, [add("a")])
         assert isinstance(invalid, Invalid)
-        assert "read the whole table (reads.whole_table)" in invalid.detail
+        assert "(reads.whole_table)" in invalid.detail
         assert invalid.path == "a"
         read = prepared(new, at=at, operation="X", reads=Reads(whole_table=True))
         assert check_live_files(read, [add("a")]) is None
@@ -250,6 +263,15 @@ class TestRowsThatThereAre:
         assert check_live_files(mine, [add("a")]) is None
 
     @pytest.mark.parametrize("new", NEW)
+    def test_a_file_that_is_added_again_stays(self, new):
+        again = add("a", deletionVector=vector(), stats='{"numRecords":2}')
+        for mine in (
+            prepared(new, add("a"), at=state(metadata(COLUMNS)), operation="SET TBLPROPERTIES"),
+            prepared(new, remove("a"), again, at=state(metadata(COLUMNS), VECTORS), operation="X"),
+        ):
+            assert isinstance(check_live_files(mine, [add("a")]), Invalid)
+
+    @pytest.mark.parametrize("new", NEW)
     def test_neither_where_the_rule_stays(self, new):
         assert prepared(new, at=state(new), operation="SET TBLPROPERTIES").demands == ()
 
@@ -257,6 +279,20 @@ class TestRowsThatThereAre:
     def test_another_text_is_another_rule(self, text):
         mine = prepared(checked(text), at=state(checked("num > 0")), operation="X")
         assert check_live_files(mine, [add("a")]) is not None
+
+    def test_a_column_that_is_called_otherwise_is_the_same(self):
+        computed = mapped("g", 2, **{GENERATED: "num + 1"})
+        at = state(named(mapped("num", 1), computed, highest=2), MAPPED)
+        renamed = named(mapped("num", 1), {**computed, "name": "h"}, highest=2)
+        assert prepared(renamed, at=at, operation="RENAME COLUMN").demands == ()
+
+    def test_a_name_that_is_another_columns_makes_other_rules(self):
+        rule = {"delta.constraints.c": "a > 0"}
+        at = state(named(mapped("a", 1), mapped("b", 2), highest=2, **rule), MAPPED)
+        for columns in ([mapped("b", 1), mapped("a", 2)], [mapped("a", 3), mapped("b", 2)]):
+            new = named(*columns, highest=3, **rule)
+            mine = prepared(new, at=at, operation="RENAME COLUMN")
+            assert isinstance(check_live_files(mine, [add("x")]), Invalid)
 
     def test_who_staged_the_next_version_has_read_the_one_before(self):
         rule = checked("num > 0")

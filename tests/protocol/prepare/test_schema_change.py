@@ -189,6 +189,23 @@ class TestNotNull:
         )
         assert check_live_files(mine, [add("a", {"p": "1"})]) is None
 
+    def test_files_that_are_added_again_need_one(self):
+        for nulls, refused_ in ((0, False), (1, True)):
+            again = self.file(v=nulls, s={"f": 0})
+            mine = self.becomes(*self.strict(), at=self.AT)
+            mine = prepared(mine.metadata, again, at=self.AT, operation="CHANGE COLUMN")
+            assert (check_live_files(mine, [add("a", {"p": "1"})]) is not None) is refused_
+
+    @pytest.mark.parametrize(("operation", "parameters"), OVERWRITES)
+    def test_so_does_one_that_a_commit_should_have_taken_away(self, operation, parameters):
+        """Whatever it is called; but that RESTORE and CLONE bring rows along, is believed."""
+        kind = {"operation": operation, "operation_parameters": parameters}
+        new = metadata(self.strict(), ["p"])
+        found = check_live_files(prepared(new, at=self.AT, **kind), [add("a", {"p": "1"})])
+        assert (found is None) is (operation in ("RESTORE", "CLONE"))
+        gone = remove("a", partitionValues={"p": "1"})
+        assert check_live_files(prepared(new, gone, at=self.AT, **kind), [add("a")]) is None
+
     @pytest.mark.parametrize(("nulls", "conflicts"), [(0, False), (1, True)])
     def test_a_file_that_was_added_meanwhile_needs_one(self, nulls, conflicts):
         mine = self.becomes(*self.strict())

@@ -8,9 +8,6 @@ SAID_BY_SERVICE: Mapping[str, str] = {
     "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE": "an identity column has the type long",
     "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT": "is shorter than the",
     "randomPrefixLength needs to be greater than 0": "expected an integer of at least 1",
-    "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN": "may have another value each time",
-    "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN": "may have another value each time",
-    "DELTA_INVALID_GENERATED_COLUMN_REFERENCES": "there is no column",
 }
 """Delta's class, or its words -> what the service says in its place, which has codes of its own."""
 

@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from tests.spark.layouts import layout_of
 from tests.spark.tables import data_files, folder_of, rows
@@ -105,7 +106,7 @@ class TestReading:
         table = create("a int")
         table.append(session.sql("SELECT 1 a"))
         with table.transaction() as txn:
-            txn.update_metadata(schema=session.sql("SELECT 1 a, array('x') AS b").schema)
+            txn.update_metadata(schema=StructType.fromDDL("a int, b array<string>"))
             txn.commit("ADD COLUMNS")
         assert rows(source.read(table)) == [(1, None)]
 

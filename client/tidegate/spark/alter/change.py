@@ -19,8 +19,8 @@ from tidegate.spark.alter.definitions import (
 )
 from tidegate.spark.alter.dependents import check_independent
 from tidegate.spark.alter.paths import KEY, VALUE, Path, at, placed, recorded, resolved
-from tidegate.spark.commands.definitions import check_default
 from tidegate.spark.expressions.assignments import name_parts
+from tidegate.spark.expressions.definitions import check_default
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.storage.hadoop import java_class, jvm_of
 from tidegate_protocol.features.known import CURRENT_DEFAULT, IDENTITY_START

@@ -4,7 +4,7 @@ from pyspark.sql import functions as F
 
 from tidegate.models import Receipt
 from tidegate.spark.alter.alteration import Alteration
-from tidegate.spark.commands.definitions import check_condition
+from tidegate.spark.expressions.definitions import check_condition
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate_protocol.features.properties import CONSTRAINT_PREFIX
 

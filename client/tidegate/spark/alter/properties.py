@@ -9,7 +9,7 @@ from tidegate.errors import InvalidRequest
 from tidegate.models import Receipt
 from tidegate.spark.alter.alteration import Alteration, as_json
 from tidegate.spark.alter.features.backfill import ENABLEMENT_ONLY_TAG, Begin, backfill, switches_on
-from tidegate.spark.commands.definitions import check_adds_no_constraint
+from tidegate.spark.expressions.definitions import check_adds_no_constraint
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.write.protocol import raised
 from tidegate_protocol.base.problems import Code

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from tidegate.models import TableVersion
 from tidegate.spark.clone.source import CloneSource
-from tidegate.spark.commands.definitions import check_adds_no_constraint
+from tidegate.spark.expressions.definitions import check_adds_no_constraint
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.write.protocol import raised
 from tidegate_protocol.features.known import CATALOG_MANAGED, CLUSTERING

@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 from tidegate.handle import TableHandle
 from tidegate.spark.alter.alteration import as_json
 from tidegate.spark.commands.creation import create_by, head_named
-from tidegate.spark.commands.definitions import check_adds_no_constraint
 from tidegate.spark.commands.making import check_name, exists
 from tidegate.spark.convert.folder import DeltaFolder, parquet_folder, unsupported
+from tidegate.spark.expressions.definitions import check_adds_no_constraint
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.session_settings import metadata_of, new_properties
 from tidegate.spark.storage.locations import place_url

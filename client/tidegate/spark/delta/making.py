@@ -10,9 +10,9 @@ from tidegate.lake import Lake
 from tidegate.spark.alter.alteration import Alteration
 from tidegate.spark.alter.replace_table import replace_table
 from tidegate.spark.columns.definition import TableDefinition
-from tidegate.spark.commands.definitions import check_definition
 from tidegate.spark.commands.making import Making, check_place, exists, missing
 from tidegate.spark.delta.finding import found_named
+from tidegate.spark.expressions.definitions import check_definition
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.session_settings import metadata_of, new_properties
 from tidegate.spark.write.as_select import replace

@@ -17,7 +17,7 @@ from tidegate.spark.expressions.instant import Instant, is_current
 from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 
 _SHOWN = 300
-_OF_USERS = ("PYTHON_UDF", "SCALA_UDF")
+_OF_USERS = ("PYTHON_UDF", "SCALA_UDF", "SQL_SCALAR_FUNCTION")
 """Patterns of Catalyst's trees."""
 
 

@@ -24,6 +24,7 @@ from tidegate.spark.columns.definition import TableDefinition
 from tidegate.spark.columns.schema_change import new_column
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, private_folder
 from tidegate.spark.errors import StorageError, UnsupportedTable
+from tidegate.spark.expressions.definitions import check_definition
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.session_settings import metadata_of, new_properties
 from tidegate.spark.storage.opening import store_at
@@ -81,8 +82,10 @@ def create_as_select(
     """
     spark = df.sparkSession
     wanted = new_properties(spark, properties)
-    columns = schema_text(columns_of(df.schema, wanted))
+    found = columns_of(df.schema, wanted)
+    columns = schema_text(found)
     check_columns(columns, wanted, partition_by)
+    check_definition(spark, found, wanted, statement=_CREATE)
     schema, of_columns = new_columns(columns, wanted)
     clustering = None
     if cluster_by:
@@ -189,6 +192,7 @@ def _replace(
     before = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
     columns = columns_of(df.schema, wanted)
     check_columns(columns.json(), wanted, partition_by)
+    check_definition(spark, columns, wanted, statement=operation)
     definition = TableDefinition(
         schema=columns,
         partition_by=partition_by,

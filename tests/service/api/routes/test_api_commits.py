@@ -261,6 +261,25 @@ class TestInvalid:
         problem = shared_api.post(f"/tables/{flights}/commits", json=body).json()
         assert [error["where"] for error in problem["errors"]] == ["/actions/2"]
 
+    @pytest.mark.parametrize("at", ["delta.constraints.c", "NOT NULL"])
+    def test_a_rule_for_rows_that_nobody_read(self, shared_api, table, at):
+        assert shared_api.post(f"/tables/{table}/commits", json=proposal(add())).status_code == 201
+        changed = lines_of(shared_api.get(f"/tables/{table}/commits/0").content)[-1]["metaData"]
+        if at == "NOT NULL":
+            schema = json.loads(changed["schemaString"])
+            schema["fields"].append({**schema["fields"][0], "name": "new", "nullable": False})
+            changed["schemaString"] = json.dumps(schema)
+        else:
+            changed["configuration"][at] = "month > '4'"
+        rule = proposal({"metaData": changed}, operation="SET TBLPROPERTIES", read_version=1)
+        refused = shared_api.post(f"/tables/{table}/commits", json=rule)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid-action")
+        assert "month=5/a.parquet" in refused.json()["detail"]
+        read = {**rule, "reads": {"whole_table": True}}
+        answer = shared_api.post(f"/tables/{table}/commits", json=read)
+        # A new column is null in each row, whoever has read them.
+        assert answer.status_code == (422 if at == "NOT NULL" else 201)
+
     def test_a_read_version_to_come_says_nothing(self, shared_api, flights):
         body = proposal(add(), read_version=7)
         answer = shared_api.post(f"/tables/{flights}/commits", json=body)

@@ -5,7 +5,7 @@ from threading import Thread
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from tests.spark.tables import rows
+from tests.spark.tables import data_files, rows
 from tidegate import ConflictError, InvalidProposal
 from tidegate.spark import InvalidCommand
 from tidegate.spark.tables import DeltaTable
@@ -35,6 +35,7 @@ WRONG = [
     ([generated("unix_seconds(now())")], {}, "DELTA_UNSUPPORTED_EXPRESSION_GENERATED"),
     ([generated("CAST(rand() AS long)")], {}, "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED"),
     ([generated("mine(a)")], {}, "DELTA_UDF_IN_GENERATED_COLUMN"),
+    ([generated("one()")], {}, "DELTA_UDF_IN_GENERATED_COLUMN"),
     ([generated("nowhere(a)")], {}, "UNRESOLVED_ROUTINE"),
     ([generated("nothing")], {}, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
     ([generated("CAST(g AS long)")], {}, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
@@ -43,20 +44,27 @@ WRONG = [
     ([default("a")], DEFAULTS, "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
     ([default("count(1)")], DEFAULTS, "INVALID_DEFAULT_VALUE.NOT_CONSTANT"),
     ([default("(SELECT 1)")], DEFAULTS, "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION"),
+    ([default("1) + (2")], DEFAULTS, "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
     ([], check("a + 1"), "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
     ([], check("a > rand()"), "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT"),
     ([], check("a > (SELECT 1)"), "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"),
     ([], check("max(a) > 1"), "INVALID_WHERE_CONDITION"),
     ([], check("mine(a) > 1"), "DELTA_UDF_IN_CHECK_CONSTRAINT"),
+    ([], check("above(a)"), "DELTA_UDF_IN_CHECK_CONSTRAINT"),
+    ([], check("a > 0) OR (a < 0"), "PARSE_SYNTAX_ERROR"),
     ([], check("nowhere(a)"), "UNRESOLVED_ROUTINE"),
 ]
+WRONG_CHECKS = [(*found.values(), error) for columns, found, error in WRONG if not columns]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def function_of_a_user(spark):
+def functions_of_users(spark):
     spark.udf.register("mine", lambda a: a, LongType())
+    spark.sql("CREATE TEMPORARY FUNCTION above(a INT) RETURNS BOOLEAN RETURN a > 0")
+    spark.sql("CREATE TEMPORARY FUNCTION one() RETURNS BIGINT RETURN 1")
     yield
-    spark.sql("DROP TEMPORARY FUNCTION mine")
+    for name in ("mine", "above", "one"):
+        spark.sql(f"DROP TEMPORARY FUNCTION {name}")
 
 
 def change(table, *, read: bool = False, **changes):
@@ -83,6 +91,20 @@ class TestWhatNoRowCouldSatisfy:
             change(table, schema=schema, set_properties=properties)
         assert table.head().version == 0
 
+    @pytest.mark.parametrize(
+        ("sql", "error_class"), [(s, e) for c, p, e in WRONG for s in p.values() if not c]
+    )
+    def test_is_none_of_a_tables_that_is_made_of_rows(self, spark, lake, create, sql, error_class):
+        df = spark.range(1).selectExpr("CAST(id AS int) AS a")
+        with refused(error_class):
+            lake.create_table("main.rules.none", as_select=df, properties=check(sql))
+        table = create("a int")
+        with refused(error_class):
+            table.replace(df, properties=check(sql))
+        with refused(error_class):
+            table.alter(spark=spark).add_constraint("c", sql)
+        assert not data_files(table)
+
     def test_is_found_in_any_thread(self, spark, create):
         table = create("a int, b string")
         found = []
@@ -97,6 +119,12 @@ class TestWhatNoRowCouldSatisfy:
         thread.start()
         thread.join()
         assert found == ["UNRESOLVED_ROUTINE"]
+
+    def test_comments_inside_of_a_struct_are_none_of_its_type(self, lake):
+        x = StructField("x", IntegerType(), True, {"comment": "a number"})
+        sql = {"delta.generationExpression": "named_struct('x', a)"}
+        schema = StructType([A, StructField("s", StructType([x]), True, sql)])
+        lake.create_table("main.rules.struct", schema=schema)
 
     def test_all_else_is_taken(self, spark, lake, create):
         columns = [generated("CAST(a AS long) * 2"), default("CAST(pi() AS int)")]
@@ -146,6 +174,12 @@ class TestRowsThatThereAre:
     @pytest.mark.parametrize("new", NEW)
     def test_an_empty_table_has_none(self, create, new):
         assert change(create("a int, b string"), **new).version == 1
+
+    def test_a_large_commit_has_read_them(self, spark, table):
+        txn = table.transaction()
+        txn.update_metadata(set_properties=check("a > 5"))
+        with pytest.raises(InvalidProposal, match="has read the whole table"):
+            txn.commit_large([], "SET TBLPROPERTIES")
 
     def test_who_read_them_makes_the_rule_of_those_rows_alone(self, spark, table):
         txn = table.transaction()

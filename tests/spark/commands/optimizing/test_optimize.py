@@ -86,6 +86,8 @@ class TestCompaction:
         for _ in range(2):
             table.append(spark.sql("SELECT 1 AS a"))
         with table.transaction() as txn:
+            # Which is not so.
+            txn.read_whole_table()
             txn.update_metadata(set_properties={"delta.constraints.large": "a > 5"})
             txn.commit("ADD CONSTRAINT")
         table.optimize(spark=spark)

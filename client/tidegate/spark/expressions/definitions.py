@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pyspark import SparkContext
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
@@ -17,12 +18,13 @@ from tidegate.spark.expressions.instant import is_current
 from tidegate.spark.expressions.resolution import has_subquery, has_user_function
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.assignment import assign
-from tidegate.spark.tables.schemas import as_nullable, nullable
+from tidegate.spark.tables.schemas import as_nullable, nullable, with_only
 from tidegate.spark.values.defaults import default_of
 from tidegate_protocol.features.known import CURRENT_DEFAULT, GENERATION_EXPRESSION
 from tidegate_protocol.features.properties import CONSTRAINT_PREFIX
 from tidegate_protocol.log.actions import Metadata
 
+_EMPTY = '{"type": "struct", "fields": []}'
 _NOT_BOOLEAN = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
 _GENERATED = "GENERATED_COLUMN"
 _CHECK = "CHECK_CONSTRAINT"
@@ -33,14 +35,24 @@ def check_in_session(
 ) -> None:
     """`check_definition` by the session of this thread or process, of a schema as JSON. Nothing
     without a session whose driver is Spark's own, and for what is no schema to Spark."""
+    if SparkContext._active_spark_context is None:
+        return
     spark = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if spark is None or not hasattr(spark, "_jsparkSession"):
         return
+    known_schema = _EMPTY if known is None else known.schema_string
     try:
-        columns = StructType.fromJson(json.loads(schema))
+        columns, had = (StructType.fromJson(json.loads(text)) for text in (schema, known_schema))
     except (ValueError, TypeError, KeyError):
         return
-    check_definition(spark, columns, properties, known=known, statement=statement)
+    check_definition(
+        spark,
+        columns,
+        properties,
+        known_schema=had,
+        known_properties={} if known is None else known.configuration,
+        statement=statement,
+    )
 
 
 def check_definition(
@@ -48,18 +60,15 @@ def check_definition(
     schema: StructType,
     properties: Mapping[str, str],
     *,
-    known: Metadata | None = None,
+    known_schema: StructType | None = None,
+    known_properties: Mapping[str, str] = MappingProxyType({}),
     statement: str,
 ) -> None:
     """Raise `InvalidCommand` for a default that is no value of its column, for a generated column
     that is not computed from others of its row or is of another type, and for a CHECK constraint
-    that is no condition over a row. Those that a table has by what is `known` are let be.
-    `statement` is what would make them, in SQL's words."""
-    had = StructType([])
-    configuration: Mapping[str, str] = {}
-    if known is not None:
-        had = StructType.fromJson(json.loads(known.schema_string))
-        configuration = known.configuration
+    that is no condition over a row. Those that the table is known to have are let be. `statement`
+    is what would make them, in SQL's words."""
+    had = known_schema or StructType([])
     for field in _with_other(CURRENT_DEFAULT, schema, had):
         check_default(field, str(default_of(field)), spark, statement=statement)
     if generated := _with_other(GENERATION_EXPRESSION, schema, had):
@@ -68,7 +77,7 @@ def check_definition(
         for field in generated:
             _check_generated(field, str(field.metadata[GENERATION_EXPRESSION]), rows)
     for name, sql in properties.items():
-        if name.lower().startswith(CONSTRAINT_PREFIX) and configuration.get(name) != sql:
+        if name.lower().startswith(CONSTRAINT_PREFIX) and known_properties.get(name) != sql:
             check_condition(spark, schema, name[len(CONSTRAINT_PREFIX) :], sql)
 
 
@@ -93,23 +102,23 @@ def check_default(field: StructField, sql: str, spark: SparkSession, *, statemen
     nothing = spark.createDataFrame([], StructType([]))
     failed = f"Failed to execute {statement} because the column {field.name}"
     try:
-        selected = _selected(sql, nothing)
+        is_query = has_subquery(spark, _parsed(sql, spark))
+        selected = nothing if is_query else _selected(sql, nothing)
     except (AnalysisException, ParseException) as error:
         raise InvalidCommand(
             "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION",
             f"{failed} has a DEFAULT value {sql}, which fails to resolve: {error.getMessage()}",
         ) from error
-    value = _value(selected, nothing)
-    if value is None:
+    if is_query:
+        raise InvalidCommand(
+            "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION",
+            f"{failed} has a DEFAULT value {sql}, which contains subquery expressions",
+        )
+    if _value(selected, nothing) is None:
         raise InvalidCommand(
             "INVALID_DEFAULT_VALUE.NOT_CONSTANT",
             f"{failed} has a DEFAULT value {sql}, which is not a constant expression whose "
             "equivalent value is known at query planning time",
-        )
-    if has_subquery(spark, value):
-        raise InvalidCommand(
-            "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION",
-            f"{failed} has a DEFAULT value {sql}, which contains subquery expressions",
         )
     found = selected.schema.fields[0].dataType
     try:
@@ -125,10 +134,11 @@ def check_default(field: StructField, sql: str, spark: SparkSession, *, statemen
 def check_condition(spark: SparkSession, schema: StructType, name: str, sql: str) -> None:
     """Raise `InvalidCommand` for a CHECK constraint that is no condition which every writer can ask
     of a row of these columns."""
+    owner = f"CHECK constraint {name}"
     rows = spark.createDataFrame([], as_nullable(schema))
     try:
-        # In parentheses, behind which Spark takes no name: `a > 0 b` is no condition to others.
-        plan = rows.where(F.expr(f"({sql}\n)"))._jdf.queryExecution().analyzed()
+        is_query = has_subquery(spark, _parsed(sql, spark))
+        found = rows if is_query else rows.where(_column(sql))
     except (AnalysisException, ParseException) as error:
         if (error.getCondition() or "") == _NOT_BOOLEAN:
             raise InvalidCommand(
@@ -136,13 +146,20 @@ def check_condition(spark: SparkSession, schema: StructType, name: str, sql: str
                 f"CHECK constraint '{name}' ({sql}) should be a boolean expression",
             ) from error
         raise of_spark(error) from error
-    _check_of_row(spark, plan.condition(), sql, kind=_CHECK, owner=f"CHECK constraint {name}")
+    if is_query:
+        raise _unsupported(_CHECK, owner, sql)
+    plan = found._jdf.queryExecution().analyzed()
+    if plan.getClass().getSimpleName() != "Filter":
+        # A function of a user's, written in SQL, has become a part of the plan.
+        raise _of_a_user(_CHECK, owner, sql)
+    _check_of_row(spark, plan.condition(), sql, kind=_CHECK, owner=owner)
 
 
 def _check_generated(field: StructField, sql: str, rows: DataFrame) -> None:
-    owner = f"the generated column {field.name}"
+    owner, spark = f"the generated column {field.name}", rows.sparkSession
     try:
-        selected = _selected(sql, rows)
+        is_query = has_subquery(spark, _parsed(sql, spark))
+        selected = rows if is_query else _selected(sql, rows)
     except (AnalysisException, ParseException) as error:
         if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
             raise InvalidCommand(
@@ -151,17 +168,17 @@ def _check_generated(field: StructField, sql: str, rows: DataFrame) -> None:
             ) from error
         raise of_spark(error) from error
     plan = selected._jdf.queryExecution().analyzed()
-    value = _value(selected, rows)
+    value = None if is_query else _value(selected, rows)
     if plan.getClass().getSimpleName() == "Aggregate":
         raise InvalidCommand(
             "DELTA_AGGREGATE_IN_GENERATED_COLUMN",
             f"Found {sql}. A generated column cannot use an aggregate expression",
         )
-    if value is None or is_current(rows.sparkSession, plan):
+    if value is None or is_current(spark, plan):
         raise _unsupported(_GENERATED, owner, sql)
-    _check_of_row(rows.sparkSession, value, sql, kind=_GENERATED, owner=owner)
+    _check_of_row(spark, value, sql, kind=_GENERATED, owner=owner)
     found = selected.schema.fields[0].dataType
-    if nullable(found) != nullable(field.dataType):
+    if with_only(nullable(found), ()) != with_only(nullable(field.dataType), ()):
         raise InvalidCommand(
             "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
             f"The expression type of the generated column {field.name} is "
@@ -174,12 +191,8 @@ def _check_of_row(
     spark: SparkSession, value: JavaObject, sql: str, *, kind: str, owner: str
 ) -> None:
     """Raise `InvalidCommand` where the value is not one that everybody finds in the same row."""
-    if has_subquery(spark, value):
-        raise _unsupported(kind, owner, sql)
     if has_user_function(spark, value):
-        raise InvalidCommand(
-            f"DELTA_UDF_IN_{kind}", f"{owner} ({sql}) cannot use a user-defined function"
-        )
+        raise _of_a_user(kind, owner, sql)
     if not value.deterministic():
         raise InvalidCommand(
             f"DELTA_NON_DETERMINISTIC_EXPRESSION_IN_{kind}",
@@ -190,6 +203,12 @@ def _check_of_row(
 def _unsupported(kind: str, owner: str, sql: str) -> InvalidCommand:
     return InvalidCommand(
         f"DELTA_UNSUPPORTED_EXPRESSION_{kind}", f"Found unsupported expression in {owner} ({sql})"
+    )
+
+
+def _of_a_user(kind: str, owner: str, sql: str) -> InvalidCommand:
+    return InvalidCommand(
+        f"DELTA_UDF_IN_{kind}", f"{owner} ({sql}) cannot use a user-defined function"
     )
 
 
@@ -205,8 +224,18 @@ def _with_other(key: str, schema: StructType, known: StructType) -> list[StructF
 
 
 def _selected(sql: str, rows: DataFrame) -> DataFrame:
+    return rows.select(_column(sql).alias("value"))
+
+
+def _column(sql: str) -> Column:
     # In parentheses, because Spark takes a name behind an expression: `1 b` would be `1`.
-    return rows.select(F.expr(f"({sql}\n)").alias("value"))
+    return F.expr(f"({sql}\n)")
+
+
+def _parsed(sql: str, spark: SparkSession) -> JavaObject:
+    """The expression, not resolved. Raises `ParseException`, also for what would be one only in the
+    parentheses that it is read in."""
+    return spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)
 
 
 def _value(selected: DataFrame, rows: DataFrame) -> JavaObject | None:
