@@ -210,6 +210,7 @@ KEPT = (
     "tests/service/process/cli/test_cli_tokens.py::TestDatabases::test_a_folder_that_no_service",
     "tests/service/process/killed/test_crash_points.py",
     "tests/service/process/test_settings.py",
+    "tests/spark/commands/altering/test_new_rules.py",
     "tests/spark/source/test_options.py::TestBatch::test_columns_are_replaced",
 )
 """Of those."""

@@ -90,7 +90,6 @@ class Lake:
         ) -> Table:
             text = schema_text(schema)
             check_new_table(text, columns)
-            check_expressions(text, properties, statement="CREATE TABLE")
             actions: list[Action] = list(files)
             wanted = dict(properties)
             if clusters:
@@ -118,6 +117,7 @@ class Lake:
         if (schema is None) == (as_select is None):
             raise ValueError("expected a schema or as_select, found both or none")
         if schema is not None:
+            check_expressions(schema_text(schema), properties or {}, statement="CREATE TABLE")
             return create(schema, properties or {})
         assert as_select is not None
         from tidegate.spark.write import as_select as creating  # noqa: PLC0415 - Spark is an extra

@@ -182,7 +182,8 @@ class Table(TableCommands):
         timestamp: datetime | int | str | None = None,
     ) -> "DataFrame":
         """The rows matching a predicate (all, without one) as a Spark DataFrame, at a version or
-        timestamp as `scan` has them; the timestamp may be ISO 8601 text with a time zone, too.
+        timestamp as `scan` has them; the timestamp may be a text as in SQL, too, in the session's
+        time zone where it has none.
 
         In the `with` block of a transaction of this table, which is active in the thread then, it
         is the transaction's own read: at its read version, and recorded as read. A read of another

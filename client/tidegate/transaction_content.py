@@ -143,8 +143,9 @@ class TransactionContent(ABC):
 
         A CHECK constraint or generated column that is new has to be true of the rows that there
         are: the commit is refused unless the transaction has read the whole table, whose rows are
-        then the caller's to check, or there are none. `Alter.add_constraint` does both. SQL that no
-        writer could evaluate is an `InvalidCommand`, where this process has a Spark session.
+        then the caller's to check, or there are none. `Alter.add_constraint` does both. A new
+        column is null in each row, and so is not NOT NULL where there are rows. SQL that no writer
+        could evaluate is an `InvalidCommand`, where this process has a Spark session.
         """
         self._check_open()
         changes: dict[str, Any] = {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from types import TracebackType
@@ -213,7 +214,6 @@ class TransactionHandle(ProposingTransaction):
                 hint="call filter_files() or read_whole_table() first",
                 definite=True,
             )
-        self._whole_table = True
         proposal = self._proposal(
             operation,
             actions=(),
@@ -224,6 +224,7 @@ class TransactionHandle(ProposingTransaction):
             isolation_level=IsolationLevel.SERIALIZABLE,
             engine_info=engine_info,
         )
+        proposal = replace(proposal, reads=replace(proposal.reads, whole_table=True))
         tally = CommitTally()
         coming = tally.counted(chain(self._actions, map(large_action, actions)))
         with spooled_proposal(proposal, coming) as body:

@@ -31,6 +31,7 @@ def test_rules_and_ledger_are_covered_branch_by_branch(tmp_path):
             "conflict/test_window*.py",
             "features/test_row_tracking.py",
             "ledger/test_ledger*.py",
+            "prepare/test_expressions.py",
             "prepare/test_rebase.py",
             "prepare/test_schema_change.py",
             "proposal/test_isolation.py",

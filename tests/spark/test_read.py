@@ -1,14 +1,16 @@
 """Reading tables of the real service: versions, predicates, and files of every origin."""
 
 import datetime as dt
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import StructType
 
 from tests.spark.tables import folder_of, rows
 from tidegate import DataFile, InvalidRequest, VersionNotFound
-from tidegate.spark import UnsupportedTable
+from tidegate.spark import InvalidCommand, UnsupportedTable
 from tidegate.spark.read.file_values import discovered
 from tidegate.spark.tables.layout import TRANSACTION_KEY, TableLayout
 
@@ -55,8 +57,21 @@ class TestVersions:
             table.read(spark, version=1)
         with pytest.raises(VersionNotFound):
             table.read(spark, timestamp="1999-01-01T00:00:00Z")
+        with pytest.raises(InvalidCommand, match="DELTA_TIMESTAMP_INVALID"):
+            table.read(spark, timestamp="last week")
         with pytest.raises(ValueError, match="time zone"):
-            table.read(spark, timestamp="2099-01-01 00:00:00")
+            table.read(spark, timestamp=dt.datetime(2099, 1, 1))
+
+    @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+    def test_a_text_without_a_zone_is_the_sessions(self, session, create, zone):
+        session.conf.set("spark.sql.session.timeZone", zone)
+        table = create("id bigint", **{"delta.enableChangeDataFeed": "true"})
+        first, _ = (table.append(session.range(1)).timestamp for _ in range(2))
+        local = dt.datetime.fromtimestamp(first / 1000, ZoneInfo(zone)).replace(tzinfo=None)
+        for text in (str(local), local.isoformat(timespec="milliseconds")):
+            assert table.read(session, timestamp=text).count() == 1
+            found = table.changes(session, from_timestamp=text, to_timestamp=text)
+            assert {row[0] for row in found.select("_commit_version").collect()} == {1}
 
     def test_a_frame_keeps_to_the_version_it_was_made_of(self, spark, create):
         table = create("id bigint")
@@ -76,7 +91,7 @@ class TestVersions:
         table = create("a int, p int", "p")
         table.append(spark.sql("SELECT 1 a, 1 p"))
         with table.transaction() as txn:
-            txn.update_metadata(schema=spark.sql("SELECT 1 a, 1 p, 'x' AS b").schema)
+            txn.update_metadata(schema=StructType.fromDDL("a int, p int, b string"))
             txn.commit("ADD COLUMNS")
         table.append(spark.sql("SELECT 2 a, 2 p, 'x' b"))
         assert rows(table.read(spark)) == [(1, 1, None), (2, 2, "x")]

@@ -3,6 +3,7 @@ to commit."""
 
 import re
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tidegate.handle import TableHandle
@@ -11,6 +12,14 @@ from tidegate.spark.session_settings import COMMIT_ATTEMPTS, Settings, at_least
 _SETTING = "spark.app.id"
 _LONGEST = 128
 _OTHER = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def current_session() -> SparkSession | None:
+    """The session of this thread, or else the first one of this process: Spark knows of none in
+    threads that did not make it. None without either, and where it was stopped."""
+    if (found := SparkSession.getActiveSession()) is not None:
+        return found
+    return None if SparkContext._active_spark_context is None else SparkSession._instantiatedSession
 
 
 def application_id(spark: SparkSession) -> str:

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from tidegate.handle import TableHandle
 from tidegate.spark.alter.alter import Alter
+from tidegate.spark.application import current_session
 from tidegate.spark.clone import clone as clones
 from tidegate.spark.clone.clone import Cloned, CloneKind, Target
 from tidegate.spark.clone.source import source_of
@@ -194,7 +195,7 @@ def reorg(
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
-    found = SparkSession.getActiveSession() if spark is None else spark
+    found = current_session() if spark is None else spark
     if found is None:
-        raise UnsupportedSession("this thread has no Spark session; expected one as spark=")
+        raise UnsupportedSession("this process has no Spark session; expected one as spark=")
     return found

@@ -18,9 +18,9 @@ from tidegate_protocol.log.actions import Action, Add, AddCDCFile, Remove
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.proposal import operations
+from tidegate_protocol.proposal.demands import FileDemand
 from tidegate_protocol.proposal.transaction import (
     Conflict,
-    FileDemand,
     Invalid,
     PreparedTransaction,
     WinningCommit,

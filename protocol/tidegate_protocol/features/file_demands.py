@@ -6,12 +6,9 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Action, Add, Remove
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.log.statistics import FileStatistics, statistics_of
+from tidegate_protocol.proposal.demands import Demand, FileDemand, NoNulls, Obeys
 from tidegate_protocol.proposal.transaction import (
-    Demand,
-    FileDemand,
     Invalid,
-    NoNulls,
-    Obeys,
     PreparedTransaction,
 )
 

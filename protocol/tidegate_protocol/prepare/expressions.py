@@ -12,7 +12,7 @@ from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features.column_mapping import columns
 from tidegate_protocol.features.known import GENERATION_EXPRESSION, INVARIANTS
 from tidegate_protocol.features.properties import TableProperties
-from tidegate_protocol.proposal.transaction import Obeys
+from tidegate_protocol.proposal.demands import Obeys
 from tidegate_protocol.scan.predicates import InvalidPredicate, check_expression, go_on
 from tidegate_protocol.schema.data_types import StructType, physical_name
 from tidegate_protocol.schema.table_schema import InvalidSchema
@@ -79,9 +79,11 @@ def new_rules(
     """What has to be true of rows from now on, and had not to be before: of CHECK constraints,
     generated columns and column invariants (PROTOCOL.md, "Column Invariants"). Where a name is
     another column's now, every rule is another one."""
-    before = {path: physical for path, physical, _ in columns(schema_before)}
-    after = ((path, physical) for path, physical, _ in columns(schema))
-    is_same = all(before.get(path, physical) == physical for path, physical in after)
+    before, after = (
+        {tuple(map(str.lower, path)): physical for path, physical, _ in columns(each)}
+        for each in (schema_before, schema)
+    )
+    is_same = all(before.get(path, physical) == physical for path, physical in after.items())
     known = {key for key, _ in _rules(properties_before, schema_before)} if is_same else set()
     for key, owner in _rules(properties, schema):
         if key not in known:

@@ -37,9 +37,8 @@ from tidegate_protocol.prepare.iceberg_compat import check_iceberg
 from tidegate_protocol.prepare.manifests import check_manifests
 from tidegate_protocol.prepare.table import TableAfter
 from tidegate_protocol.proposal import operations
+from tidegate_protocol.proposal.demands import Demand, FileDemand
 from tidegate_protocol.proposal.transaction import (
-    Demand,
-    FileDemand,
     Invalid,
     Proposal,
     ReadState,

@@ -9,7 +9,11 @@ from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.features.upkeep import SYMLINK_MANIFESTS, writes_manifests
 from tidegate_protocol.prepare.table import TableAfter
-from tidegate_protocol.proposal.transaction import FileDemand, Invalid, ReadState
+from tidegate_protocol.proposal.demands import FileDemand
+from tidegate_protocol.proposal.transaction import (
+    Invalid,
+    ReadState,
+)
 
 _FEATURE = "deletionVectors"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features.column_mapping import Path, columns
-from tidegate_protocol.proposal.transaction import NoNulls
+from tidegate_protocol.proposal.demands import NoNulls
 from tidegate_protocol.schema.data_types import ArrayType, DataType, MapType, StructType
 from tidegate_protocol.schema.table_schema import InvalidSchema
 

@@ -28,6 +28,7 @@ from tidegate_protocol.log.actions import (
 from tidegate_protocol.log.content import Content, pieces_of
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.log.weights import weight_of_all
+from tidegate_protocol.proposal.demands import Demand
 from tidegate_protocol.proposal.staged import StagedCommit
 
 LONG_PREDICATES = 128
@@ -251,41 +252,6 @@ class Conflict:
     read_vector: str | None = None
     app_id: str | None = None
     domain: str | None = None
-
-
-class FileDemand(StrEnum):
-    """What a change of the table asks of every live file; checked where the files are known."""
-
-    ROW_IDS = "has a baseRowId and a defaultRowCommitVersion"
-    NO_ROW_IDS = "has neither a baseRowId nor a defaultRowCommitVersion"
-    NO_DELETION_VECTORS = "has no deletion vector"
-    REWRITTEN = "is written again, under the names that columns have then"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoNulls:
-    """What a column that is NOT NULL from now on asks of every live file: a proof that it has none.
-    `physical_path` is what files call the column."""
-
-    name: str
-    physical_path: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"has no null in the column {self.name!r}, as its statistics prove"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obeys:
-    """What a new rule asks of every live file: that its rows were read, and obey. Only whoever
-    proposes can have seen that. `rule` is what messages call it."""
-
-    rule: str
-
-    def __str__(self) -> str:
-        return f"obeys {self.rule}, as a proposal says that has read it (reads.whole_table)"
-
-
-Demand = FileDemand | NoNulls | Obeys
 
 
 class ReadFilter(typing.Protocol):

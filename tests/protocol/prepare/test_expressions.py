@@ -264,12 +264,16 @@ class TestRowsThatThereAre:
 
     @pytest.mark.parametrize("new", NEW)
     def test_a_file_that_is_added_again_stays(self, new):
-        again = add("a", deletionVector=vector(), stats='{"numRecords":2}')
-        for mine in (
-            prepared(new, add("a"), at=state(metadata(COLUMNS)), operation="SET TBLPROPERTIES"),
-            prepared(new, remove("a"), again, at=state(metadata(COLUMNS), VECTORS), operation="X"),
-        ):
-            assert isinstance(check_live_files(mine, [add("a")]), Invalid)
+        mine = prepared(new, add("a"), at=state(metadata(COLUMNS)), operation="SET TBLPROPERTIES")
+        assert isinstance(check_live_files(mine, [add("a")]), Invalid)
+
+    def test_so_does_one_that_gets_a_vector(self):
+        marks = {"delta.enableDeletionVectors": "true"}
+        new = metadata(COLUMNS, properties={**marks, "delta.constraints.c": "num > 0"})
+        again = add("a", deletionVector=vector(), stats='{"numRecords":2,"tightBounds":false}')
+        at = state(metadata(COLUMNS, properties=marks), VECTORS)
+        mine = prepared(new, remove("a"), again, at=at, operation="DELETE")
+        assert isinstance(check_live_files(mine, [add("a")]), Invalid)
 
     @pytest.mark.parametrize("new", NEW)
     def test_neither_where_the_rule_stays(self, new):
@@ -289,7 +293,12 @@ class TestRowsThatThereAre:
     def test_a_name_that_is_another_columns_makes_other_rules(self):
         rule = {"delta.constraints.c": "a > 0"}
         at = state(named(mapped("a", 1), mapped("b", 2), highest=2, **rule), MAPPED)
-        for columns in ([mapped("b", 1), mapped("a", 2)], [mapped("a", 3), mapped("b", 2)]):
+        for columns in (
+            [mapped("b", 1), mapped("a", 2)],
+            [mapped("x", 1), mapped("A", 2)],
+            [mapped("a", 3), mapped("b", 2)],
+            [mapped("A", 3), mapped("b", 2)],
+        ):
             new = named(*columns, highest=3, **rule)
             mine = prepared(new, at=at, operation="RENAME COLUMN")
             assert isinstance(check_live_files(mine, [add("x")]), Invalid)

@@ -14,7 +14,7 @@ from tidegate import (
     VersionNotFound,
 )
 from tidegate.spark import InvalidCommand
-from tidegate.spark.commands.times import milliseconds_of, shown
+from tidegate.spark.read.times import milliseconds_of, shown
 from tidegate.spark.tables import DeltaTable
 
 _COLUMNS = [

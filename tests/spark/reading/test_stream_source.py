@@ -197,8 +197,8 @@ def test_a_checkpoint_is_of_one_table(spark, create, reader):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ignoreDelete": "true"}, "no options .*ignoredelete"),
-        ({"withEventTimeOrder": "true"}, "no options"),
+        ({"ignoreDelete": "true"}, r"no option ignoredelete \(is ignoreDeletes meant"),
+        ({"withEventTimeOrder": "true"}, "no option witheventtimeorder"),
         ({"ignoreDeletes": "yes"}, "true or false"),
         ({"maxFilesPerTrigger": "0"}, "at least 1"),
         ({"maxBytesPerTrigger": "many"}, "number of bytes"),

@@ -110,6 +110,14 @@ class TestReading:
             txn.commit("ADD COLUMNS")
         assert rows(source.read(table)) == [(1, None)]
 
+    @pytest.mark.parametrize("name", ["versionAsOf", "VERSIONASOF", "version", "timestampAsOf"])
+    def test_deltas_names_of_a_past_are_known(self, session, create, source, name):
+        table = create("a int")
+        table.append(session.sql("SELECT 1 a"))
+        table.append(session.sql("SELECT 2 a"))
+        asked = table.as_of(1).timestamp if name == "timestampAsOf" else 1
+        assert rows(source.read(table, **{name: asked})) == [(1,)]
+
     def test_a_schema_of_the_callers_own_is_refused(self, session, lake, create, source):
         table = create("a int, b string")
         reader = session.read.format("tidegate").option("url", lake.url)

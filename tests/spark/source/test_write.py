@@ -249,7 +249,7 @@ class TestWriting:
 
     def test_a_where_is_for_overwriting(self, session, create, source):
         table = create("id bigint, p int", "p")
-        with pytest.raises(PySparkException, match="for overwriting and for reading"):
+        with pytest.raises(PySparkException, match="where is not for appending"):
             source.write(session.sql("SELECT 2L id, 1 p"), table, where="p = 1")
 
     def test_a_where_that_another_commit_touched_is_a_conflict(self, session, lake, create, source):
@@ -305,8 +305,12 @@ class TestWriting:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ({"replaceWhere": "id = 1"}, r"no options \['replacewhere'\]"),
-            ({"version": "1"}, "for reading"),
+            ({"replaceWere": "id = 1"}, r"no option replacewere \(is replaceWhere meant\?\)"),
+            ({"mergeSchemas": "true"}, r"is mergeSchema meant\?"),
+            ({"version": "1"}, "version is not for writing"),
+            ({"timestampAsOf": "2026-11-28T00:00:00Z"}, "timestamp is not for writing"),
+            ({"readVersion": "one"}, "expected a number as option readVersion"),
+            ({"where": "id = 1", "replaceWhere": "id = 2"}, "two values"),
         ],
     )
     def test_options_that_it_would_pass_over_are_refused(

@@ -27,8 +27,8 @@ from tidegate.spark.deletion_vectors.files import read_vectors
 from tidegate.spark.read.field_ids import schemas_in_files
 from tidegate.spark.read.file_numbers import file_numbers, row_positions
 from tidegate.spark.read.positions import only_rows, without_rows
-from tidegate.spark.read.read import instant
 from tidegate.spark.read.rows import columns_of, scan
+from tidegate.spark.read.times import milliseconds_of
 from tidegate.spark.storage.locations import DataStore
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.places import FILE, POSITION
@@ -64,12 +64,16 @@ def changes(
     `UnsupportedTable`, `UnsupportedSession` and `StorageError`.
     """
     table = table_of(table, spark)
+    begin, end = (
+        None if moment is None else milliseconds_of(moment, spark)
+        for moment in (from_timestamp, to_timestamp)
+    )
     span = span_of(
         table,
         from_version=from_version,
         to_version=to_version,
-        from_timestamp=instant(from_timestamp),
-        to_timestamp=instant(to_timestamp),
+        from_timestamp=begin,
+        to_timestamp=end,
     )
     return frame_of(spark, feed_of(table, span))
 

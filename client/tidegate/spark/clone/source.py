@@ -10,8 +10,8 @@ from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
 from tidegate.spark.commands.logical_files import check_there, ignores_missing
-from tidegate.spark.commands.times import milliseconds_of, scan_at
 from tidegate.spark.expressions.errors import InvalidCommand
+from tidegate.spark.read.times import milliseconds_of, scan_at
 from tidegate.spark.storage.locations import DataStore
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.clustering import clustering_at

@@ -17,9 +17,9 @@ from tidegate.models import DataFile, Receipt, Scan
 from tidegate.spark.application import table_of
 from tidegate.spark.commands.logical_files import check_there, ignores_missing, without
 from tidegate.spark.commands.target import size_of
-from tidegate.spark.commands.times import milliseconds_of, scan_at, shown
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.jobs.passes import Passes
+from tidegate.spark.read.times import milliseconds_of, scan_at, shown
 from tidegate.spark.session_settings import metadata_of
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.clustering import clustering_at

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tidegate.spark.alter.definitions import plain_definitions
+from tidegate.spark.application import current_session
 from tidegate.spark.columns.definition import TableDefinition
 from tidegate.spark.commands.delete import delete
 from tidegate.spark.commands.making import Making
@@ -147,9 +148,9 @@ class DeltaTable:
 
     @classmethod
     def _building(cls, given: SparkSession | None, making: Making) -> "_Builder":
-        spark = SparkSession.getActiveSession() if given is None else given
+        spark = current_session() if given is None else given
         if spark is None:
-            raise UnsupportedSession("this thread has no Spark session; expected one")
+            raise UnsupportedSession("this process has no Spark session; expected one")
 
         def make(name: str | None, location: str | None, wanted: TableDefinition) -> DeltaTable:
             lake = lake_of(spark)

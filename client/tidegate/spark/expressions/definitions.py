@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pyspark import SparkContext
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from tidegate.spark.application import current_session
 from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.expressions.errors import InvalidCommand, of_spark
 from tidegate.spark.expressions.instant import is_current
@@ -34,16 +34,14 @@ def check_in_session(
     schema: str, properties: Mapping[str, str], *, known: Metadata | None, statement: str
 ) -> None:
     """`check_definition` by the session of this thread or process, of a schema as JSON. Nothing
-    without a session whose driver is Spark's own, and for what is no schema to Spark."""
-    if SparkContext._active_spark_context is None:
-        return
-    spark = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    if spark is None or not hasattr(spark, "_jsparkSession"):
+    without one, and for what is no schema to Spark."""
+    spark = current_session()
+    if spark is None:
         return
     known_schema = _EMPTY if known is None else known.schema_string
     try:
         columns, had = (StructType.fromJson(json.loads(text)) for text in (schema, known_schema))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return
     check_definition(
         spark,
@@ -68,6 +66,9 @@ def check_definition(
     that is not computed from others of its row or is of another type, and for a CHECK constraint
     that is no condition over a row. Those that the table is known to have are let be. `statement`
     is what would make them, in SQL's words."""
+    if not hasattr(spark, "_jsparkSession"):
+        # Spark Connect shows no plans.
+        return
     had = known_schema or StructType([])
     for field in _with_other(CURRENT_DEFAULT, schema, had):
         check_default(field, str(default_of(field)), spark, statement=statement)
@@ -114,7 +115,8 @@ def check_default(field: StructField, sql: str, spark: SparkSession, *, statemen
             "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION",
             f"{failed} has a DEFAULT value {sql}, which contains subquery expressions",
         )
-    if _value(selected, nothing) is None:
+    value = _value(selected, nothing)
+    if value is None or has_user_function(spark, value):
         raise InvalidCommand(
             "INVALID_DEFAULT_VALUE.NOT_CONSTANT",
             f"{failed} has a DEFAULT value {sql}, which is not a constant expression whose "

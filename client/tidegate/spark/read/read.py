@@ -11,6 +11,7 @@ from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
 from tidegate.spark.read.rows import rows_of_files
+from tidegate.spark.read.times import milliseconds_of
 from tidegate.spark.tables.layout import Reading, TableLayout
 from tidegate.spark.tables.predicates import matching, prunable
 from tidegate.spark.tables.refusals import check_readable
@@ -29,10 +30,10 @@ def read(
     """The table's rows for which `where` (Spark SQL text) is true, all without one.
 
     At `version`, or at the latest version not after `timestamp` (an aware datetime, milliseconds
-    since the epoch, or ISO 8601 text with a time zone), or at the latest version now: which files
-    are read is settled here, however long the DataFrame lives. Columns have the order and types
-    of the table's schema as of that version, whatever is in the files; those that an old file
-    lacks are null.
+    since the epoch, or a text as in SQL, of the session's time zone where it has none), or at the
+    latest version now: which files are read is settled here, however long the DataFrame lives.
+    Columns have the order and types of the table's schema as of that version, whatever is in the
+    files; those that an old file lacks are null.
 
     Raises `VersionNotFound`, `UnsupportedTable`, `InvalidRequest` for a predicate that Spark or the
     service cannot read, and `UnsupportedSession` and `StorageError` where the session does not
@@ -46,7 +47,8 @@ def read(
     if active is not None and timestamp is None and version in (None, active.read_version):
         return read_in(active, spark, where=where)
     table = table_of(table, spark)
-    scan = table.scan(where, version=version, timestamp=instant(timestamp))
+    at = None if timestamp is None else milliseconds_of(timestamp, spark)
+    scan = table.scan(where, version=version, timestamp=at)
     layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
     pruned = prunable(where, layout, spark)
     if pruned != where:
@@ -93,11 +95,6 @@ def read_files_in(
     check_readable(layout, head.protocol)
     layout = replace(layout, reading=Reading(version=head.version, transaction=transaction.id))
     return rows_of_files(spark, layout, files, located=located, is_whole=True, with_ids=with_ids)
-
-
-def instant(timestamp: datetime | int | str | None) -> datetime | int | None:
-    """The timestamp with text parsed. Raises `ValueError` for text that is no ISO 8601."""
-    return datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
 
 
 def _frame(

@@ -4,15 +4,22 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Self
 
 from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE, Lake, connect
 from tidegate.spark.errors import UnsupportedSession
-from tidegate.spark.read.read import instant
 
 STREAMING_NAMES = ("checkpointlocation", "queryname")
 """What Spark's own options of a streaming query are called here: it hands them to the sink, too."""
-_NAMES = ("path", "table", "url", "token", "where", "version", "timestamp")
+_NAMES = ("path", "table", "url", "token", "where", "version", "timestamp", "readVersion")
+
+OF_READS: Mapping[str, str] = MappingProxyType(
+    {"versionAsOf": "version", "timestampAsOf": "timestamp"}
+)
+OF_OVERWRITES: Mapping[str, str] = MappingProxyType({"replaceWhere": "where"})
+"""What Delta calls options of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +38,16 @@ class Service:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """`table` is the full name or id, `where` a predicate over partition columns; `version` or
-    `timestamp` say what to read, neither the latest version. `chosen` are those of one kind of read
-    or write, not parsed yet."""
+    `timestamp` say what to read, neither the latest version; `read_version` is the one at which
+    rows that are written were read of the table, None where they are of elsewhere. `chosen` are
+    those of one kind of read or write, not parsed yet."""
 
     service: Service
     table: str
     where: str | None
     version: int | None
     timestamp: datetime | int | None
+    read_version: int | None
     chosen: Mapping[str, str]
 
     @classmethod
@@ -49,27 +58,32 @@ class SourceOptions:
         application_id: str | None = None,
         passed_over: Iterable[str] = (),
         known: Sequence[str] = (),
+        deltas: Mapping[str, str] = OF_READS,
     ) -> Self:
-        """Option names are matched in any case; `passed_over` are Spark's own, and `known` those of
-        this kind of read or write.
+        """Option names are matched in any case; `passed_over` are Spark's own, `known` those of
+        this kind of read or write, and `deltas` what Delta calls others.
 
         Raises `UnsupportedSession` for a name that is none, because an option that is passed over
         could be one that guards rows.
         """
-        given = {name.lower(): value for name, value in options.items()}
+        given: dict[str, str] = {}
+        same = {name.lower(): ours for name, ours in deltas.items()}
+        for written, value in options.items():
+            name = same.get(written.lower(), written.lower())
+            if given.setdefault(name, value) != value:
+                raise UnsupportedSession(f"the option {name} has two values, {written} is one")
         own = {name.lower() for name in known}
-        if unknown := sorted(given.keys() - {*_NAMES, *passed_over, *own}):
+        names = [*_NAMES, *known, *deltas]
+        if unknown := sorted(given.keys() - {*map(str.lower, names), *passed_over}):
             raise UnsupportedSession(
-                f"format('tidegate') has no options {unknown} here; it has {[*_NAMES, *known]}"
+                f"format('tidegate') has no option {_unknown(unknown[0], names)} here; it has "
+                f"{names}"
             )
         table = given.get("path") or given.get("table")
         if not table:
             raise UnsupportedSession(
                 "format('tidegate') needs a table: .save('catalog.schema.table') or .load(...)"
             )
-        version, timestamp = given.get("version"), given.get("timestamp")
-        if version is not None and not version.isdecimal():
-            raise UnsupportedSession(f"expected a number as option version, found {version!r}")
         return cls(
             service=Service(
                 url=given.get("url") or os.environ.get(URL_VARIABLE),
@@ -78,14 +92,42 @@ class SourceOptions:
             ),
             table=table,
             where=given.get("where"),
-            version=None if version is None else int(version),
-            timestamp=moment(timestamp),
+            version=_number(given, "version"),
+            timestamp=moment(given.get("timestamp")),
+            read_version=_number(given, "readVersion"),
             chosen={name: value for name, value in given.items() if name in own},
         )
+
+    def check_not_for(self, what: str, *names: str) -> None:
+        """Raise `UnsupportedSession` where one of these options is given, for which `what` has no
+        use."""
+        given = {
+            "where": self.where,
+            "version": self.version,
+            "timestamp": self.timestamp,
+            "readVersion": self.read_version,
+        }
+        for name in names:
+            if given[name] is not None:
+                raise UnsupportedSession(f"the option {name} is not for {what}")
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    """An option that is none, with the one that is nearest to it."""
+    lowered = {each.lower(): each for each in known}
+    nearest = get_close_matches(name, lowered, n=1)
+    return f"{name} (is {lowered[nearest[0]]} meant?)" if nearest else name
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    if text is not None and not text.isdecimal():
+        raise UnsupportedSession(f"expected a number as option {name}, found {text!r}")
+    return None if text is None else int(text)
 
 
 def moment(text: str | None) -> datetime | int | None:
     """A timestamp from an option: milliseconds, or ISO 8601. Raises `ValueError`."""
     if text is None or not text.isdecimal():
-        return instant(text)
+        return None if text is None else datetime.fromisoformat(text)
     return int(text)

@@ -6,14 +6,14 @@
     stream.writeStream.format("tidegate").options(checkpointLocation=...).start("main.air.flights")
 
 Options: `url` and `token` (else TIDEGATE_URL and TIDEGATE_TOKEN of the driver), for reading
-`version` and `timestamp`, for reading and overwriting `where`, and for writing Delta's
-(`tidegate.spark.write_options`). The table says how it is
-partitioned: in batch, PySpark 4.3 refuses `partitionBy` for Python data sources by itself.
+`version` and `timestamp`, for reading and overwriting `where`, and for writing `readVersion` and
+Delta's (`tidegate.spark.write_options`). The table says how it is partitioned: in batch, PySpark
+4.3 refuses `partitionBy` for Python data sources by itself.
 """
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
@@ -26,7 +26,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from tidegate.handle import TableHandle
-from tidegate.models import TableHead
+from tidegate.models import TableVersion
 from tidegate.spark.application import application_id
 from tidegate.spark.changes.feed import feed_schema, schema_version
 from tidegate.spark.changes.span import Span, span_of
@@ -34,7 +34,12 @@ from tidegate.spark.columns.schema_change import change_schema
 from tidegate.spark.data_files.arrow_columns import BatchColumns
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.source.feed_reader import TidegateFeedReader
-from tidegate.spark.source.options import STREAMING_NAMES, SourceOptions
+from tidegate.spark.source.options import (
+    OF_OVERWRITES,
+    OF_READS,
+    STREAMING_NAMES,
+    SourceOptions,
+)
 from tidegate.spark.source.read_options import (
     FEED_NAMES,
     READ_NAMES,
@@ -61,6 +66,8 @@ from tidegate.spark.write.write import check_removable
 from tidegate.spark.write_options import WriteOptions
 from tidegate.transaction_handle import TransactionHandle
 
+_OF_BATCHES = ("where", "version", "timestamp", "readVersion")
+
 
 class TidegateSource(DataSource):
     """A table behind `format("tidegate")`.
@@ -83,6 +90,7 @@ class TidegateSource(DataSource):
     def schema(self) -> StructType:
         """Asked for in batch and for streams, before it is known which it is."""
         options = self._parsed(known=READ_NAMES)
+        options.check_not_for("reading", "readVersion")
         with options.service.connect() as lake:
             table = lake.table(options.table)
             if is_feed(options.chosen):
@@ -110,9 +118,7 @@ class TidegateSource(DataSource):
             )
         asked = FeedOptions.parse(options.chosen)
         if asked is not None:
-            for name in ("where", "version", "timestamp"):
-                if getattr(options, name) is not None:
-                    raise UnsupportedSession(f"the option {name} is not for readChangeFeed")
+            options.check_not_for("readChangeFeed", "where", "version", "timestamp")
             with options.service.connect() as lake:
                 span = self._span or _span(lake.table(options.table), asked)
             return TidegateFeedReader(options, schema, storage=self.storage, span=span)
@@ -120,9 +126,7 @@ class TidegateSource(DataSource):
 
     def streamReader(self, schema: StructType) -> TidegateStreamReader:
         options = self._parsed(known=STREAM_NAMES)
-        for name in ("where", "version", "timestamp"):
-            if getattr(options, name) is not None:
-                raise UnsupportedSession(f"the option {name} is not for streams")
+        options.check_not_for("streams", *_OF_BATCHES)
         chosen = StreamOptions.parse(options.chosen)
         return TidegateStreamReader(
             options, chosen, schema, storage=self.storage, version=self._version
@@ -144,11 +148,11 @@ class TidegateSource(DataSource):
         return TableLayout.of(name=table.name, location=table.location, metadata=found.metadata)
 
     def writer(self, schema: StructType, overwrite: bool) -> TidegateWriter:
-        options = self._parsed(known=WriteOptions.names(is_overwrite=overwrite))
-        if options.version is not None or options.timestamp is not None:
-            raise UnsupportedSession("the options version and timestamp are for reading")
-        if options.where is not None and not overwrite:
-            raise UnsupportedSession("the option where is for overwriting and for reading")
+        names = WriteOptions.names(is_overwrite=overwrite)
+        options = self._parsed(known=names, deltas={**OF_READS, **OF_OVERWRITES})
+        options.check_not_for("writing", "version", "timestamp")
+        if not overwrite:
+            options.check_not_for("appending", "where")
         chosen = WriteOptions.parse(
             options.chosen, is_overwrite=overwrite, replace_where=options.where
         )
@@ -168,6 +172,7 @@ class TidegateSource(DataSource):
             storage=self.storage,
             transaction_id=transaction_id,
             overwrite=overwrite,
+            is_of_own_rows=options.read_version is not None,
             where=where,
             schema=schema,
             options=chosen,
@@ -178,9 +183,7 @@ class TidegateSource(DataSource):
         that does not fit is refused, before any row of it is computed."""
         names = WriteOptions.names_for_stream(replaces_all=overwrite)
         options = self._parsed(passed_over=STREAMING_NAMES, known=names)
-        for name in ("where", "version", "timestamp"):
-            if getattr(options, name) is not None:
-                raise UnsupportedSession(f"the option {name} is not for streams")
+        options.check_not_for("streams", *_OF_BATCHES)
         chosen = WriteOptions.parse_for_stream(options.chosen, replaces_all=overwrite)
         check_typed(schema)
         transaction_id = str(uuid4())
@@ -201,12 +204,13 @@ class TidegateSource(DataSource):
 
     def _writable(
         self, options: SourceOptions, schema: StructType, chosen: WriteOptions, transaction_id: str
-    ) -> tuple[TableHead, TableLayout]:
-        """The table, and its layout as the transaction will leave it, if the write may be, before
-        any row is computed."""
+    ) -> tuple[TableVersion, TableLayout]:
+        """The table as the transaction begins, and its layout as that will leave it, if the write
+        may be, before any row is computed."""
         with options.service.connect() as lake:
             table = lake.table(options.table)
-            head = table.head()
+            began = options.read_version
+            head = table.head() if began is None else table.as_of(began)
             planned = TransactionHandle(table, head=head, transaction_id=transaction_id)
             change_schema(planned, schema, chosen)
             clustering = clustering_of(table, head.protocol)
@@ -219,13 +223,18 @@ class TidegateSource(DataSource):
         return head, layout
 
     def _parsed(
-        self, *, passed_over: Iterable[str] = (), known: Sequence[str] = ()
+        self,
+        *,
+        passed_over: Iterable[str] = (),
+        known: Sequence[str] = (),
+        deltas: Mapping[str, str] = OF_READS,
     ) -> SourceOptions:
         return SourceOptions.parse(
             self.options,
             application_id=self.application_id,
             passed_over=passed_over,
             known=known,
+            deltas=deltas,
         )
 
 

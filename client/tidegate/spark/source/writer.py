@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import TransactionCommitted
-from tidegate.models import DataFile, TableHead
+from tidegate.models import DataFile, TableVersion
 from tidegate.spark.columns.schema_change import change_schema
 from tidegate.spark.data_files.arrow_columns import BatchColumns
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder
@@ -44,19 +44,20 @@ class TidegateWriter(DataSourceArrowWriter):
         self,
         *,
         service: Service,
-        head: TableHead,
+        head: TableVersion,
         layout: TableLayout,
         columns: BatchColumns,
         storage: S3Settings,
         transaction_id: str,
         overwrite: bool,
+        is_of_own_rows: bool,
         where: PartitionPredicate | None,
         schema: SparkStruct,
         options: WriteOptions,
     ) -> None:
-        """`head` is the table as the job found it: what has changed since is a conflict. `where`
-        says which partitions are overwritten, all of them without it. `layout` is as the write
-        leaves it, `schema` the DataFrame's."""
+        """`head` is the table as the job found it, or `is_of_own_rows`, as the rows were read of
+        it: what has changed since is a conflict. `where` says which partitions are overwritten, all
+        of them without it. `layout` is as the write leaves it, `schema` the DataFrame's."""
         self._service = service
         self._head = head
         self._columns = columns
@@ -65,6 +66,7 @@ class TidegateWriter(DataSourceArrowWriter):
         self._layout = layout
         self._storage = storage
         self._overwrite = overwrite
+        self._is_of_own_rows = is_of_own_rows
         self._where = where
         self._schema = schema
         self._options = options
@@ -109,6 +111,8 @@ class TidegateWriter(DataSourceArrowWriter):
             self._folder().delete()
 
     def _commit(self, transaction: TransactionHandle, files: DataFiles, zone: str | None) -> None:
+        if self._is_of_own_rows:
+            transaction.read_whole_table()
         removed = self._replaced(transaction, files, zone) if self._overwrite else []
         commit_write(
             transaction,

@@ -43,6 +43,8 @@ WRONG = [
     ([default("'text'")], DEFAULTS, "INVALID_DEFAULT_VALUE.DATA_TYPE"),
     ([default("a")], DEFAULTS, "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
     ([default("count(1)")], DEFAULTS, "INVALID_DEFAULT_VALUE.NOT_CONSTANT"),
+    ([default("int(mine(1))")], DEFAULTS, "INVALID_DEFAULT_VALUE.NOT_CONSTANT"),
+    ([default("int(one())")], DEFAULTS, "INVALID_DEFAULT_VALUE.NOT_CONSTANT"),
     ([default("(SELECT 1)")], DEFAULTS, "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION"),
     ([default("1) + (2")], DEFAULTS, "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
     ([], check("a + 1"), "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
@@ -180,6 +182,14 @@ class TestRowsThatThereAre:
         txn.update_metadata(set_properties=check("a > 5"))
         with pytest.raises(InvalidProposal, match="has read the whole table"):
             txn.commit_large([], "SET TBLPROPERTIES")
+
+    def test_one_that_broke_off_has_not(self, spark, table):
+        txn = table.transaction()
+        with pytest.raises(ZeroDivisionError):
+            txn.commit_large((1 / 0 for _ in range(1)), "X")
+        txn.update_metadata(set_properties=check("a > 5"))
+        with pytest.raises(InvalidProposal, match="obeys"):
+            txn.commit("ADD CONSTRAINT")
 
     def test_who_read_them_makes_the_rule_of_those_rows_alone(self, spark, table):
         txn = table.transaction()

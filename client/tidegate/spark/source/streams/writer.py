@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.errors import TransactionCommitted
 from tidegate.handle import TableHandle
-from tidegate.models import TableHead
+from tidegate.models import TableVersion
 from tidegate.spark.columns.schema_change import change_schema
 from tidegate.spark.data_files.arrow_columns import BatchColumns
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, is_lost
@@ -55,7 +55,7 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
         self,
         *,
         service: Service,
-        head: TableHead,
+        head: TableVersion,
         layout: TableLayout,
         columns: BatchColumns,
         storage: S3Settings,

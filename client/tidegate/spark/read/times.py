@@ -1,6 +1,7 @@
 """Points in time as a session writes them, and what a table had then."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -15,10 +16,14 @@ from tidegate.spark.tables.zones import session_zone
 
 def milliseconds_of(timestamp: datetime | int | str, spark: SparkSession) -> int:
     """Milliseconds since the epoch of an aware datetime, of such a number, or of a text that SQL
-    casts to a timestamp, down to the one at or before it. Raises `InvalidCommand` for another text,
-    and `ValueError` for a datetime without a time zone."""
+    casts to a timestamp, by the session's time zone where it has none, down to the one at or before
+    it. Raises `InvalidCommand` for another text, `ValueError` for a datetime without a time zone,
+    and `UnsupportedSession` for a text without one in Spark Connect."""
     if not isinstance(timestamp, str):
         return milliseconds(timestamp)
+    with suppress(ValueError):
+        # Of one that Python knows as well, no session is asked.
+        return milliseconds(datetime.fromisoformat(timestamp))
     jvm = jvm_of(spark)
     text = java_class(jvm, "org.apache.spark.unsafe.types.UTF8String").fromString(timestamp)
     found = _times(spark).stringToTimestamp(text, _zone(spark))
