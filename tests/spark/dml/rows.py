@@ -47,15 +47,9 @@ def frame(spark: SparkSession, schema: StructType, rows: Rows) -> DataFrame:
         return spark.createDataFrame([], schema)
     for row in rows:
         assert len(row) == len(schema.fields), f"{row} has not the columns of {schema.names}"
-    if _are_plain(schema, rows):
+    if are_plain(schema, rows):
         # Spark takes less time for rows of Arrow than for an expression that makes them.
-        arrow = to_arrow_schema(schema)
-        columns = [
-            pa.array(values, each.type)
-            for values, each in zip(zip(*rows, strict=True), arrow, strict=True)
-        ]
-        table = pa.table(columns, schema=arrow)
-        return spark.createDataFrame(table, as_nullable(schema)).coalesce(1)
+        return spark.createDataFrame(in_arrow(schema, rows), as_nullable(schema)).coalesce(1)
     # A column of nothing but nulls has no parser, and needs none.
     typed = StructType(
         [
@@ -80,6 +74,16 @@ def frame(spark: SparkSession, schema: StructType, rows: Rows) -> DataFrame:
     )
 
 
+def in_arrow(schema: StructType, rows: Rows) -> pa.Table:
+    """Rows that `are_plain`, at least one."""
+    arrow = to_arrow_schema(schema)
+    columns = [
+        pa.array(values, each.type)
+        for values, each in zip(zip(*rows, strict=True), arrow, strict=True)
+    ]
+    return pa.table(columns, schema=arrow)
+
+
 def _in_json(data_type: DataType) -> DataType:
     """The type with text for the keys of maps, as JSON has them."""
     match data_type:
@@ -93,11 +97,10 @@ def _in_json(data_type: DataType) -> DataType:
     return data_type
 
 
-def in_files(spark: SparkSession, schema: StructType, rows: Rows, files: int) -> list[DataFrame]:
+def in_files(rows: Rows, files: int) -> list[Rows]:
     """The rows in as many parts, consecutive ones together, each for a file of its own."""
     size = -(-len(rows) // files)
-    parts = [frame(spark, schema, rows[i : i + size]) for i in range(0, len(rows), size)]
-    return parts or [frame(spark, schema, ())]
+    return [rows[i : i + size] for i in range(0, len(rows), size)] or [()]
 
 
 def shown(df: DataFrame) -> list[str]:
@@ -107,14 +110,15 @@ def shown(df: DataFrame) -> list[str]:
 
 def expected(spark: SparkSession, schema: StructType, rows: Rows) -> list[str]:
     """The rows of a vector, as `shown` has those of a table with these columns."""
-    return _texts(rows) if _are_plain(schema, rows) else shown(frame(spark, schema, rows))
+    return _texts(rows) if are_plain(schema, rows) else shown(frame(spark, schema, rows))
 
 
 def _texts(rows: Rows) -> list[str]:
     return sorted(repr(tuple(row)) for row in rows)
 
 
-def _are_plain(schema: StructType, rows: Rows) -> bool:
+def are_plain(schema: StructType, rows: Rows) -> bool:
+    """Whether Arrow takes the values as JSON has them."""
     kinds = [_PLAIN.get(field.dataType) for field in schema.fields]
     return all(
         kind is not None and (value is None or type(value) is kind)

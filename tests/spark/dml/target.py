@@ -7,15 +7,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from tests.spark.dml import folders
-from tests.spark.dml.rows import Rows, frame, in_files, parsed
+from tests.spark.dml.rows import Rows, are_plain, frame, in_arrow, in_files, parsed
 from tests.spark.dml.world import World
 from tidegate.spark.alter.definitions import as_stored
 from tidegate.spark.columns.definition import TableDefinition
 from tidegate.spark.commands.making import Making
+from tidegate.spark.data_files.arrow_columns import BatchColumns
+from tidegate.spark.data_files.arrow_files import TaskFiles
+from tidegate.spark.data_files.staging import DataFiles
 from tidegate.spark.delta.making import make_table
+from tidegate.spark.storage.arrow import NO_SETTINGS, ArrowStore
+from tidegate.spark.tables.layout import TableLayout, new_folder
+from tidegate.spark.write.write import commit_write
+from tidegate.spark.write_options import AS_USUAL, WriteOptions
 from tidegate_protocol.features.known import CATALOG_MANAGED
+from tidegate_protocol.log.actions import Add
 
 _SOURCE = "source"
+_PLAIN = WriteOptions.parse({}, is_overwrite=False)
+_COMPUTED = ("generated", "defaults", "identity")
 
 
 def build(world: World) -> None:
@@ -39,8 +49,13 @@ def build(world: World) -> None:
     )
     groups = _groups(target)
     plain = StructType([StructField(f.name, f.dataType) for f in parsed(target["schema"]).fields])
+    has_rules = any(target.get(name) for name in _COMPUTED) or bool(target["constraints"])
     for rows, files in groups:
-        _append(world, in_files(world.spark, plain, rows, files))
+        parts = in_files(rows, files)
+        if has_rules or not all(part and are_plain(plain, part) for part in parts):
+            _append(world, [frame(world.spark, plain, part) for part in parts])
+        else:
+            _append_arrow(world, plain, parts)
     world.first = 1 if groups else 0
 
 
@@ -53,6 +68,21 @@ def _append(world: World, parts: Sequence[DataFrame]) -> None:
         for part in parts:
             txn.add(txn.write_files(part))
         txn.commit("WRITE")
+
+
+def _append_arrow(world: World, schema: StructType, parts: Sequence[Rows]) -> None:
+    """The same by what tasks of the data source do, which takes no Spark: what a vector is about
+    comes after it."""
+    head = world.table.head()
+    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
+    columns, store = BatchColumns(schema, layout), ArrowStore(layout.location, NO_SETTINGS)
+    with world.table.transaction(head=head) as txn:
+        adds: list[Add] = []
+        for task, rows in enumerate(parts):
+            files = TaskFiles(layout, new_folder(txn.id), store, task=task, options=AS_USUAL)
+            adds += files.write(map(columns.conform, in_arrow(schema, rows).to_batches()))
+        written = DataFiles(adds=tuple(adds), rows=sum(map(len, parts)))
+        commit_write(txn, written, mode="Append", options=_PLAIN)
 
 
 def create(

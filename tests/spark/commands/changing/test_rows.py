@@ -1,5 +1,7 @@
 """What commands leave: rows, files, change data, and nothing where they fail."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from pyspark.sql.types import (
     DateType,
@@ -43,6 +45,15 @@ def test_legacy_stores_what_a_cast_gives(session, months):
     months.update({"a": "a + 4294967296L"}, "a = 10", spark=session)
     months.update({"a": "'ten'"}, "a = 11", spark=session)
     assert rows(months.read(session, "month = 1")) == [(10, 1), (None, 1)]
+
+
+def test_any_thread_has_the_session(spark, months):
+    """Spark knows of none in a thread that did not make it."""
+    with ThreadPoolExecutor(1) as pool:
+        changed = pool.submit(lambda: months.update({"a": "a + 100"}, "a = 10")).result()
+        assert changed.updated == 1
+        assert pool.submit(lambda: months.delete("a = 110")).result().deleted == 1
+    assert rows(months.read(spark, "month = 1")) == [(11, 1)]
 
 
 class TestFiles:
