@@ -7,18 +7,15 @@ from tidegate_protocol.log.actions import Action, Add, Remove
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.log.statistics import FileStatistics, statistics_of
 from tidegate_protocol.proposal.demands import Demand, FileDemand, NoNulls, Obeys
-from tidegate_protocol.proposal.transaction import (
-    Invalid,
-    PreparedTransaction,
-)
+from tidegate_protocol.proposal.transaction import Invalid, PreparedTransaction
 
 _OF_ROWS = (NoNulls, Obeys)
 
 
 def first_violation(txn: PreparedTransaction, files: Iterable[Add]) -> tuple[Add, Demand] | None:
     """The first of the live files that is not as the transaction demands, and what of it is not.
-    One that the transaction removes is gone. One that it commits again is as that says: of what is
-    demanded of rows, it has to be the proof."""
+    A file that the transaction removes is gone. Of one that it adds again, the new action has to
+    meet the demands on rows."""
     for add in files:
         unmet = _unmet(txn.demands, add)
         if unmet is None:
@@ -85,7 +82,7 @@ def check_live_files(txn: PreparedTransaction, files: Sequence[Add]) -> Invalid 
     add, demand = violation
     return Invalid(
         code=Code.INVALID_ACTION,
-        detail=f"the change needs that every file {demand}; {add.path!r} does not: "
+        detail=f"the change needs that every file {demand}; that is not so of {add.path!r}: "
         f"{_next_step(demand)}",
         path=add.path,
     )
@@ -94,7 +91,7 @@ def check_live_files(txn: PreparedTransaction, files: Sequence[Add]) -> Invalid 
 def _next_step(demand: Demand) -> str:
     match demand:
         case NoNulls():
-            return "make the column NOT NULL once files without nulls, with statistics, are there"
+            return "make the column NOT NULL once every file has statistics that show no null"
         case Obeys():
-            return "read the whole table, and make the rule where no row breaks it"
+            return "read the whole table, and make the rule if no row breaks it"
     return "commit such files again first"

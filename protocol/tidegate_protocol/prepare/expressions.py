@@ -79,13 +79,16 @@ def new_rules(
     """What has to be true of rows from now on, and had not to be before: of CHECK constraints,
     generated columns and column invariants (PROTOCOL.md, "Column Invariants"). Where a name is
     another column's now, every rule is another one."""
+    rules = list(_rules(properties, schema))
+    if not rules:
+        return
     before, after = (
         {tuple(map(str.lower, path)): physical for path, physical, _ in columns(each)}
         for each in (schema_before, schema)
     )
     is_same = all(before.get(path, physical) == physical for path, physical in after.items())
     known = {key for key, _ in _rules(properties_before, schema_before)} if is_same else set()
-    for key, owner in _rules(properties, schema):
+    for key, owner in rules:
         if key not in known:
             yield Obeys(rule=owner)
 

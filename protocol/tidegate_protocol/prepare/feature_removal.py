@@ -29,9 +29,7 @@ from tidegate_protocol.features.row_tracking import ROW_TRACKING_SUSPENDED
 from tidegate_protocol.log.actions import Protocol
 from tidegate_protocol.prepare.table import TableAfter
 from tidegate_protocol.proposal.demands import FileDemand
-from tidegate_protocol.proposal.transaction import (
-    Invalid,
-)
+from tidegate_protocol.proposal.transaction import Invalid
 from tidegate_protocol.schema.data_types import TYPE_CHANGES, walk
 
 

@@ -38,11 +38,7 @@ from tidegate_protocol.prepare.manifests import check_manifests
 from tidegate_protocol.prepare.table import TableAfter
 from tidegate_protocol.proposal import operations
 from tidegate_protocol.proposal.demands import Demand, FileDemand
-from tidegate_protocol.proposal.transaction import (
-    Invalid,
-    Proposal,
-    ReadState,
-)
+from tidegate_protocol.proposal.transaction import Invalid, Proposal, ReadState
 from tidegate_protocol.scan.predicates import go_on
 from tidegate_protocol.schema.table_schema import (
     InvalidSchema,

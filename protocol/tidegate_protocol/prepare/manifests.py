@@ -10,10 +10,7 @@ from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.features.upkeep import SYMLINK_MANIFESTS, writes_manifests
 from tidegate_protocol.prepare.table import TableAfter
 from tidegate_protocol.proposal.demands import FileDemand
-from tidegate_protocol.proposal.transaction import (
-    Invalid,
-    ReadState,
-)
+from tidegate_protocol.proposal.transaction import Invalid, ReadState
 
 _FEATURE = "deletionVectors"
 

@@ -23,11 +23,7 @@ from tidegate_protocol.log.actions import Metadata, Protocol, has_any
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.proposal import operations
 from tidegate_protocol.proposal.demands import Demand
-from tidegate_protocol.proposal.transaction import (
-    Invalid,
-    Proposal,
-    ReadState,
-)
+from tidegate_protocol.proposal.transaction import Invalid, Proposal, ReadState
 from tidegate_protocol.schema import table_schema
 from tidegate_protocol.schema.table_schema import (
     InvalidSchema,

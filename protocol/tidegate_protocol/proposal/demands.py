@@ -28,13 +28,13 @@ class NoNulls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obeys:
-    """What a new rule asks of every live file: that its rows were read, and obey. Only whoever
-    proposes can have seen that. `rule` is what messages call it."""
+    """What a new rule asks of every live file: that its rows were read, because the service never
+    sees whether they obey. `rule` is what messages call it."""
 
     rule: str
 
     def __str__(self) -> str:
-        return f"obeys {self.rule}, as a proposal says that has read it (reads.whole_table)"
+        return f"was read before {self.rule} is made (reads.whole_table)"
 
 
 Demand = FileDemand | NoNulls | Obeys

@@ -16,10 +16,7 @@ from tidegate_protocol.conflict.row_tracking import demands_rule, only_row_ids, 
 from tidegate_protocol.features.row_tracking import DOMAIN
 from tidegate_protocol.prepare.finalize import complete
 from tidegate_protocol.proposal.demands import FileDemand
-from tidegate_protocol.proposal.transaction import (
-    Conflict,
-    PreparedTransaction,
-)
+from tidegate_protocol.proposal.transaction import Conflict, PreparedTransaction
 
 ROW_TRACKING = features("rowTracking", "domainMetadata")
 AT = state(table_protocol=ROW_TRACKING)

@@ -17,9 +17,7 @@ from tests.protocol.features.test_column_mapping import (
 from tidegate_protocol.conflict.checker import check_conflicts
 from tidegate_protocol.features.file_demands import check_live_files
 from tidegate_protocol.proposal.demands import FileDemand
-from tidegate_protocol.proposal.transaction import (
-    Conflict,
-)
+from tidegate_protocol.proposal.transaction import Conflict
 
 
 class TestRemoval:

@@ -23,10 +23,7 @@ from tidegate_protocol.features.row_tracking import (
 from tidegate_protocol.ledger.outcomes import Ratified
 from tidegate_protocol.log.actions import Add, DomainMetadata
 from tidegate_protocol.proposal.demands import FileDemand
-from tidegate_protocol.proposal.transaction import (
-    Invalid,
-    ReadState,
-)
+from tidegate_protocol.proposal.transaction import Invalid, ReadState
 
 ROW_TRACKING = features("rowTracking", "domainMetadata")
 ENABLE = {"delta.enableRowTracking": "true"}

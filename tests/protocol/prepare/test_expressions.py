@@ -17,12 +17,7 @@ from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.prepare import expressions
 from tidegate_protocol.prepare.prepare import prepare
 from tidegate_protocol.proposal.staged import StagedCommit
-from tidegate_protocol.proposal.transaction import (
-    Conflict,
-    Invalid,
-    PreparedTransaction,
-    Reads,
-)
+from tidegate_protocol.proposal.transaction import Conflict, Invalid, PreparedTransaction, Reads
 from tidegate_protocol.schema.data_types import StructType
 
 GENERATED = "delta.generationExpression"

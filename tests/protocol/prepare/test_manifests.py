@@ -11,10 +11,7 @@ from tidegate_protocol.features.file_demands import check_live_files
 from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.prepare.prepare import prepare
 from tidegate_protocol.proposal.demands import FileDemand
-from tidegate_protocol.proposal.transaction import (
-    Invalid,
-    ReadState,
-)
+from tidegate_protocol.proposal.transaction import Invalid, ReadState
 
 MANIFESTS = {"delta.compatibility.symlinkFormatManifest.enabled": "true"}
 VECTORS = {"delta.enableDeletionVectors": "true"}

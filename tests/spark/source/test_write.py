@@ -310,7 +310,7 @@ class TestWriting:
             ({"version": "1"}, "version is not for writing"),
             ({"timestampAsOf": "2026-11-28T00:00:00Z"}, "timestamp is not for writing"),
             ({"readVersion": "one"}, "expected a number as option readVersion"),
-            ({"where": "id = 1", "replaceWhere": "id = 2"}, "two values"),
+            ({"where": "id = 1", "replaceWhere": "id = 2"}, "were given two values"),
         ],
     )
     def test_options_that_it_would_pass_over_are_refused(

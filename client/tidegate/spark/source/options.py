@@ -19,7 +19,7 @@ OF_READS: Mapping[str, str] = MappingProxyType(
     {"versionAsOf": "version", "timestampAsOf": "timestamp"}
 )
 OF_OVERWRITES: Mapping[str, str] = MappingProxyType({"replaceWhere": "where"})
-"""What Delta calls options of these."""
+"""Delta's names of options, and ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,10 @@ class SourceOptions:
         for written, value in options.items():
             name = same.get(written.lower(), written.lower())
             if given.setdefault(name, value) != value:
-                raise UnsupportedSession(f"the option {name} has two values, {written} is one")
+                raise UnsupportedSession(
+                    f"the options {name} and {written} are one, and were given two values; "
+                    "expected one of them"
+                )
         own = {name.lower() for name in known}
         names = [*_NAMES, *known, *deltas]
         if unknown := sorted(given.keys() - {*map(str.lower, names), *passed_over}):

@@ -168,7 +168,7 @@ class TestRowsThatThereAre:
 
     @pytest.mark.parametrize("new", NEW)
     def test_are_not_of_a_rule_that_nobody_read_them_for(self, spark, table, new):
-        with pytest.raises(InvalidProposal, match=r"obey|no null in the column 'n'"):
+        with pytest.raises(InvalidProposal, match=r"reads\.whole_table|no null in the column 'n'"):
             change(table, **new)
         assert table.head().version == 1
         assert rows(table.read(spark)) == [(1, "x")]
@@ -188,7 +188,7 @@ class TestRowsThatThereAre:
         with pytest.raises(ZeroDivisionError):
             txn.commit_large((1 / 0 for _ in range(1)), "X")
         txn.update_metadata(set_properties=check("a > 5"))
-        with pytest.raises(InvalidProposal, match="obeys"):
+        with pytest.raises(InvalidProposal, match=r"reads\.whole_table"):
             txn.commit("ADD CONSTRAINT")
 
     def test_who_read_them_makes_the_rule_of_those_rows_alone(self, spark, table):
