@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from tests.repository import ROOT, python_sources, text_files
@@ -51,8 +52,8 @@ class TestFiles:
     def test_every_module_says_what_it_is(self):
         silent = [
             str(path)
-            for path, text in python_sources().items()
-            if not ast.get_docstring(ast.parse(text))
+            for path, tree in trees().items()
+            if not ast.get_docstring(tree)
         ]
         assert silent == []
 
@@ -62,8 +63,8 @@ class TestFiles:
     def test_no_error_is_swallowed_whole(self):
         swallowed = [
             f"{path}:{node.lineno}"
-            for path, text in python_sources().items()
-            for node in ast.walk(ast.parse(text))
+            for path, tree in trees().items()
+            for node in ast.walk(tree)
             if swallows_everything(node)
         ]
         assert swallowed == []
@@ -81,6 +82,11 @@ class TestFiles:
 
     def test_no_file_knows_a_package_index(self):
         assert lines_with(INDEX_HOST) == []
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(text) for path, text in python_sources().items()}
 
 
 def lines_with(pattern: re.Pattern[str], *, but_not: str | None = None) -> list[str]:

@@ -40,7 +40,7 @@ def test_rules_and_ledger_are_covered_branch_by_branch(tmp_path):
     ]
     environment = {**os.environ, "COVERAGE_FILE": str(tmp_path / "coverage")}
     coverage = [sys.executable, "-m", "coverage"]
-    pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=short"]
     run = subprocess.run(
         [*coverage, "run", "--branch", f"--include={','.join(files)}", *pytest, *tests],
         cwd=ROOT,

@@ -15,10 +15,10 @@ from tests.service.api.http.connections.test_api_streams import adds
 from tests.service.process.cli.command_line import serving, url_in
 from tests.service.serving import DocumentedClient
 
-MANY = 60_000
+MANY = 20_000
 USUAL_S = 5.0
 """A small commit takes milliseconds. This is what a machine under load makes of them."""
-FEW, WIDE = 10_000, 90_000
+FEW, WIDE = 5_000, 45_000
 MOST_BYTES = 2_250
 """Of peak memory for each action that there is more. It is 1,200 to 1,500: the action, its
 compressed bytes and a share in the blocks that go to Postgres. A line has 730, so a body that is

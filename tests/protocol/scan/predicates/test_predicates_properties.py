@@ -228,7 +228,7 @@ def written(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-@settings(max_examples=3 * settings.default.max_examples)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(SAMPLES, ROWS)
 def test_a_partition_matches_exactly_where_its_row_does(sample, row):
     parsed = predicate(sample.text, COLUMNS, list(COLUMNS))
@@ -242,7 +242,7 @@ KNOWN = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=8 * settings.default.max_examples)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(SAMPLES, st.lists(ROWS, min_size=1, max_size=4), KNOWN, NUMBERS.map(abs))
 def test_a_file_that_holds_a_matching_row_may_match(sample, rows, known, slack):
     bounds: dict[str, dict[str, object]] = {"low": {}, "high": {}, "nulls": {}}
