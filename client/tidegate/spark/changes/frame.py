@@ -31,6 +31,7 @@ from tidegate.spark.read.rows import columns_of, scan
 from tidegate.spark.read.times import milliseconds_of
 from tidegate.spark.storage.locations import DataStore
 from tidegate.spark.storage.opening import store_at
+from tidegate.spark.tables.assignment import chosen
 from tidegate.spark.tables.places import FILE, POSITION
 from tidegate.spark.tables.plans import read_options
 
@@ -143,12 +144,13 @@ def _rows(
     version = _of_file(at, [file.version for file in files], "bigint")
     moment = _of_file(at, [file.timestamp for file in files], "bigint")
     width = len(feed.layout.spark_schema.fields)
-    return df.select(
-        *columns_of(feed.layout, SparkStruct(schema.fields[:width])),
-        (F.col(CHANGE_TYPE) if part.is_change_data else own).alias(CHANGE_TYPE),
-        version.alias(COMMIT_VERSION),
-        F.timestamp_millis(moment).alias(COMMIT_TIMESTAMP),
-    )
+    of_commit: dict[str, Column | None] = {
+        CHANGE_TYPE: None if part.is_change_data else own,
+        COMMIT_VERSION: version,
+        COMMIT_TIMESTAMP: F.timestamp_millis(moment),
+    }
+    columns = columns_of(feed.layout, SparkStruct(schema.fields[:width]))
+    return chosen(df, {**columns, **of_commit})
 
 
 def _chosen(file: ChangedFile, sets: Mapping[str, BitMap64]) -> BitMap64:

@@ -16,12 +16,21 @@ from tidegate.spark.columns.constraints import (
 )
 from tidegate.spark.columns.lengths import within_length
 from tidegate.spark.errors import SchemaMismatch
-from tidegate.spark.tables.assignment import assign, quoted, required, required_inside
+from tidegate.spark.tables.assignment import (
+    assign,
+    chosen,
+    has_required,
+    quoted,
+    required,
+    required_inside,
+    same_type,
+)
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import empty_as_null, folder_value
 from tidegate.spark.tables.store_assignment import StoreAssignment
 from tidegate.spark.values.defaults import default_of, default_value
 from tidegate.spark.values.identity import check_given, numbered
+from tidegate_protocol.schema.data_types import LENGTH_KEY
 
 
 def conform(
@@ -75,34 +84,32 @@ def conform(
     df = numbered(df, layout)
     known = _columns(df)
     storing = StoreAssignment.of(df.sparkSession)
-    given = df.select(
-        *(
-            _conformed(field, known.get(field.name.lower()), layout, storing).alias(field.name)
-            for field in fields
-            if field.name not in missing
-        ),
-        *map(quoted, kept),
-    )
+    columns = {
+        field.name: _conformed(field, known.get(field.name.lower()), layout, storing)
+        for field in fields
+        if field.name not in missing
+    }
+    given = chosen(df, {**columns, **dict.fromkeys(kept)})
     rows = with_generated(given, layout, missing=missing)
     constraints = [
         *constraints_of(layout, given=[name for name in generated if name not in missing]),
         *further,
     ]
     check_conditions(rows, layout, constraints)
-    written = {field.name: quoted(field.name) for field in fields} | _folder_values(layout)
+    written: dict[str, Column | None] = {field.name: None for field in fields}
+    written |= _folder_values(layout)
     if constraints:
         # One that is in the files: every writer evaluates it.
         carrier = layout.data_schema.fields[0].name
-        written[carrier] = checked(written[carrier], rows, constraints)
-    written |= {name: quoted(name) for name in kept}
-    return rows.select(*(value.alias(name) for name, value in written.items()))
+        written[carrier] = checked(quoted(carrier), rows, constraints)
+    return chosen(rows, {**written, **dict.fromkeys(kept)})
 
 
 def unchanged(df: DataFrame, layout: TableLayout) -> DataFrame:
     """Rows of the table as they were read, with what they have beside its columns, ready for
     Spark's Parquet writer. Nothing is checked: they were in the table before."""
     values = _folder_values(layout)
-    return df.select(*(values.get(name, quoted(name)).alias(name) for name in df.columns))
+    return chosen(df, {name: values.get(name) for name in df.columns})
 
 
 def _folder_values(layout: TableLayout) -> dict[str, Column]:
@@ -128,7 +135,8 @@ def _columns(df: DataFrame) -> dict[str, StructField]:
 
 def _conformed(
     field: StructField, found: StructField | None, layout: TableLayout, storing: StoreAssignment
-) -> Column:
+) -> Column | None:
+    """None is for a column that is as the table has it already."""
     name = field.name
     is_partition = name in layout.partition_columns
     if found is None and default_of(field) is not None:
@@ -147,6 +155,10 @@ def _conformed(
                 error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
             )
         return F.lit(None).cast(field.dataType)
+    is_same = found.name == name and same_type(found.dataType, field.dataType)
+    is_free = field.nullable and not is_partition and LENGTH_KEY not in field.metadata
+    if is_same and is_free and not has_required(field.dataType):
+        return None
     value = assign(quoted(found.name), found.dataType, field.dataType, name=name, storing=storing)
     value = within_length(required_inside(value, field.dataType, name=name), field)
     if is_partition:

@@ -14,6 +14,7 @@ from tidegate.models import DataFile
 from tidegate.spark.columns.conform import conform
 from tidegate.spark.data_files.staging import TransactionFolder
 from tidegate.spark.errors import refused_rows
+from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.transaction_handle import TransactionHandle
 
@@ -59,14 +60,15 @@ def add_changes(transaction: TransactionHandle, files: Sequence[DataFile]) -> No
         )
 
 
-def images(
-    changed: DataFrame, before: Mapping[str, Column], after: Mapping[str, Column]
-) -> DataFrame:
-    """Both sides of rows that were updated, in one pass. The columns are the table's, in both."""
+def images(changed: DataFrame, names: Sequence[str], after: Mapping[str, Column]) -> DataFrame:
+    """Both sides of rows that were updated, in one pass: the columns of these names, in the second
+    with the values that they have `after`."""
+    before: dict[str, Column] = {}
     sides = [
         F.struct(
-            *(value.alias(name) for name, value in columns.items()), F.lit(kind).alias(CHANGE_TYPE)
+            *(new[name].alias(name) if name in new else quoted(name) for name in names),
+            F.lit(kind).alias(CHANGE_TYPE),
         )
-        for columns, kind in ((before, PREIMAGE), (after, POSTIMAGE))
+        for new, kind in ((before, PREIMAGE), (after, POSTIMAGE))
     ]
     return changed.select(F.inline(F.array(*sides)))

@@ -22,7 +22,7 @@ from tidegate.spark.commands.predicate import RowCondition
 from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.commands.target import Target, size_of, vectors_of
 from tidegate.spark.jobs.passes import Passes
-from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.tables.places import FILE, POSITION
 from tidegate.spark.tables.row_ids import ids_among
 from tidegate.spark.write.idempotence import is_done
 from tidegate.spark.write.repeats import redone
@@ -172,17 +172,15 @@ def _write(
     target: Target, condition: RowCondition, files: list[DataFile], written: Rewrite, *, keeps: bool
 ) -> None:
     rows = target.rows(files, with_ids=True)
-    rows = rows.select("*", condition.is_true(rows).alias(_GOES))
+    rows = rows.select("*", condition.is_true.alias(_GOES)).drop(FILE, POSITION)
     has_changes = target.layout.properties.change_data_feed
     if has_changes:
         rows = computed_once(rows)
-    columns = [quoted(name) for name in target.layout.spark_schema.names]
     if keeps or has_changes:
-        ids = map(quoted, ids_among(rows, target.layout))
-        written.write(rows.where(~F.col(_GOES)).select(*columns, *ids))
+        written.write(rows.where(~F.col(_GOES)).drop(_GOES))
     if has_changes:
-        going = rows.where(F.col(_GOES))
-        written.write_changes(going.select(*columns, F.lit(DELETE).alias(CHANGE_TYPE)))
+        going = rows.where(F.col(_GOES)).drop(_GOES, *ids_among(rows, target.layout))
+        written.write_changes(going.select("*", F.lit(DELETE).alias(CHANGE_TYPE)))
 
 
 def _rows_of(files: list[DataFile]) -> int | None:

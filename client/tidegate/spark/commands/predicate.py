@@ -44,24 +44,25 @@ class RowCondition:
     def of(cls, target: Target, given: Column, *, operation: str) -> Self:
         """The target is another one where a subquery reads the table as of an earlier version.
         Raises `InvalidCommand` for what is no condition over the table's rows."""
-        frame = target.nothing()
-        resolved = row_condition(Scope(frame, target.instant), given, operation=operation)
+        scope = Scope(target.nothing, target.instant)
+        resolved = row_condition(scope, given, operation=operation)
         if not has_only_exists(target.spark, resolved.java):
             raise unsupported_subquery(operation, resolved.shown)
         if not has_subquery(target.spark, resolved.java):
             return cls(target=target, given=given, resolved=resolved)
-        begun = target.read_by(frame.where(given))
+        begun = target.read_by(target.nothing.where(given))
         if begun is not target:
-            scope = Scope(begun.nothing(), begun.instant)
+            scope = Scope(begun.nothing, begun.instant)
             resolved = row_condition(scope, given, operation=operation)
         return cls(target=begun, given=given, resolved=resolved)
 
-    def is_true(self, rows: DataFrame) -> Column:
+    @property
+    def is_true(self) -> Column:
         """The condition over rows of the target, false where it is null."""
-        return F.coalesce(self.target.condition(rows, self.given), F.lit(False))
+        return F.coalesce(self.resolved.column, F.lit(False))
 
     def _true_of(self, files: list[DataFile]) -> DataFrame:
-        return self.target.where(self.target.rows(files), self.given)
+        return self.target.rows(files).where(self.resolved.column)
 
     @property
     def _has_subquery(self) -> bool:

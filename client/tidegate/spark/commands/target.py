@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,9 +25,9 @@ from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.mapping import as_column
 from tidegate.spark.tables.partitions import typed_partitions
-from tidegate.spark.tables.plans import own_reads
+from tidegate.spark.tables.plans import no_rows_at_all, own_reads
 from tidegate.spark.tables.refusals import check_readable
-from tidegate.spark.tables.schemas import as_nullable
+from tidegate.spark.tables.schemas import as_nullable, with_only
 from tidegate.spark.values.identity import identity_columns
 from tidegate.spark.write.beginning import check_known, record
 from tidegate.spark.write.files import writable_layout
@@ -34,15 +35,19 @@ from tidegate.spark.write.repeats import own_rows_refused
 from tidegate.spark.write.write import check_removable
 from tidegate.transaction_handle import TransactionHandle
 from tidegate_protocol.log.paths import decode
+from tidegate_protocol.schema.data_types import LENGTH_KEY
 
 _NUMBER = "__tidegate_number"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Target:
     """A table at the read version of a command's transaction. `alias` is what the command calls it,
     `layout` as it was read, `instant` the command's current time. `is_repeated` says that the
-    command is done again after a conflict."""
+    command is done again after a conflict.
+
+    What is resolved over `nothing` holds of all of its `rows`, so that a command is resolved once.
+    """
 
     spark: SparkSession
     transaction: TransactionHandle
@@ -111,29 +116,25 @@ class Target:
         """What the command will be at."""
         return Passes(self.spark, operation=operation, table=self.layout.name)
 
+    @cached_property
     def nothing(self) -> DataFrame:
         """The table's columns without rows, to resolve names over."""
-        empty = self.spark.createDataFrame([], as_nullable(self.layout.spark_schema))
-        return empty.alias(self.alias)
+        schema = with_only(as_nullable(self.layout.spark_schema), (LENGTH_KEY,))
+        return no_rows_at_all(self.spark, schema).alias(self.alias)
 
     def rows(self, files: Sequence[DataFile], *, with_ids: bool = False) -> DataFrame:
-        """The rows of the files; `FILE` is the place of a row's file among them, `POSITION` the
-        row's in it. `with_ids` is for rows that are written again, and have the ids that they are
-        to keep where the table tracks them. Raises `UnsupportedTable` for what the client does not
-        read."""
+        """The rows of the files, with the columns of `nothing`; `FILE` is the place of a row's file
+        among them, `POSITION` the row's in it. `with_ids` is for rows that are written again, and
+        have the ids that they are to keep where the table tracks them. Raises `UnsupportedTable`
+        for what the client does not read."""
         check_readable(self.layout, self.transaction.head.protocol)
         rows = rows_of_files(
             self.spark, self.layout, files, located=True, is_whole=True, with_ids=with_ids
         )
-        return rows.alias(self.alias)
-
-    def where(self, rows: DataFrame, condition: Column) -> DataFrame:
-        """The rows, which have the target's columns, of which the condition is true."""
-        return rows.where(self.condition(rows, condition))
-
-    def condition(self, rows: DataFrame, condition: Column) -> Column:
-        """The condition over these rows, with the command's current time."""
-        return Scope(rows, self.instant).condition(condition).column
+        beside = rows.columns[len(self.layout.spark_schema.fields) :]
+        empty = self.nothing.select("*", *(F.lit(None).cast("long").alias(name) for name in beside))
+        # A union has the columns of its first part, and Spark's optimizer leaves only the second.
+        return empty.union(rows).alias(self.alias)
 
     def partitions_where(self, files: Sequence[DataFile], condition: Column) -> list[DataFile]:
         """The files in whose partitions a condition over partition columns is true."""
@@ -149,7 +150,8 @@ class Target:
             for name, array in typed
         )
         frame = numbers.select(position, *values).alias(self.alias)
-        true = {row[0] for row in self.where(frame, condition).select(_NUMBER).collect()}
+        resolved = Scope(frame, self.instant).condition(condition).column
+        true = {row[0] for row in frame.where(resolved).select(_NUMBER).collect()}
         chosen = {values for number, values in enumerate(partitions) if number in true}
         return [file for file in files if tuple(file.partition_values.items()) in chosen]
 

@@ -19,11 +19,9 @@ from tidegate.spark.commands.outcome import Changed, Rewrite, commit, rewriting
 from tidegate.spark.commands.predicate import RowCondition
 from tidegate.spark.commands.target import Target, size_of
 from tidegate.spark.expressions.assignments import (
-    Assigned,
     Path,
     UnknownColumn,
     check_distinct,
-    current_value,
     name_parts,
     new_value,
     path_of,
@@ -36,15 +34,14 @@ from tidegate.spark.expressions.errors import InvalidCommand, of_spark
 from tidegate.spark.expressions.resolution import Scope
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.read.positions import only_rows
-from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.tables.assignment import chosen, quoted
 from tidegate.spark.tables.places import FILE, POSITION
-from tidegate.spark.tables.row_ids import ids_among, kept_ids
+from tidegate.spark.tables.row_ids import kept_ids
 from tidegate.spark.write.idempotence import is_done
 from tidegate.spark.write.repeats import redone
 
 _OPERATION = "UPDATE"
 _CHANGES = "__tidegate_changes"
-_BEFORE = "__tidegate_before"
 _AFTER = "__tidegate_after"
 
 
@@ -93,8 +90,8 @@ class _Update:
         if self._condition is not None:
             self._target = self._condition.target
         self._paths = self._resolved_paths()
-        # Once over no rows, so that what is wrong is told before any job.
-        self._changed_columns(self._flagged(target.nothing()))
+        # Over no rows, so that what is wrong is told before any job.
+        self._after = self._assigned_columns()
 
     def run(self) -> Changed:
         with self._target.passes(_OPERATION) as passes:
@@ -170,35 +167,28 @@ class _Update:
         target.check_numbers_stay(path[0] for path in found)
         return found
 
-    def _flagged(self, rows: DataFrame) -> DataFrame:
-        """The rows, and whether each is to change."""
-        condition = F.lit(True) if self._condition is None else self._condition.is_true(rows)
-        return rows.select("*", condition.alias(_CHANGES))
-
-    def _changed_columns(self, rows: DataFrame) -> dict[str, Column]:
-        """The columns of a row that is to change, as they become; generated columns that have to be
-        computed anew are as they were."""
+    def _assigned_columns(self) -> dict[str, Column]:
+        """The columns of a row that is to change that are assigned to, as they become."""
         target = self._target
         casts = Casts.of(target.spark)
         try:
             given = with_defaults(
                 target.spark, target.layout, self._paths, list(self._values.values())
             )
-            values = Scope(rows, target.instant).resolve(given)
-            assigned = tree_of(self._paths, values)
+            scope = Scope(target.nothing, target.instant)
+            assigned = tree_of(self._paths, scope.resolve(given))
+            known = scope.named(assigned)
             columns = {
-                field.name: new_value(
+                name: new_value(
                     casts,
-                    assigned.get(field.name, Assigned()),
-                    current_value(target.alias, field.name),
-                    field.dataType,
-                    name=field.name,
+                    value,
+                    known[name].column,
+                    target.layout.spark_schema[name].dataType,
+                    name=name,
                 )
-                if field.name in assigned
-                else current_value(target.alias, field.name)
-                for field in target.layout.spark_schema.fields
+                for name, value in assigned.items()
             }
-            rows.select(*(value.alias(name) for name, value in columns.items()))
+            target.nothing.select(*columns.values())
         except (AnalysisException, ParseException) as error:
             raise error if isinstance(error, InvalidCommand) else of_spark(error) from error
         return columns
@@ -207,43 +197,33 @@ class _Update:
         """The rows of the files with their flags. Where rows are marked, exactly these: a condition
         that is asked again may be true of others, which would be there twice or not at all."""
         rows = self._target.rows(files, with_ids=True)
-        if not marked:
-            return self._flagged(rows)
-        chosen = only_rows(rows, F.col(FILE), F.col(POSITION), dict(enumerate(marked)))
-        return chosen.alias(self._target.alias).select("*", F.lit(True).alias(_CHANGES))
+        changes = F.lit(True)
+        if marked:
+            rows = only_rows(rows, F.col(FILE), F.col(POSITION), dict(enumerate(marked)))
+        elif self._condition is not None:
+            changes = self._condition.is_true
+        return rows.select("*", changes.alias(_CHANGES)).drop(FILE, POSITION)
 
     def _write(self, written: Rewrite, rows: DataFrame) -> None:
         target = self._target
-        after = self._changed_columns(rows)
-        before = {name: current_value(target.alias, name) for name in after}
+        after, changes = self._after, F.col(_CHANGES)
         has_changes = target.layout.properties.change_data_feed
         if has_changes:
-            sides = (
-                _struct(before).alias(_BEFORE),
-                F.when(F.col(_CHANGES), _struct(after)).alias(_AFTER),
-            )
-            beside = map(quoted, ids_among(rows, target.layout))
-            rows = computed_once(rows.select(_CHANGES, *sides, *beside))
-            before, after = (
-                {name: F.col(side).getField(name) for name in after} for side in (_BEFORE, _AFTER)
-            )
-        columns = (
-            F.when(F.col(_CHANGES), value).otherwise(before[name]).alias(name)
-            for name, value in after.items()
-        )
-        ids = kept_ids(rows, target.layout, F.col(_CHANGES))
-        whole = self._computed(rows.select(_CHANGES, *columns, *ids), F.col(_CHANGES))
-        written.write(whole.drop(_CHANGES))
+            made = F.struct(*(value.alias(name) for name, value in after.items()))
+            rows = computed_once(rows.select("*", F.when(changes, made).alias(_AFTER)))
+            after = {name: F.col(_AFTER).getField(name) for name in after}
+        names = target.layout.spark_schema.names
+        columns: dict[str, Column | None] = dict.fromkeys([*names, _CHANGES])
+        for name, value in after.items():
+            columns[name] = F.when(changes, value).otherwise(quoted(name))
+        whole = chosen(rows, columns | kept_ids(rows, target.layout, changes))
+        written.write(self._computed(whole, changes).drop(_CHANGES))
         if has_changes:
-            changes = images(rows.where(F.col(_CHANGES)), before, after)
-            written.write_changes(self._computed(changes, F.col(CHANGE_TYPE) == POSTIMAGE))
+            both = images(rows.where(changes), names, after)
+            written.write_changes(self._computed(both, F.col(CHANGE_TYPE) == POSTIMAGE))
 
     def _computed(self, rows: DataFrame, changed: Column) -> DataFrame:
         """The rows with the generated columns that are not set computed anew where they changed."""
         layout = self._target.layout
         names = generated_columns(layout).keys() - {path[0] for path in self._paths}
         return with_computed(rows, layout, dict.fromkeys(sorted(names), changed))
-
-
-def _struct(columns: Mapping[str, Column]) -> Column:
-    return F.struct(*(value.alias(name) for name, value in columns.items()))

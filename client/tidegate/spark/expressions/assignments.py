@@ -143,12 +143,6 @@ def new_value(
     return F.struct(*fields)
 
 
-def current_value(alias: str, column: str) -> Column:
-    """The column of the side with this alias."""
-    escaped = alias.replace("`", "``")
-    return F.col(f"`{escaped}`.`{column.replace('`', '``')}`")
-
-
 def _conflict(path: Path, paths: Sequence[Path]) -> InvalidCommand:
     same = [".".join(each) for each in paths if each[0] == path[0]]
     return conflicting(same)

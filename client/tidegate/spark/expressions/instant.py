@@ -69,5 +69,10 @@ class Instant:
 
 def is_current(spark: SparkSession, tree: JavaObject) -> bool:
     """Whether an expression or plan holds a function of the current time, user or namespace."""
+    return contains(spark, tree, "CURRENT_LIKE")
+
+
+def contains(spark: SparkSession, tree: JavaObject, pattern: str) -> bool:
+    """Whether a node of this pattern of Catalyst's is in an expression or plan."""
     patterns = java_class(jvm_of(spark), f"{_CATALYST}.trees.TreePattern")
-    return bool(tree.containsPattern(patterns.withName("CURRENT_LIKE")))
+    return bool(tree.containsPattern(patterns.withName(pattern)))

@@ -4,7 +4,8 @@ Spark's analyzer does it, on plans that never run. What comes back refers to the
 DataFrame that it was resolved over, and so means the same wherever those columns are joined.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException, ParseException
@@ -13,7 +14,7 @@ from pyspark.sql.types import BooleanType, DataType
 
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.expressions.errors import InvalidCommand, of_spark
-from tidegate.spark.expressions.instant import Instant, is_current
+from tidegate.spark.expressions.instant import Instant, contains, is_current
 from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 
 _SHOWN = 300
@@ -23,14 +24,21 @@ _OF_USERS = ("PYTHON_UDF", "SCALA_UDF", "SQL_SCALAR_FUNCTION")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Resolved:
-    """An expression with its type. `java` is Catalyst's, `sql` its text, in which columns bear the
-    alias of their side."""
+    """An expression with its type. `java` is Catalyst's."""
 
     column: Column
     data_type: DataType
     java: JavaObject
-    sql: str
-    is_deterministic: bool
+
+    @property
+    def sql(self) -> str:
+        """Its text, in which columns bear the alias of their side."""
+        return str(self.java.sql())
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether the same row gives the same each time, by what its functions say."""
+        return bool(self.java.deterministic())
 
     @property
     def shown(self) -> str:
@@ -50,13 +58,28 @@ class Scope:
         self.frame = frame
         self._instant = instant
         self._jvm = jvm_of(frame.sparkSession)
-        self._output = frame._jdf.queryExecution().analyzed().outputSet()
+        self._plan = frame._jdf.queryExecution().analyzed()
+        self._output = self._plan.outputSet()
 
     @property
     def columns(self) -> list[str]:
         """The columns as SQL has them, for messages."""
-        output = self.frame._jdf.queryExecution().analyzed().output()
+        output = self._plan.output()
         return [str(output.apply(i).sql()) for i in range(output.size())]
+
+    def named(self, names: Collection[str] | None = None) -> dict[str, Resolved]:
+        """The columns by name, or those of these names. A name that two bear in any case stands for
+        neither."""
+        fields = self.frame.schema.fields
+        often = Counter(field.name.lower() for field in fields)
+        output = self._plan.output()
+        make = column_maker(self._jvm)
+        found = {}
+        for i, field in enumerate(fields):
+            if often[field.name.lower()] == 1 and (names is None or field.name in names):
+                java = output.apply(i)
+                found[field.name] = Resolved(column=make(java), data_type=field.dataType, java=java)
+        return found
 
     def resolve(self, columns: Sequence[Column]) -> list[Resolved]:
         """The values. Raises `InvalidCommand` for an aggregate, a window or a subquery, and what
@@ -67,44 +90,40 @@ class Scope:
         selected = self.frame.select(*named)
         plan = selected._jdf.queryExecution().analyzed()
         types = [field.dataType for field in selected.schema.fields]
-        has_time = is_current(self.frame.sparkSession, plan)
+        if plan.getClass().getSimpleName() != "Project":
+            raise _not_of_a_row(str(columns[0]))
+        spark = self.frame.sparkSession
+        has_time = is_current(spark, plan)
+        values = plan.projectList()
+        make = column_maker(self._jvm)
         found = []
         for i, data_type in enumerate(types):
-            if plan.getClass().getSimpleName() != "Project":
-                raise _not_of_a_row(str(columns[i]))
-            java = plan.projectList().apply(i).child()
+            java = values.apply(i).child()
             if has_time:
                 java = self._instant.fixed(java)
-            each = self._resolved(java, data_type)
-            if not java.references().subsetOf(self._output):
-                raise _not_of_a_row(each.shown)
-            if has_subquery(self.frame.sparkSession, java):
-                raise InvalidCommand(
-                    "DELTA_UNSUPPORTED_SUBQUERY",
-                    f"Subqueries are not supported in a value ({each.shown})",
-                )
-            found.append(each)
+            found.append(Resolved(column=make(java), data_type=data_type, java=java))
+        if not plan.references().subsetOf(self._output):
+            foreign = (each for each in found if not self.covers(each.java))
+            raise _not_of_a_row(next(foreign, found[0]).shown)
+        if contains(spark, plan, "PLAN_EXPRESSION"):
+            for each in found:
+                if has_subquery(spark, each.java):
+                    raise InvalidCommand(
+                        "DELTA_UNSUPPORTED_SUBQUERY",
+                        f"Subqueries are not supported in a value ({each.shown})",
+                    )
         return found
 
     def condition(self, column: Column) -> Resolved:
         """The condition, in which subqueries may be. Raises what Spark raises, also for one that is
         no boolean."""
         filtered = self.frame.where(column)
-        java = filtered._jdf.queryExecution().analyzed().condition()
-        return self._resolved(self._instant.fixed(java), BooleanType())
+        java = self._instant.fixed(filtered._jdf.queryExecution().analyzed().condition())
+        return Resolved(column=column_of(self._jvm, java), data_type=BooleanType(), java=java)
 
     def covers(self, expression: JavaObject) -> bool:
         """Whether the expression names columns of this side alone."""
         return bool(expression.references().subsetOf(self._output))
-
-    def _resolved(self, java: JavaObject, data_type: DataType) -> Resolved:
-        return Resolved(
-            column=column_of(self._jvm, java),
-            data_type=data_type,
-            java=java,
-            sql=str(java.sql()),
-            is_deterministic=bool(java.deterministic()),
-        )
 
 
 def row_condition(scope: Scope, column: Column, *, operation: str) -> Resolved:
@@ -147,11 +166,15 @@ def names_of(expression: JavaObject) -> list[str]:
 
 def column_of(jvm: JavaObject, expression: JavaObject) -> Column:
     """A resolved expression as PySpark's column."""
+    return column_maker(jvm)(expression)
+
+
+def column_maker(jvm: JavaObject) -> Callable[[JavaObject], Column]:
+    """What makes PySpark's columns of resolved expressions, each in one call of the JVM."""
     from pyspark.sql.classic.column import Column as ClassicColumn  # noqa: PLC0415 - not in Connect
 
-    return ClassicColumn(
-        java_class(jvm, "org.apache.spark.sql.classic.ExpressionUtils").column(expression)
-    )
+    make = java_class(jvm, "org.apache.spark.sql.classic.ExpressionUtils").column
+    return lambda expression: ClassicColumn(make(expression))
 
 
 def has_subquery(spark: SparkSession, expression: JavaObject) -> bool:
@@ -162,9 +185,7 @@ def has_subquery(spark: SparkSession, expression: JavaObject) -> bool:
 
 def has_user_function(spark: SparkSession, expression: JavaObject) -> bool:
     """Whether there is a function of a user's inside, which may have the name of one of Spark's."""
-    patterns = java_class(jvm_of(spark), "org.apache.spark.sql.catalyst.trees.TreePattern")
-    found = (patterns.withName(name) for name in _OF_USERS)
-    return any(expression.containsPattern(pattern) for pattern in found)
+    return any(contains(spark, expression, name) for name in _OF_USERS)
 
 
 def has_only_exists(spark: SparkSession, expression: JavaObject) -> bool:

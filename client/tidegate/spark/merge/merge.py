@@ -24,7 +24,7 @@ from tidegate.spark.commands.outcome import (
 from tidegate.spark.commands.pruning import joined, predicate_text
 from tidegate.spark.commands.target import Target, size_of
 from tidegate.spark.errors import InvalidRows, UnsupportedTable
-from tidegate.spark.expressions.resolution import Scope, conjuncts
+from tidegate.spark.expressions.resolution import conjuncts
 from tidegate.spark.merge.clauses import Action, Merge, When
 from tidegate.spark.merge.identity_numbers import note_numbers, with_numbers
 from tidegate.spark.merge.plan import MergePlan, Planner
@@ -83,16 +83,15 @@ class _Execution:
     def __init__(self, what: Merge, target: Target, planner: Planner) -> None:
         self._what = what
         self._target = target
-        self._planner = planner
         self._passes = target.passes(_OPERATION)
-        self._first_plan = planner.plan(target.nothing(), what.source)
+        self._plan = planner.plan()
         if planner.schema != target.layout.spark_schema:
             schema, properties = with_marks(
                 planner.schema, target.layout, new_name=lambda: f"col-{uuid4()}"
             )
             target.transaction.update_metadata(schema=schema, set_properties=properties)
         self._layout = writable_layout(target.transaction)
-        if self._first_plan.numbered and self._layout.properties.change_data_feed:
+        if self._plan.numbered and self._layout.properties.change_data_feed:
             raise UnsupportedTable(
                 f"table {self._layout.name} has identity columns and a change data feed, and rows "
                 "that a MERGE of this client inserts would have other numbers there",
@@ -107,10 +106,9 @@ class _Execution:
         what, target = self._what, self._target
         self._passes.reads_source()
         source = MergeSource.of(what.source)
-        rows = flagged(source.frame, OF_SOURCE)
-        plan = self._planner.plan(target.nothing(), rows)
+        rows, plan = flagged(source.frame, OF_SOURCE), self._plan
         looks_everywhere = bool(what.of(When.NOT_MATCHED_BY_SOURCE))
-        facts = SourceFacts.of(plan, target, prunes=not looks_everywhere)
+        facts = SourceFacts.of(plan, rows, target, prunes=not looks_everywhere)
         own = [] if looks_everywhere else _own_conditions(plan)
         where = None
         if not looks_everywhere:
@@ -137,8 +135,7 @@ class _Execution:
     def _insert(
         self, written: Rewrite, source: DataFrame, files: list[DataFile], where: str | None
     ) -> None:
-        table = _pruned(self._target.rows(files), where)
-        plan = self._planner.plan(table, source)
+        table, plan = _pruned(self._target.rows(files), where), self._plan
         unmatched = source.join(table, plan.condition.column, "left_anti")
         acted = inserts(unmatched, plan)
         outcome = Outcome(plan=plan, layout=self._layout)
@@ -147,8 +144,7 @@ class _Execution:
     def _touched(self, source: DataFrame, files: list[DataFile], where: str | None) -> Touched:
         """The files with rows that match, by a job that counts what becomes of each one's rows."""
         what, target = self._what, self._target
-        table = _pruned(target.rows(files), where)
-        plan = self._planner.plan(table, source)
+        table, plan = _pruned(target.rows(files), where), self._plan
         how = "left_outer" if what.of(When.NOT_MATCHED_BY_SOURCE) else "inner"
         acted = with_action(table.join(source, plan.condition.column, how), plan)
         found = Touched.of(acted, what, files, marks=target.marks_rows(_OPERATION))
@@ -168,8 +164,7 @@ class _Execution:
         rows = self._target.rows(touched.files, with_ids=True)
         if touched.positions is not None:
             rows = marked_rows(rows, touched.positions).alias(self._target.alias)
-        table = flagged(rows, OF_TARGET)
-        plan = self._planner.plan(table, source)
+        table, plan = flagged(rows, OF_TARGET), self._plan
         how = "full_outer" if has_inserts else "left_outer"
         acted = with_action(table.join(source, plan.condition.column, how), plan)
         if touched.positions is not None:
@@ -189,7 +184,7 @@ class _Execution:
         columns = [c for c in self._layout.partition_columns if c in rows.columns]
         if columns:
             rows = rows.repartition(*map(quoted, columns))
-        plan = self._first_plan
+        plan = self._plan
         written.write(with_numbers(rows, self._layout, plan))
         note_numbers(self._target.transaction, self._layout, written.data, plan.numbered)
 
@@ -246,7 +241,7 @@ class _Execution:
         )
 
     def _parameters(self) -> dict[str, str]:
-        plan = self._first_plan
+        plan = self._plan
         found = {"predicate": json.dumps([plan.condition.sql])}
         for name, when in (
             ("matchedPredicates", When.MATCHED),
@@ -263,8 +258,7 @@ class _Execution:
 
 def _own_conditions(plan: MergePlan) -> list[JavaObject]:
     """The parts of the condition that speak of the table alone."""
-    of_target = Scope(plan.target, plan.instant)
-    return [part for part in conjuncts(plan.condition.java) if of_target.covers(part)]
+    return [part for part in conjuncts(plan.condition.java) if plan.of_target.covers(part)]
 
 
 def _pruned(rows: DataFrame, where: str | None) -> DataFrame:

@@ -4,9 +4,9 @@ Names are resolved where the clause may see them: those of the table and the sou
 rows, those of the source for rows to insert, those of the table for rows that the source lacks.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
@@ -33,7 +33,6 @@ from tidegate.spark.expressions.instant import Instant
 from tidegate.spark.expressions.resolution import Resolved, Scope, has_subquery
 from tidegate.spark.merge.clauses import Action, Clause, Merge, When
 from tidegate.spark.merge.evolution import evolved
-from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.values.defaults import default_of, default_value
 from tidegate.spark.values.identity import check_given, identity_columns
 
@@ -52,12 +51,12 @@ class ResolvedClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MergePlan:
-    """A MERGE over these two DataFrames. `current` are the table's columns as they are, of the
+    """A MERGE. Its expressions are over the columns of `Target.nothing`, and so of all rows of the
+    target, and over those of the source. `current` are the table's columns as they are, of the
     types that they have afterwards."""
 
-    target: DataFrame
-    source: DataFrame
-    instant: Instant
+    of_target: Scope
+    of_source: Scope
     condition: Resolved
     clauses: Sequence[ResolvedClause]
     current: Mapping[str, Column]
@@ -73,14 +72,16 @@ class MergePlan:
 
 
 class Planner:
-    """Resolves a MERGE, over no rows first so that what is wrong is told before any job."""
+    """Resolves a MERGE, over no rows, so that what is wrong is told before any job."""
 
     def __init__(self, merge: Merge, target: Target, *, evolves: bool) -> None:
         self._merge = merge
         self._target = target
         self._evolves = evolves
         self._table = target.layout.spark_schema
+        self._known = {field.name: field for field in self._table.fields}
         self._casts = Casts.of(target.spark, evolves=evolves)
+        self._widening = Casts.of(target.spark, evolves=True)
         source = merge.source.schema
         self._paths = [self._paths_of(clause, source) for clause in merge.clauses]
         self.schema = self._table
@@ -99,17 +100,17 @@ class Planner:
                 widens=target.layout.properties.type_widening,
             )
 
-    def plan(self, target: DataFrame, source: DataFrame) -> MergePlan:
-        """The MERGE over these rows. Raises `InvalidCommand`."""
+    def plan(self) -> MergePlan:
+        """What the MERGE does to any rows. Raises `InvalidCommand`."""
         try:
-            return self._plan(target, source)
+            return self._plan()
         except InvalidCommand:
             raise
         except (AnalysisException, ParseException) as error:
             raise of_spark(error) from error
 
-    def _plan(self, target: DataFrame, source: DataFrame) -> MergePlan:
-        sides = _Sides(target, source, self._target.instant)
+    def _plan(self) -> MergePlan:
+        sides = _Sides(self._target.nothing, self._merge.source, self._target.instant)
         current = {field.name: self._current(sides, field.name) for field in self.schema.fields}
         condition = self._condition(sides.both, self._merge.condition, "search condition")
         clauses = [
@@ -119,23 +120,19 @@ class Planner:
         checked = [value for each in clauses for value in each.row.values()]
         sides.both.frame.select(*current.values(), *checked)
         return MergePlan(
-            target=target,
-            source=source,
-            instant=self._target.instant,
+            of_target=sides.target,
+            of_source=sides.source,
             condition=condition,
             clauses=clauses,
             current=current,
         )
 
     def _current(self, sides: "_Sides", name: str) -> Column:
-        known = {field.name: field for field in self._table.fields}
-        wanted = self.schema[name].dataType
+        known, wanted = self._known, self.schema[name].dataType
         if name not in known:
             return F.lit(None).cast(wanted)
         value = sides.of_target[name].column
-        return Casts.of(self._target.spark, evolves=True).stored(
-            value, known[name].dataType, wanted, name=name
-        )
+        return self._widening.stored(value, known[name].dataType, wanted, name=name)
 
     def _paths_of(self, clause: Clause, source: StructType) -> list[Path]:
         found = []
@@ -301,10 +298,13 @@ class _Sides:
 
     def __init__(self, target: DataFrame, source: DataFrame, instant: Instant) -> None:
         self.both = Scope(target.crossJoin(source), instant)
-        self._target = Scope(target, instant)
-        self._source = Scope(source, instant)
-        self.of_target = _columns(self._target)
-        self.of_source = _columns(self._source)
+        self.target = Scope(target, instant)
+        self.source = Scope(source, instant)
+        self.of_target = self.target.named()
+
+    @cached_property
+    def of_source(self) -> Mapping[str, Resolved]:
+        return self.source.named()
 
     def scope(self, when: When) -> Scope:
         """What a clause for these rows may name."""
@@ -312,16 +312,9 @@ class _Sides:
             case When.MATCHED:
                 return self.both
             case When.NOT_MATCHED:
-                return self._source
+                return self.source
             case When.NOT_MATCHED_BY_SOURCE:
-                return self._target
-
-
-def _columns(scope: Scope) -> dict[str, Resolved]:
-    # A name that two columns bear stands for neither.
-    often = Counter(name.lower() for name in scope.frame.columns)
-    names = [name for name in scope.frame.columns if often[name.lower()] == 1]
-    return dict(zip(names, scope.resolve([quoted(name) for name in names]), strict=True))
+                return self.target
 
 
 def _resolved(scope: Scope, values: Sequence[Column], what: str) -> list[Resolved]:

@@ -17,7 +17,7 @@ from tidegate.spark.commands.change_data import (
 )
 from tidegate.spark.merge.clauses import Action, When
 from tidegate.spark.merge.plan import MergePlan, ResolvedClause
-from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.tables.assignment import chosen, quoted
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.row_ids import kept_ids
 
@@ -79,12 +79,15 @@ class Outcome:
         action, and with the ids of those that are there already where the table tracks them."""
         deletes = [i for i, each in enumerate(self.plan.clauses) if not each.row]
         staying = acted.where(~quoted(ACTION).isin(_DROP, *deletes))
-        columns = (
-            self._by_action(name, otherwise=current).alias(name)
+        makers = [
+            (quoted(ACTION) == i, each.row) for i, each in enumerate(self.plan.clauses) if each.row
+        ]
+        columns = {
+            name: self._by_action(makers, name, otherwise=current)
             for name, current in self.plan.current.items()
-        )
+        }
         ids = kept_ids(staying, self.layout, quoted(ACTION) != _COPY)
-        return self._generated(staying.select(*columns, *ids, ACTION))
+        return self._generated(chosen(staying, {**columns, **ids, ACTION: None}))
 
     def changes(self, acted: DataFrame) -> DataFrame:
         """The rows that change, as they were and as they became, with `CHANGE_TYPE`."""
@@ -112,13 +115,19 @@ class Outcome:
             ACTION
         )
 
-    def _by_action(self, name: str, *, otherwise: Column) -> Column:
+    def _by_action(
+        self,
+        makers: Sequence[tuple[Column, Mapping[str, Column]]],
+        name: str,
+        *,
+        otherwise: Column,
+    ) -> Column:
         value = None
-        for i, clause in enumerate(self.plan.clauses):
-            if clause.row:
-                chosen = quoted(ACTION) == i
-                made = clause.row[name]
-                value = F.when(chosen, made) if value is None else value.when(chosen, made)
+        for is_its, row in makers:
+            made = row[name]
+            if made is otherwise and not self._inserts_only:
+                continue
+            value = F.when(is_its, made) if value is None else value.when(is_its, made)
         if value is None:
             return otherwise
         return value if self._inserts_only else value.otherwise(otherwise)

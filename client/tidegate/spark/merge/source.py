@@ -24,7 +24,6 @@ from tidegate.spark.commands.pruning import names_partitions_only, without_alias
 from tidegate.spark.commands.target import Target
 from tidegate.spark.expressions.instant import is_current
 from tidegate.spark.expressions.resolution import (
-    Scope,
     column_of,
     conjuncts,
     has_user_function,
@@ -77,17 +76,18 @@ class SourceFacts:
     predicates: Sequence[str]
 
     @classmethod
-    def of(cls, plan: MergePlan, target: Target, *, prunes: bool) -> Self:
-        """In one job, and one more for each partition column that the source names a value of."""
+    def of(cls, plan: MergePlan, source: DataFrame, target: Target, *, prunes: bool) -> Self:
+        """Of the source's rows, in one job, and one more for each partition column that the source
+        names a value of."""
         keys = _keys(plan, target) if prunes else []
         aggregates = [F.count(F.lit(1))]
         for key in keys:
             aggregates += [key.collected(F.min(key.source)), key.collected(F.max(key.source))]
-        found = plan.source.agg(*aggregates).collect()[0]
+        found = source.agg(*aggregates).collect()[0]
         predicates = []
         for i, key in enumerate(keys):
             least, most = found[1 + 2 * i], found[2 + 2 * i]
-            text = _values(plan, key) if key.is_partition else None
+            text = _values(source, key) if key.is_partition else None
             predicates.append(text or _bounds(key, least, most))
         read = [each for each in predicates if each and is_read_alike(each, target.spark)]
         return cls(rows=found[0], predicates=read)
@@ -125,7 +125,7 @@ def _is_fixed(node: JavaObject) -> bool:
 
 
 def _keys(plan: MergePlan, target: Target) -> list[_Key]:
-    of_target, of_source = (Scope(side, plan.instant) for side in (plan.target, plan.source))
+    of_target, of_source = plan.of_target, plan.of_source
     jvm = jvm_of(target.spark)
     found = []
     for part in conjuncts(plan.condition.java):
@@ -135,7 +135,7 @@ def _keys(plan: MergePlan, target: Target) -> list[_Key]:
             if not (_is_column(own) and of_target.covers(own) and of_source.covers(other)):
                 continue
             column = column_of(jvm, other)
-            data_type = plan.source.select(column).schema.fields[0].dataType
+            data_type = of_source.frame.select(column).schema.fields[0].dataType
             if isinstance(data_type, (*_INTEGRAL, DateType)) or data_type == StringType():
                 found.append(
                     _Key(
@@ -170,8 +170,8 @@ def _bounds(key: _Key, least: object, most: object) -> str | None:
     return f"{key.text} >= {low} AND {key.text} <= {high}"
 
 
-def _values(plan: MergePlan, key: _Key) -> str | None:
-    values = plan.source.select(key.collected(key.source)).distinct()
+def _values(source: DataFrame, key: _Key) -> str | None:
+    values = source.select(key.collected(key.source)).distinct()
     distinct = values.limit(_MOST_VALUES + 1).collect()
     texts = [key.literal(row[0]) for row in distinct if row[0] is not None]
     if len(distinct) > _MOST_VALUES or None in texts:

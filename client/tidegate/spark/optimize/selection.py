@@ -42,7 +42,7 @@ class PartitionFilter:
         parsed = [_parsed(target, text) for text in texts]
         for expression in parsed:
             _check_partitions_only(target, expression)
-        scope = Scope(target.nothing(), target.instant)
+        scope = Scope(target.nothing, target.instant)
         resolved = [row_condition(scope, F.expr(text), operation=operation) for text in texts]
         parts = [part for each in resolved for part in conjuncts(each.java)]
         return cls(

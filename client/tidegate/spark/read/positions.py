@@ -39,7 +39,7 @@ def with_membership(
 ) -> DataFrame:
     """The DataFrame with a column that says whether a row's position is in the set of its file."""
     joined, found = _looked_up(df, file, position, sets, how="left")
-    return joined.select(*(df[_quoted(column)] for column in df.columns), found.alias(name))
+    return joined.select("*", found.alias(name)).drop(_KEY, _WORDS)
 
 
 def _filtered(
@@ -47,8 +47,7 @@ def _filtered(
 ) -> DataFrame:
     how = "inner" if inside else "left"
     joined, found = _looked_up(df, file, position, sets, how=how)
-    chosen = joined.where(found if inside else ~found)
-    return chosen.select(*(df[_quoted(name)] for name in df.columns))
+    return joined.where(found if inside else ~found).drop(_KEY, _WORDS)
 
 
 def _looked_up(
@@ -76,7 +75,3 @@ def _chunks(sets: Mapping[int, BitMap64]) -> pa.Table:
     offsets = np.arange(len(found) + 1, dtype=np.int32) * found.shape[1]
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(found.ravel()))
     return pa.table({_KEY: pa.array(np.concatenate(keys)), _WORDS: lists})
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

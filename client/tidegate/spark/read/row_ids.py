@@ -18,17 +18,17 @@ from tidegate_protocol.log.actions import Add
 
 def row_id_columns(
     fields: Sequence[StructField], files: Sequence[Add], number: Column, position: Column
-) -> list[Column]:
-    """What a row has in each of the columns, under their names; `number` is the place of its file
+) -> dict[str, Column | None]:
+    """What a row has in each of the columns, by their names; `number` is the place of its file
     among these."""
     first_ids = _longs([file.base_row_id for file in files])
     versions = _longs([file.default_row_commit_version for file in files])
     place = number.cast("int")
     of_file = (F.get(first_ids, place) + position, F.get(versions, place))
-    return [
-        F.coalesce(quoted(field.name), value).alias(field.name)
+    return {
+        field.name: F.coalesce(quoted(field.name), value)
         for field, value in zip(fields, of_file, strict=True)
-    ]
+    }
 
 
 def _longs(values: Sequence[int | None]) -> Column:

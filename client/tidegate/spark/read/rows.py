@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
+from tidegate.spark.columns.building import few_calls
 from tidegate.spark.deletion_vectors.files import read_vectors
 from tidegate.spark.read.field_ids import schemas_in_files
 from tidegate.spark.read.file_numbers import file_numbers, row_positions
@@ -17,6 +18,7 @@ from tidegate.spark.read.file_values import NO_OPTIONS, discovered, mapped, unpa
 from tidegate.spark.read.positions import without_rows
 from tidegate.spark.read.row_ids import row_id_columns
 from tidegate.spark.storage.opening import store_at
+from tidegate.spark.tables.assignment import chosen
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.mapping import logical_column
 from tidegate.spark.tables.places import FILE, POSITION
@@ -28,6 +30,7 @@ from tidegate_protocol.log.actions import Add
 _WHOLE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 
 
+@few_calls()
 def rows_of_files(
     spark: SparkSession,
     layout: TableLayout,
@@ -108,21 +111,24 @@ def _rows(
     options: Mapping[str, str],
 ) -> DataFrame:
     """Those of a group of files: all of them have a set of deleted rows, or none has."""
-    chosen = [files[number] for number in numbers]
+    taken = [files[number] for number in numbers]
     own = {number: sets[number] for number in numbers if number in sets}
-    df = scan(spark, layout, chosen, SparkStruct([*schema.fields, *ids]), options)
-    places: tuple[Column, ...] = ()
+    df = scan(spark, layout, taken, SparkStruct([*schema.fields, *ids]), options)
+    places: dict[str, Column | None] = {}
     if own or located or ids:
-        number = file_numbers(df, layout, chosen, numbers).cast("long")
+        number = file_numbers(df, layout, taken, numbers).cast("long")
         df = df.select("*", number.alias(FILE), row_positions(df).alias(POSITION))
-        places = (F.col(FILE), F.col(POSITION)) if located else ()
+        places = {FILE: None, POSITION: None} if located else {}
     if own:
         df = without_rows(df, F.col(FILE), F.col(POSITION), own)
-    of_rows = row_id_columns(ids, files, F.col(FILE), F.col(POSITION)) if ids else []
-    return df.select(*columns_of(layout, schema), *of_rows, *places)
+    of_rows = row_id_columns(ids, files, F.col(FILE), F.col(POSITION)) if ids else {}
+    return chosen(df, {**columns_of(layout, schema), **of_rows, **places})
 
 
-def columns_of(layout: TableLayout, schema: SparkStruct) -> list[Column]:
-    """The table's columns, in their order, from those of a `scan` by `schema`."""
+def columns_of(layout: TableLayout, schema: SparkStruct) -> dict[str, Column | None]:
+    """The table's columns, in their order, from those of a `scan` by `schema` (`chosen`)."""
     table = layout.spark_schema.fields
-    return [logical_column(own, field) for own, field in zip(schema.fields, table, strict=True)]
+    return {
+        field.name: logical_column(own, field)
+        for own, field in zip(schema.fields, table, strict=True)
+    }

@@ -4,9 +4,9 @@ Which types ANSI takes for which is Spark's own rule (`Cast.canANSIStoreAssign`)
 target has no room for are refused then whatever `spark.sql.ansi.enabled` says.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -116,6 +116,11 @@ def required_inside(value: Column, data_type: DataType, *, name: str) -> Column:
     return value
 
 
+def has_required(data_type: DataType) -> bool:
+    """Whether a field of a struct inside is NOT NULL."""
+    return any(_required_fields(data_type, ()))
+
+
 def _required_fields(data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     if isinstance(data_type, StructType):
         for field in data_type.fields:
@@ -133,6 +138,16 @@ def _null_in(name: str) -> Column:
 def quoted(name: str) -> Column:
     """The top-level column of exactly this name, dots and backticks included."""
     return F.col("`" + name.replace("`", "``") + "`")
+
+
+def chosen(df: DataFrame, columns: Mapping[str, Column | None]) -> DataFrame:
+    """The DataFrame with these columns by name; None is for one that it has and that stays as it
+    is, for which Spark is asked nothing where all of them do."""
+    if all(value is None for value in columns.values()) and list(columns) == df.columns:
+        return df
+    return df.select(
+        *(quoted(name) if value is None else value.alias(name) for name, value in columns.items())
+    )
 
 
 def _assign_struct(

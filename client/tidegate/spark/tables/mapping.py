@@ -31,8 +31,11 @@ def physical_column(value: Column, field: StructField) -> Column:
     return renamed.alias(physical.name, metadata=physical.metadata)
 
 
-def logical_column(own: StructField, field: StructField) -> Column:
-    """A column of the table from the one that a file has for it."""
+def logical_column(own: StructField, field: StructField) -> Column | None:
+    """A column of the table from the one that a file has for it; None where that is the same."""
+    is_same = own.dataType.simpleString() == field.dataType.simpleString()
+    if own.name == field.name and is_same and LENGTH_KEY not in field.metadata:
+        return None
     return as_column(_renamed(quoted(own.name), own.dataType, field.dataType), field)
 
 

@@ -14,10 +14,10 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
-from tidegate.spark.errors import UnsupportedTable
-from tidegate.spark.storage.hadoop import JavaObject
+from tidegate.spark.errors import UnsupportedSession, UnsupportedTable
+from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 from tidegate.spark.storage.locations import hadoop_url
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import Reading, TableLayout
@@ -57,6 +57,18 @@ def no_rows(spark: SparkSession, layout: TableLayout, schema: StructType) -> Dat
     frame = spark.createDataFrame([], StructType([marked, *others]))
     column = quoted(first.name).alias(first.name, metadata=first.metadata or {})
     return frame.select(column, *(quoted(field.name) for field in others))
+
+
+def no_rows_at_all(spark: SparkSession, schema: DataType) -> DataFrame:
+    """No rows of these columns, which Spark's optimizer knows to be none. Raises
+    `UnsupportedSession` for one of Spark Connect."""
+    if not hasattr(spark, "_jsparkSession"):
+        raise UnsupportedSession(
+            "commands need a session with Spark's own driver, found one of Spark Connect"
+        )
+    types = spark._jsparkSession.parseDataType(schema.json())
+    rows = java_class(jvm_of(spark), "java.util.ArrayList")()
+    return DataFrame(spark._jsparkSession.createDataFrame(rows, types), spark)
 
 
 def _text(root: str, reading: Reading) -> str:

@@ -38,14 +38,13 @@ def ids_among(rows: DataFrame, layout: TableLayout) -> list[str]:
     return [field.name for field in row_id_fields(layout) if field.name in rows.columns]
 
 
-def kept_ids(rows: DataFrame, layout: TableLayout, changed: Column) -> list[Column]:
-    """These columns of rows that are written again, where they have them: a row that changed keeps
-    its id, and its commit version is that of the commit."""
-    found = []
-    for number, name in enumerate(ids_among(rows, layout)):
-        value = F.when(~changed, quoted(name)) if number else quoted(name)
-        found.append(value.alias(name))
-    return found
+def kept_ids(rows: DataFrame, layout: TableLayout, changed: Column) -> dict[str, Column | None]:
+    """These columns of rows that are written again, where they have them (`chosen`): a row that
+    changed keeps its id, and its commit version is that of the commit."""
+    return {
+        name: F.when(~changed, quoted(name)) if number else None
+        for number, name in enumerate(ids_among(rows, layout))
+    }
 
 
 def kept_tag(metadata: Metadata) -> dict[str, str] | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tidegate.errors import Attempts, ConflictError, InvalidRequest
+from tidegate.spark.columns.building import few_calls
 from tidegate_protocol.base.problems import Code
 
 T = TypeVar("T")
@@ -30,7 +31,8 @@ def repeated(work: Callable[[], T], *, retries: int, clock_s: Callable[[], float
     versions: list[int | None] = []
     while True:
         try:
-            return work()
+            with few_calls():
+                return work()
         except ConflictError as error:
             versions.append(None if error.conflict is None else error.conflict.version)
             if len(versions) <= retries:
