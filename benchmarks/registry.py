@@ -25,6 +25,7 @@ MODULES = {
     "b17": "benchmarks.upkeep.b17_index_size",
     "b26": "benchmarks.commits.b26_stock_commits",
     "b27": "benchmarks.upkeep.b27_publishing",
+    "b28": "benchmarks.commits.b28_wide_tables",
     "b29": "benchmarks.reading.b29_long_texts",
 }
 

@@ -50,11 +50,7 @@ class TestFiles:
         assert long == {}, "split these by subject"
 
     def test_every_module_says_what_it_is(self):
-        silent = [
-            str(path)
-            for path, tree in trees().items()
-            if not ast.get_docstring(tree)
-        ]
+        silent = [str(path) for path, tree in trees().items() if not ast.get_docstring(tree)]
         assert silent == []
 
     def test_nothing_is_left_unfinished(self):

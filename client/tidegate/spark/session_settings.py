@@ -84,7 +84,7 @@ def new_properties(spark: SparkSession, given: Mapping[str, str]) -> dict[str, s
     names = {name.lower() for name in given}
     defaults = {
         _PROPERTIES + name.removeprefix(DEFAULT_PROPERTIES): value
-        for name, value in spark.conf.getAll.items()
+        for name, value in _default_properties(spark).items()
         if name.startswith(DEFAULT_PROPERTIES)
     }
     others = {name: value for name, value in defaults.items() if name.lower() not in names}
@@ -96,6 +96,14 @@ def new_properties(spark: SparkSession, given: Mapping[str, str]) -> dict[str, s
     except InvalidProperty as error:
         raise InvalidRequest(str(error), code=Code.INVALID_REQUEST, definite=True) from None
     return found
+
+
+def _default_properties(spark: SparkSession) -> dict[str, str]:
+    """All settings where there may be some, which the JVM is asked for one by one."""
+    settings = getattr(spark.conf, "_jconf", None)
+    if settings is not None and DEFAULT_PROPERTIES not in settings.getAllAsJava().toString():
+        return {}
+    return spark.conf.getAll
 
 
 class Settings:
